@@ -73,10 +73,15 @@ def _protocol_form(protocol: Protocol) -> dict[str, Any]:
 
 def _rows_by_log(a: DeltaTable, b: DeltaTable, zone: str) -> dict[str, Any]:
     """Counts of changes from a to b; None where nothing compared the rows, with the reason."""
-    from pydelta_cli.row_compare import files_apart, has_only_moved_rows, rows_of_files
+    from pydelta_cli.row_compare import files_apart, has_only_moved_rows, other_columns, rows_of_files
 
     if a.snapshot.table_root != b.snapshot.table_root:
         return _not_compared("These are two tables: name their key (--key) to compare rows.")
+    if others := other_columns(a.struct_type, b.struct_type):
+        return _not_compared(
+            f"Columns of a and b have the same name and are not the same, so that the log does not tell their values: "
+            f"{', '.join(others)}. Name a key (--key)."
+        )
     only_a, only_b = files_apart(a, b)
     if not len(only_a) and not len(only_b):
         return _compared(_BY_FILES, 0, 0)

@@ -8,6 +8,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 
 from pydelta_cli import compare, copies, describe, files, picture, rows, upkeep
 from pydelta_cli.app import Command, make_app
@@ -40,23 +43,24 @@ COMMANDS: tuple[Command, ...] = (
 app = make_app(COMMANDS)
 
 
-class _NoPandas:
-    """Finds modules before others do, and says of pandas that there is none.
+class _WithoutPandas(PathFinder):
+    """Finds the modules of sys.path, but for pandas: who imports it is told that there is none, and so is who asks only for that.
 
     pyarrow imports pandas, if it is there, for the first list that becomes an array. Nothing here needs it, and for most commands
     it was half of their start.
     """
 
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("pydelta does without pandas", name=name)
+    @classmethod
+    def find_spec(
+        cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return None if fullname == "pandas" else super().find_spec(fullname, path, target)
 
 
 def main() -> None:
     _mend_streams()
     if "--spark" not in sys.argv:  # pyspark needs it
-        sys.meta_path.insert(0, _NoPandas)
+        sys.meta_path[:] = [_WithoutPandas if finder is PathFinder else finder for finder in sys.meta_path]
     gc.set_threshold(100_000)  # what a command imports is no garbage: to look for some there was 6 % of its start
     app(prog_name="pydelta")
 

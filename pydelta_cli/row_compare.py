@@ -15,7 +15,8 @@ from delta_py.log.file_keys import NO_KEYS, file_keys
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import list_commits
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.actions import AddFile, RemoveFile
+from delta_py.protocol.actions import AddFile, Metadata, RemoveFile
+from delta_py.protocol.schema import StructField, StructType, map_fields, parse_schema
 from delta_py.scan.planning import ScanOptions, plan_scan
 from pydelta_cli.values import text_columns
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from delta_py.table import DeltaTable
 
 _A, _B = "in a", "in b"
+_MAPPING = "delta.columnMapping."
 _COMPARED_BYTES = 512 << 20  # of rows as text
 
 
@@ -32,6 +34,23 @@ def count_rows(table: DeltaTable) -> int:
     if known is not None:
         return known
     return sum(batch.num_rows for batch in table.to_batches(columns=[]))
+
+
+def other_columns(a: StructType, b: StructType) -> list[str]:
+    """Of two schemas of one table: names of columns that both have, but stored in another way: by another id or physical name, as
+    one that was dropped and added again, or of another type. The same bytes are other values then."""
+    stored_a, stored_b = _as_stored(a), _as_stored(b)
+    return [field.name for field in a.fields if stored_b.get(name := field.name.lower(), stored_a[name]) != stored_a[name]]
+
+
+def _as_stored(schema: StructType) -> dict[str, StructField]:
+    """By names in lower case: what of a column tells where its values are in files, and their type."""
+    return {field.name: field for field in map_fields(schema, _stored).fields}
+
+
+def _stored(field: StructField) -> StructField:
+    metadata = {name: value for name, value in field.metadata.items() if name.startswith(_MAPPING)}
+    return replace(field, name=field.name.lower(), nullable=True, metadata=metadata)
 
 
 def files_apart(a: DeltaTable, b: DeltaTable) -> tuple[pa.Array, pa.Array]:
@@ -51,16 +70,21 @@ def _file_keys(table: DeltaTable) -> pa.Array:
 
 def has_only_moved_rows(a: DeltaTable, b: DeltaTable) -> bool:
     """Whether all commits between two versions of one table say of all their files that they arrange rows anew (dataChange is
-    false), so that both have the same rows. False where commits are gone."""
+    false), so that both have the same rows. False where commits are gone, and where one changes how a column is stored that both
+    versions have."""
     older, newer = sorted((a.version, b.version))
     store = a.snapshot.store
     commits = list_commits(store, older + 1, newer)
     if [commit.version for commit in commits] != list(range(older + 1, newer + 1)):
         return False
     reader = CommitReader(store)
+    in_b = _as_stored(b.struct_type)
+    kept = {name: field for name, field in _as_stored(a.struct_type).items() if name in in_b}
     for commit in reader.ahead(commits):
-        for action in reader.actions(commit, "add", "remove"):
+        for action in reader.actions(commit, "add", "remove", "metaData"):
             if isinstance(action, AddFile | RemoveFile) and action.data_change:
+                return False
+            if isinstance(action, Metadata) and not kept.items() <= _as_stored(parse_schema(action.schema_string)).items():
                 return False
     return True
 

@@ -8,6 +8,7 @@ import select
 import signal
 import sys
 from base64 import b64decode
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from csv import reader as csv_lines
@@ -88,14 +89,14 @@ class _Pipe(io.RawIOBase):
         signal.set_wakeup_fd(wakes)
 
     def read(self, size: int = -1) -> bytes:
-        """As many bytes as are asked for, and fewer at the end alone."""
+        """As many bytes as are asked for, and fewer at the end alone. All that are left for a size below 0."""
         parts: list[bytes] = []
-        wanted = size
+        wanted = sys.maxsize if size < 0 else size
         while wanted > 0:
             ready, _, _ = select.select([self._pipe, self._woken], [], [])
             if self._woken in ready:
                 raise InterruptedError("interrupted while a pipe was read")
-            part = os.read(self._pipe, wanted)
+            part = os.read(self._pipe, min(wanted, BLOCK_BYTES))
             if not part:
                 break
             parts.append(part)
@@ -104,17 +105,21 @@ class _Pipe(io.RawIOBase):
 
 
 class _Source(io.RawIOBase):
-    """The bytes of a file. name: for errors. head: the first block, which stays to be read."""
+    """The bytes of a file of text, without the mark of UTF-8 at its beginning. name: for errors. head: the first block, which
+    stays to be read."""
 
     def __init__(self, name: str, file: Any) -> None:
         self.name, self._file = name, file
-        self.head: bytes = self._file.read(BLOCK_BYTES)
+        self.head: bytes = self._file.read(BLOCK_BYTES).removeprefix(BOM_UTF8)
         self._unread = io.BytesIO(self.head)
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
+        """At most as many bytes as are asked for; none at the end alone. All that are left for a size below 0."""
+        if size < 0:
+            return self._unread.read() + bytes(self._file.read())
         found: bytes = self._unread.read(size) or self._file.read(size)
         return found
 
@@ -174,7 +179,7 @@ def _told_of(file: str, kind: str) -> Iterator[None]:
 
 
 def _header(head: bytes) -> list[str]:
-    lines = csv_lines(io.StringIO(head.decode("utf-8-sig", errors="replace"), newline=""))
+    lines = csv_lines(io.StringIO(head.decode(errors="replace"), newline=""))
     return next((line for line in lines if line), [])
 
 

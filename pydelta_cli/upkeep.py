@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import floor
 from typing import Annotated
 
 import typer
@@ -11,6 +14,7 @@ from pydelta_cli.parameters import Place, Spark, Where, pairs_of
 from pydelta_cli.run import FOUND, Run
 
 _NEEDS_ONE = "Say either --version or --at."
+_TOO_SHORT, _RETENTION = "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT", "delta.deletedFileRetentionDuration"
 
 Full = Annotated[bool, typer.Option("--full", help="Of a clustered table, also the files that are clustered by other columns.")]
 By = Annotated[str, typer.Option("--by", metavar="NAMES", help="Columns to order by, with commas between them.")]
@@ -67,15 +71,40 @@ def vacuum(
     import pyarrow.compute as pc
 
     kept = tuple(keep_version or ())
-    if spark:
-        # Spark's answer to a VACUUM that deletes has no rows: the files are those of a look just before.
-        found = on_spark.vacuum(run, run.place(path), retention_hours, kept, lite=lite, delete=delete)
-    else:
-        table = run.newest(path)
-        found = table.vacuum(retention_hours, dry_run=not delete, keep_versions=kept, lite=lite)
+    with _retention_as_options():
+        if spark:
+            # Spark's answer to a VACUUM that deletes has no rows: the files are those of a look just before.
+            found = on_spark.vacuum(run, run.place(path), retention_hours, kept, lite=lite, delete=delete)
+        else:
+            table = run.newest(path)
+            found = table.vacuum(retention_hours, dry_run=not delete, keep_versions=kept, lite=lite)
     files = [{**row, "modification_time": run.time(row["modification_time"])} for row in found.to_pylist()]
     bytes_found = pc.sum(found["size"]).as_py() or 0
     run.answer({"deleted": delete, "files_total": found.num_rows, "bytes_total": bytes_found, "files": files})
+
+
+@contextmanager
+def _retention_as_options() -> Iterator[None]:
+    """A retention that is too short is told with what the command line has: no switch for the check."""
+    from delta_py.errors import InvalidOptionError
+
+    try:
+        yield
+    except InvalidOptionError as error:
+        known = error.message_parameters
+        if error.error_class != _TOO_SHORT or "kept_hours" not in known:
+            raise
+        hours, kept_hours = known["hours"], known["kept_hours"]
+        shorter = f"{hours:g} hours" if hours == floor(hours) else f"{floor(hours * 60)} minutes"
+        raise InvalidOptionError(
+            f"--retention-hours {hours:g} is shorter than the {kept_hours:g} hours of the table (its property {_RETENTION}). "
+            "Readers and writers that are at work may need the files, and versions of that time could not be read any more. "
+            f"Nothing was deleted. Say {kept_hours:g} or more. If you are sure that nobody needs the files, shorten the property "
+            f"first: pydelta set PATH {_RETENTION}='interval {shorter}'.",
+            error_class=error.error_class,
+            sql_state=error.sql_state,
+            **known,
+        ) from error
 
 
 def restore(run: Run, path: Place, version: ToVersion = None, at: ToTime = None) -> None:

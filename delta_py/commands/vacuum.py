@@ -454,5 +454,6 @@ def _retention_of(request: VacuumRequest, kept_ms: int) -> int:
             error_class="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
             sql_state="22003",
             hours=hours,
+            kept_hours=kept_ms / _HOUR_MS,
         )
     return retention

@@ -12,12 +12,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+)
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from spark_plugin.connect_internals import client_cast
@@ -181,7 +191,7 @@ class Assigning:
     def _plain(self, value: Typed, wanted: DataType, name: str) -> Column:
         """A cast by the policy, whatever spark.sql.ansi.enabled is: Catalyst's own, which knows its mode."""
         if self.internals is None:
-            return self._asked(value.column, wanted, name)
+            return self._asked(value, wanted, name)
         up_casts = self.internals.can_up_cast(value.data_type, wanted)
         if self.policy == "STRICT" and not up_casts:
             raise SchemaMismatchError(
@@ -194,14 +204,15 @@ class Assigning:
         overflow_of = name if self.policy == "ANSI" and not up_casts else None
         return self.internals.cast(value.column, wanted, ansi=self.policy != "LEGACY", overflow_of=overflow_of)
 
-    def _asked(self, column: Any, wanted: DataType, name: str) -> Column:
-        """The same cast, as a client of Spark Connect asks for it."""
-        if self.policy == "STRICT":
+    def _asked(self, value: Typed, wanted: DataType, name: str) -> Column:
+        """The same cast, as a client of Spark Connect asks for it. STRICT takes every simple value as text; of other types the
+        server alone knows which it takes."""
+        if self.policy == "STRICT" and not (wanted == StringType() and _is_simple(value.data_type)):
             raise UnsupportedOperationError(
                 f"{name} needs a cast to {wanted.simpleString()}. spark.sql.storeAssignmentPolicy is STRICT, which cannot be "
                 "followed over Spark Connect. Cast the value, or set the policy to ANSI."
             )
-        cast: Column = client_cast(column, wanted, self.policy.lower())
+        cast: Column = client_cast(value.column, wanted, "legacy" if self.policy == "LEGACY" else "ansi")
         return cast
 
 
@@ -235,6 +246,10 @@ def _holds_struct(kind: DataType) -> bool:
         case MapType():
             return _holds_struct(kind.keyType) or _holds_struct(kind.valueType)
     return False
+
+
+def _is_simple(kind: DataType) -> bool:
+    return isinstance(kind, AtomicType) and not isinstance(kind, VariantType)
 
 
 def _has_own_fields(data_type: DataType, other: DataType) -> bool:

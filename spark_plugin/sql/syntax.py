@@ -15,11 +15,13 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from math import isfinite
 from typing import Any, NoReturn
 
 from pyspark.errors import ParseException
 from pyspark.sql.types import TimestampType
 
+from delta_py.expressions.coercion import MAX_PRECISION
 from delta_py.protocol.names import split_name, unquoted
 
 
@@ -74,6 +76,14 @@ class SqlSyntaxError(ParseException):
 
 
 _OPENING, _CLOSING = frozenset({"(", "[", "CASE"}), frozenset({")", "]", "END"})
+_APART = frozenset({"", " ", "\t", "\r", "\n", "(", ")", "[", "]", ","})  # beside a constant, which needs no blank there
+_BEFORE_OPERANDS = frozenset(
+    {
+        *("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE", "DIV", "FROM", "FOR", "INTERVAL"),
+        *("CASE", "WHEN", "THEN", "ELSE", "SELECT", "DISTINCT", "ALL", "WHERE", "ON", "HAVING", "BY", "VALUES"),
+        *("LIMIT", "OFFSET"),
+    }
+)
 _CONDITION, _STATE = "PARSE_SYNTAX_ERROR", "42601"
 
 
@@ -203,7 +213,9 @@ class Words:
             value = self._value()
             if isinstance(value, bool) or not isinstance(value, int | float):
                 self.fault(f"expected a number, and the parameter is {value!r}")
-            return f"{sign}{value}"
+            if isinstance(value, float) and not isfinite(value):
+                self.fault(f"expected a number, and the parameter is {value!r}")
+            return str(-value if sign else value)
         if token is None or not _is_number(token):
             self.fault("expected a number")
         self._next += 1
@@ -246,14 +258,16 @@ class Words:
     def text_until(self, *stops: tuple[str, ...]) -> str:
         """The text as it is written, but for parameters, up to one of these words outside of brackets and CASE, or to the end.
         Raises where there is none."""
-        start, depth, last, text = self.place, 0, None, ""
+        start, depth, last, text, first = self.place, 0, None, "", self._next
         while (token := self._token()) is not None and not self.at(";"):
             if depth == 0 and (any(self.at(*stop) for stop in stops) or self.at(")")):
                 break
-            if self._at_parameter() and not (self._binds and self._is_field()):
-                text += self.text[start : token.start] + self._bound()
+            if self._at_parameter() and (self._next == first or not (self._binds and self._is_field())):
+                text += self.text[start : token.start]
+                text += ("" if text[-1:] in _APART else " ") + self._bound()
                 last = self._tokens[self._next - 1]
                 start = last.end + 1
+                text += "" if self.text[start : start + 1] in _APART else " "
                 continue
             if self._word(self._next) in _OPENING:
                 depth += 1
@@ -263,7 +277,7 @@ class Words:
             self._next += 1
         if last is None:
             self.fault("expected a condition")
-        return text + self.text[start : last.end + 1]
+        return (text + self.text[start : last.end + 1]).rstrip()
 
     def in_parentheses(self) -> str:
         """The text between parentheses, as it is written."""
@@ -289,7 +303,17 @@ class Words:
             return False
         before, place = self._tokens[self._next - 1], self._tokens[self._next].start
         last = self.text[before.end]
-        return bool(before.end + 1 == place) and (last.isalnum() or last in "_`)]")
+        if before.end + 1 != place or not (last.isalnum() or last in "_`)]"):
+            return False
+        is_word_of_sql = self._word(self._next - 1) in _BEFORE_OPERANDS and self._word(self._next - 2) != "."
+        return not (is_word_of_sql and self._has_value())
+
+    def _has_value(self) -> bool:
+        """Whether the word behind the colon here names a parameter that has a value. Else a column may have the name of a word
+        of Spark's."""
+        named = self._args if isinstance(self._args, Mapping) else {}
+        token = self._tokens[self._next + 1] if self.left > 1 else None
+        return token is not None and self.text[token.start : token.end + 1].strip("`") in named
 
     def _bound(self) -> str:
         """A constant for the parameter here."""
@@ -332,28 +356,38 @@ _WORDS_OF_VALUES = {"NULL": None, "TRUE": True, "FALSE": False}
 
 
 def constant_sql(value: Any) -> str | None:
-    """A value of Python's as Spark's SQL has it, of the type that Spark gives parameters; None for one of another kind. Texts are
-    bytes in hexadecimal, which no setting reads in another way; times are instants."""
+    """A value of Python's as Spark's SQL has it, of the type that Spark gives parameters; None for one of another kind, and for
+    one that the type cannot hold. Each is a word or a call, which signs and texts beside it do not change. Texts are bytes in
+    hexadecimal, which no setting reads in another way; times are instants."""
     match value:
         case None:
             return "NULL"
         case bool():
             return str(value).upper()
         case int() if -(2**63) <= value < 2**63:
-            return f"CAST({value} AS {'INT' if -(2**31) <= value < 2**31 else 'BIGINT'})"
+            return f"CAST({int(value)} AS {'INT' if -(2**31) <= value < 2**31 else 'BIGINT'})"
         case float():
-            return f"CAST('{value!r}' AS DOUBLE)"
+            return f"CAST('{float(value)!r}' AS DOUBLE)"
         case Decimal() if value.is_finite():
-            return f"{value:f}BD"
+            return _decimal_sql(value)
         case str():
             return f"CAST(X'{value.encode().hex()}' AS STRING)"
         case bytes() | bytearray():
-            return f"X'{bytes(value).hex()}'"
+            return f"CAST(X'{bytes(value).hex()}' AS BINARY)"
         case datetime.datetime():
             return f"timestamp_micros({TimestampType().toInternal(value)})"
         case datetime.date():
-            return f"DATE'{value.isoformat()}'"
+            return f"CAST(DATE'{value.isoformat()}' AS DATE)"
     return None
+
+
+def _decimal_sql(value: Decimal) -> str | None:
+    """Of as many digits as the value has. None for more than Spark's decimals have."""
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    scale = max(-exponent, 0)
+    precision = max(value.adjusted() + 1 + scale if value else 0, scale, 1)
+    return None if precision > MAX_PRECISION else f"CAST('{value:f}' AS DECIMAL({precision}, {scale}))"
 
 
 def _is_text(token: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,11 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commands.alter_columns import NewColumn
+from delta_py.protocol.schema import STRING
 from pydelta_cli.main import COMMANDS, app
-from pydelta_cli.run import value_lines
+from pydelta_cli.row_input import _Source
+from pydelta_cli.run import Run, value_lines
 from pydelta_cli.values import json_values
 from tests.support.json_forms import FORMS, faults
 from tests.support.pages import ROOT
@@ -192,6 +197,31 @@ def test_diff_of_versions_between_which_rows_were_only_moved(tmp_path: Path, fee
     assert lost["differs"] is False and lost["rows"]["compared_by"] == "rows of files"
 
 
+@pytest.mark.parametrize("feed", ["true", "false"])
+def test_diff_of_a_column_that_was_dropped_and_added_again_is_not_by_the_log(tmp_path: Path, feed: str) -> None:
+    path = str(tmp_path / "t")
+    configuration = {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": feed}
+    for id in (1, 2):
+        write_delta(path, rows([id]), mode="append", configuration=configuration if id == 1 else None)
+    DeltaTable(path).alter.drop_columns(["name"])
+    DeltaTable(path).alter.add_columns([NewColumn("name", STRING)])
+    run("optimize", path)
+    for other in (3, 4):
+        for pair in ((f"{path}@v1", f"{path}@v{other}"), (f"{path}@v{other}", f"{path}@v1")):
+            unknown = answer("diff", *pair, code=1)["rows"]
+            assert (unknown["compared_by"], unknown["updated"]) == ("nothing", None) and "values: name." in unknown["why_not"]
+            assert answer("diff", *pair, "--key", "id", code=1)["rows"]["updated"] == 2
+    # Of columns that both have, files and commits are proof.
+    assert answer("diff", f"{path}@v1", f"{path}@v2", code=1)["rows"]["compared_by"] == "files"
+    assert answer("diff", f"{path}@v2", f"{path}@v4", code=1)["rows"]["compared_by"] == "commits"
+    # Nor are commits where a column was another one between two versions that have the same.
+    log = Path(path) / "_delta_log"
+    first = next(line for line in (log / f"{0:020}.json").read_text().splitlines() if '"metaData"' in line)
+    (log / f"{5:020}.json").write_text(first + "\n")
+    found = answer("diff", path, f"{path}@v1", code=1)["rows"]
+    assert (found["compared_by"], found["inserted"], found["deleted"]) == ("rows of files", 2, 2)
+
+
 def test_diff_counts_rows_that_are_there_twice(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     nulls = pa.table({"id": pa.array([1, None, None], pa.int64()), "m": [{"a": 1.5}, None, None]})
@@ -267,6 +297,18 @@ def test_vacuum_deletes_only_when_told(table: str) -> None:
     os.utime(lost, (0, 0))
     assert [file["path"] for file in answer("vacuum", table)["files"]] == ["part=a/lost.parquet"] and lost.exists()
     assert answer("vacuum", table, "--delete")["files_total"] == 1 and not lost.exists()
+
+
+@pytest.mark.parametrize(("hours", "interval"), [("24", "24 hours"), ("0.51", "30 minutes"), ("0", "0 hours")])
+def test_vacuum_of_a_short_retention_says_what_the_command_line_can_do(table: str, hours: str, interval: str) -> None:
+    result = CliRunner().invoke(app, ["vacuum", table, "--retention-hours", hours])
+    assert result.exit_code == 3 and "[DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT]" in result.stderr
+    assert f"--retention-hours {hours} is shorter than the 168 hours" in result.stderr and "spark" not in result.stderr
+    assert "enforce_retention" not in result.stderr
+    setting = re.search(r"pydelta set PATH (\S+)='(.*)'\.", result.stderr)
+    assert setting is not None and setting[2] == f"interval {interval}"
+    run("set", table, f"{setting[1]}={setting[2]}")
+    assert answer("vacuum", table, "--retention-hours", hours)["files_total"] == 0
 
 
 def test_convert(tmp_path: Path) -> None:
@@ -439,6 +481,29 @@ def test_load_of_a_map_or_number_that_is_none_writes_nothing(tmp_path: Path, lin
     assert said in error and DeltaTable(path).version == 0
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+@pytest.mark.parametrize("is_new", [False, True])
+def test_load_passes_over_the_mark_of_utf_8(tmp_path: Path, suffix: str, is_new: bool) -> None:
+    path, file = str(tmp_path / "t"), tmp_path / f"rows.{suffix}"
+    schema = pa.schema([("Code", pa.string()), *([("M", pa.map_(pa.string(), pa.int64()))] if suffix == "jsonl" else [])])
+    if not is_new:
+        write_delta(path, schema.empty_table())
+    text = '{"code": "007", "m": {"x": 1}}\n' if suffix == "jsonl" else "code\n007\n"
+    loaded(path, file, "\ufeff" + text)
+    columns = DeltaTable(path).to_arrow().to_pydict()
+    if is_new:
+        assert columns == ({"code": ["007"], "m": [{"x": 1}]} if suffix == "jsonl" else {"code": [7]})
+    else:
+        assert columns == ({"Code": ["007"], "M": [[("x", 1)]]} if suffix == "jsonl" else {"Code": ["007"]})
+
+
+def test_a_file_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pydelta_cli.row_input.BLOCK_BYTES", 4)
+    (tmp_path / "rows").write_bytes(b"0123456789")
+    source = _Source("rows", pa.OSFile(str(tmp_path / "rows")))
+    assert (source.head, source.read(3), source.read(), source.read()) == (b"0123", b"012", b"3456789", b"")
+
+
 def test_load_of_json_goes_by_blocks_of_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pydelta_cli.json_lines.BLOCK_BYTES", 64)
     monkeypatch.setattr("pydelta_cli.json_lines.LINE_BYTES", 256)
@@ -605,6 +670,28 @@ def test_table_that_is_broken(command: str, table: str) -> None:
     result = CliRunner().invoke(app, [command, table, table] if command == "diff" else [command, table])
     assert result.exit_code == 3 and re.match(r"pydelta: \[DELTA_\w+\] .*00001\.json", result.stderr), result
     assert answer("fsck", table, code=1)["faults"]
+
+
+@pytest.mark.parametrize(("width", "is_table"), [(80, False), (100, False), (200, True)])
+def test_a_terminal_that_is_too_narrow_for_a_table_gets_lists(
+    width: int, is_table: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    parameters, metrics = json.dumps({"mode": "Append" * 10}), json.dumps({"rows": "2" * 200})
+    Run().print_table(["version", "parameters", "metrics"], [["1", parameters, metrics], ["\x1b[1m日本", None, ""]])
+    shown = capsys.readouterr().out
+    if is_table:
+        assert max(map(cell_len, re.sub(r"\x1b\[\d*m", "", shown).splitlines())) == width
+    else:
+        assert shown.splitlines() == [
+            *("-- 1", "version     1", f"parameters  {parameters}", f"metrics     {metrics}"),
+            *("-- 2", "version     \\x1b[1m日本", "parameters  null", "metrics     "),
+        ]
+    for columns, no_rows in (([], [[], []]), (["name " * width], [])):
+        Run().print_table(columns, no_rows)
+        assert ("name" in capsys.readouterr().out) == bool(columns)
 
 
 def test_what_tables_say_is_data(tmp_path: Path) -> None:

@@ -86,8 +86,9 @@ sys.argv = ["pydelta", *sys.argv[1:]]
 try:
     main()
 finally:
-    print(*sys.modules, file=sys.stderr)
+    LOOK
 """
+LOADED = "print(*sys.modules, file=sys.stderr)"
 
 
 @pytest.mark.parametrize(
@@ -107,17 +108,30 @@ finally:
 )
 def test_command_imports_nothing_that_it_does_not_need(table: str, arguments: str, needed: str, unwanted: set[str]) -> None:
     words = arguments.replace("TABLE", table).split()
-    done = subprocess.run([sys.executable, "-c", MODULES, *words], capture_output=True, text=True, timeout=120)
+    code = MODULES.replace("LOOK", LOADED)
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     loaded = set(done.stderr.split())
     assert needed in loaded and sorted(loaded & (NEVER | unwanted)) == []
 
 
-def test_pandas_is_there_for_spark(table: str) -> None:
-    code = MODULES.replace("print(*sys.modules, file=sys.stderr)", "__import__('pandas')")
-    for arguments, is_there in ((["optimize", f"{table}@v0", "--spark"], True), (["optimize", f"{table}@v0"], False)):
-        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120)
-        assert "names a version" in done.stderr and ("pydelta does without pandas" in done.stderr) is not is_there, done.stderr
+PROBE = """
+from importlib.util import find_spec
+print("is found" if find_spec("pandas") else "is not found", file=sys.stderr)
+try:
+    import pandas
+    print("is imported", file=sys.stderr)
+except ModuleNotFoundError:
+    print("is missing", file=sys.stderr)
+"""
+
+
+def test_pandas_is_there_for_spark_alone(table: str) -> None:
+    code = MODULES.replace("LOOK", PROBE.replace("\n", "\n    "))
+    for options, said in (["--spark"], "is found\nis imported"), ([], "is not found\nis missing"):
+        command = [sys.executable, "-c", code, "optimize", f"{table}@v0", *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert "names a version" in done.stderr and said in done.stderr, done.stderr
 
 
 # ---------------------------------------------------------------- output that cannot be written, and Ctrl-C
@@ -175,6 +189,14 @@ def test_load_that_is_interrupted_leaves_the_table_as_it_was(tmp_path: Path, suf
         assert loading.wait(60) == 130
     assert b"interrupted" in loading.stderr.read()
     assert DeltaTable(path).version == 0 and DeltaTable(path).to_arrow()["id"].to_pylist() == [1]
+
+
+def test_a_pipe_is_read_to_its_end() -> None:
+    text = b"x" * 300_000
+    reads = "len(pipe.read(7)), len(pipe.read()), pipe.read()"
+    script = f"from pydelta_cli.row_input import _Pipe; pipe = _Pipe(0); print({reads})"
+    done = subprocess.run([sys.executable, "-c", script], input=text, capture_output=True, timeout=120)
+    assert done.stdout.split() == [b"7", b"299993", b"b''"], done.stderr
 
 
 def test_load_from_a_pipe_of_the_shell(tmp_path: Path) -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
+import math
+from decimal import Decimal
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delta_py.expressions.parse import parse_expression
+from delta_py.protocol.schema import StructType
 from spark_plugin.sql.clauses import Change, DeleteRows, MergeRows, UpdateRows, WhenClause, parse_change
-from spark_plugin.sql.syntax import SyntaxFault, TableName
+from spark_plugin.sql.syntax import SyntaxFault, TableName, constant_sql
 
 T = TableName(("t",))
 CUT: list[tuple[str, Change]] = [
@@ -55,10 +62,66 @@ def test_constants_stand_for_parameters() -> None:
     args = {"t": "`a.b`.c", "x": 1, "y": "it's ${b}", "z": None}
     cut = parse_change("DELETE FROM IDENTIFIER(:t) WHERE a = :x AND (b:f IN (:y) OR c=:z)", args)
     text = "CAST(X'6974277320247b627d' AS STRING)"
-    assert cut == DeleteRows(TableName(("a.b", "c")), None, f"a = CAST(1 AS INT) AND (b:f IN ({text}) OR c=NULL)")
+    assert cut == DeleteRows(TableName(("a.b", "c")), None, f"a = CAST(1 AS INT) AND (b:f IN ({text}) OR c= NULL)")
     cut = parse_change("UPDATE t SET a = ?, b = m[?] WHERE ? AND v:a.b > ?", [True, 5_000_000_000, False, 1.5])
     values = ((("a",), "TRUE"), (("b",), "m[CAST(5000000000 AS BIGINT)]"))
     assert cut == UpdateRows(T, None, values, "FALSE AND v:a.b > CAST('1.5' AS DOUBLE)")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Decimal("-1.5"), "CAST('-1.5' AS DECIMAL(2, 1))"),
+        (Decimal("0.05"), "CAST('0.05' AS DECIMAL(2, 2))"),
+        (Decimal("1.50E+3"), "CAST('1500' AS DECIMAL(4, 0))"),
+        (Decimal("-0.0"), "CAST('-0.0' AS DECIMAL(1, 1))"),
+        (Decimal("0E+40"), "CAST('0' AS DECIMAL(1, 0))"),
+        (Decimal("9" * 38), f"CAST('{'9' * 38}' AS DECIMAL(38, 0))"),
+        (-7, "CAST(-7 AS INT)"),
+        (-(2**63), "CAST(-9223372036854775808 AS BIGINT)"),
+        (-1.5e300, "CAST('-1.5e+300' AS DOUBLE)"),
+        (np.float64(1.5), "CAST('1.5' AS DOUBLE)"),
+        (math.nan, "CAST('nan' AS DOUBLE)"),
+        (-math.inf, "CAST('-inf' AS DOUBLE)"),
+        ("' OR \\", "CAST(X'27204f52205c' AS STRING)"),
+        ("", "CAST(X'' AS STRING)"),
+        (b"\x00'", "CAST(X'0027' AS BINARY)"),
+        (datetime.date(1, 2, 3), "CAST(DATE'0001-02-03' AS DATE)"),
+        (datetime.datetime(1969, 12, 31, 23, 59, 59, tzinfo=datetime.UTC), "timestamp_micros(-1000000)"),
+    ],
+)
+def test_a_constant_is_an_operand_whatever_stands_beside_it(value: object, text: str) -> None:
+    assert constant_sql(value) == text
+    assert parse_change("DELETE FROM t WHERE id > lo-? AND part = 'a'", [value]) == deleted(f"id > lo- {text} AND part = 'a'")
+    close = parse_change("DELETE FROM t WHERE?AND a LIKE?OR(b=?)", [value] * 3)
+    assert close == deleted(f"{text} AND a LIKE {text} OR(b= {text})")
+    assert parse_change("DELETE FROM t WHERE a = -- why\n?-?", [value] * 2) == deleted(f"a = -- why\n{text} - {text}")
+    assert parse_change("UPDATE t SET a=-?, b =?WHERE?", [value] * 3) == UpdateRows(
+        T, None, ((("a",), f"- {text}"), (("b",), text)), text
+    )
+    parse_expression(text, StructType(()))
+
+
+def deleted(where: str) -> DeleteRows:
+    return DeleteRows(T, None, where)
+
+
+@pytest.mark.parametrize("word", ["AND", "LIKE", "then", "In", "not", "BETWEEN 1 AND"])
+def test_a_parameter_may_stand_right_behind_a_word(word: str) -> None:
+    text = "CAST(1 AS INT)"
+    assert parse_change(f"DELETE FROM t WHERE a {word}:x", {"x": 1}) == deleted(f"a {word} {text}")
+    assert parse_change("DELETE FROM t WHERE:x", {"x": 1}) == deleted(text)
+    # What names no value is a field, of a column that may have the name of a word.
+    for field in (f"{word}:y", "v:x", "t.like:x", "`like`:x", "f(v):x", "v[0]:x"):
+        assert parse_change(f"DELETE FROM t WHERE {field}", {"x": 1}) == deleted(field)
+
+
+@pytest.mark.parametrize(
+    "value", [Decimal("NaN"), Decimal("-Infinity"), Decimal(10) ** 38, Decimal("1E-39"), -(2**63) - 1, datetime.timedelta(1)]
+)
+def test_a_value_that_spark_has_no_constant_for_is_a_fault(value: object) -> None:
+    with pytest.raises(SyntaxFault, match=f"a value of {type(value).__name__} cannot stand"):
+        parse_change("DELETE FROM t WHERE a = ?", [value])
 
 
 @pytest.mark.parametrize("args", [None, {}, {"y": 1}, [1], {"x": [1]}, {"x": 2**63}])

@@ -171,6 +171,8 @@ def test_parameters_stand_for_values_by_name_and_by_position() -> None:
     asked = g.Vacuum(TableName((), "/p", 7), hours="12")
     assert parse_utility("VACUUM :p RETAIN :h HOURS", {"h": 12, "p": "/p"}) == asked
     assert parse_utility("VACUUM ? RETAIN ? HOURS", ["/p", 12]) == asked
+    assert parse_utility("VACUUM ? RETAIN -? HOURS", ["/p", -12]) == asked
+    assert parse_utility("VACUUM '/p' RETAIN ? HOURS", [10**400]) == g.Vacuum(TableName((), "/p", 7), hours=f"1{'0' * 400}")
     assert parse_utility("RESTORE t TO VERSION AS OF ?", [2]) == g.Restore(name("t", place=8), Version(2))
 
 
@@ -180,6 +182,7 @@ def test_parameters_stand_for_values_by_name_and_by_position() -> None:
         ("VACUUM ? RETAIN ? HOURS", ["/p"]),
         ("VACUUM t RETAIN :h HOURS", {"h": "1; DROP TABLE t"}),
         ("VACUUM t RETAIN :h HOURS", {"h": True}),
+        ("VACUUM t RETAIN :h HOURS", {"h": float("nan")}),
         ("VACUUM ?", [1]),
         ("OPTIMIZE t WHERE a = :x", {"x": 1}),
         ("VACUUM IDENTIFIER(?)", ["a..b"]),
