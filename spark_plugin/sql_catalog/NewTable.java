@@ -115,7 +115,11 @@ class NewTable {
       options.put("pydelta.clusterBy", list(clusterBy).toString());
     }
     if (description != null) options.put("pydelta.description", description);
-    if (replaces) options.put("overwriteSchema", "true");
+    if (replaces) {
+      options.put("overwriteSchema", "true");
+    } else {
+      options.put("pydelta.asSelect", "{\"kind\": \"create\"}");
+    }
     options.put("partitionOverwriteMode", "static");
     return options;
   }

@@ -204,9 +204,12 @@ def test_a_name_does_not_take_with_it_what_lay_there_before(spark: SparkSession,
     theirs.parent.mkdir(parents=True)
     theirs.write_text("1,2")
     made(lambda: frame(spark, (1, "mon")).write.format("pydelta").saveAsTable(name))
-    made(lambda: spark.sql(f"create table {name} using pydelta as select 1 as x"))
-    made(lambda: spark._jsparkSession.sql(f"create table {name} using pydelta as select 1 as x"))
     made(lambda: spark.sql(f"create or replace table {name} using pydelta as select 1 as x"))
+    for sql in (spark.sql, spark._jsparkSession.sql):
+        with pytest.raises(Exception, match="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"):
+            sql(f"create table {name} using pydelta as select 1 as x")
+        assert theirs.read_text() == "1,2"
+        assert not spark.catalog.tableExists(name)
 
 
 @pytest.mark.parametrize("odd", ["`my-view`", "shop.`x-y`", "`a b`"])

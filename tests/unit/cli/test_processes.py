@@ -249,7 +249,8 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 
 def test_bash_completes_commands_options_and_choices(home: dict[str, str]) -> None:
-    install = ["bash", "-c", "pydelta --install-completion && pydelta --show-completion"]
+    # With a command behind them bash stays their parent, by which they know the shell.
+    install = ["bash", "-c", "pydelta --install-completion && pydelta --show-completion && exit 0"]
     done = subprocess.run(install, env=home, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and "complete -o default -F _pydelta_completion pydelta" in done.stdout, done.stderr
     done = subprocess.run(["bash", "-c", OFFERS], env=home, capture_output=True, text=True, timeout=120)
