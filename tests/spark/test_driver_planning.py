@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -325,7 +326,7 @@ def test_failure_has_the_class_and_message_that_it_has_by_workers(
         try:
             FAILURES[make](spark, path).filter("id = 1").collect()
         except Exception as error:
-            return type(error), str(error)
+            return type(error), re.sub(r"#\d+", "#", str(error))  # each plan numbers its columns anew
         finally:
             shutil.rmtree(path)
         raise AssertionError("nothing failed")
