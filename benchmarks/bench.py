@@ -174,8 +174,8 @@ WHERE_TIME_GOES = {
         "latency, where CPU alone counts, it takes 1.2x to 1.6x (2.8x once, for one column, while others kept the machine busy).",
         "",
         "Lost replies (`make storage ROUNDS=1000`, 2026-11-26): eight processes, 1,000 commits each, a quarter of the requests "
-        "that commit spoiled in twelve ways. Google's emulator and DynamoDB's: 8,000 commits each, all confirmed, each there once. "
-        "Azurite, as far as it was run: 400 rounds, the same.",
+        "that commit spoiled in twelve ways. Google's emulator and DynamoDB's: 8,000 commits each, all confirmed, each there "
+        "once. Azurite, as far as it was run: 400 rounds, the same.",
     ),
 }
 
