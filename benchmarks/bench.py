@@ -12,8 +12,8 @@ checkpoint: a fresh process writes the checkpoint of such a table. commit: commi
 coordinator: the same for coordinated tables, and transactions over several.
 scan, query, write: one Spark session for each version of Spark, the readers or writers taking turns. open: tables of few and
 very many files, in a running session. sql: what SQL costs before a query runs. dml, maintenance, stream: each writer in a
-session of its own. stores: tables in an emulator of S3, a fresh process for every run. Medians are given, and the targets
-beside them; ratios.svg draws the ratios to delta-spark.
+session of its own. stores: tables in an emulator of S3, a fresh process for every run. cli: processes of the command
+line. Medians are given, and the targets beside them; ratios.svg draws the ratios to delta-spark.
 
 delta-spark is measured twice, with its defaults and tuned: spark.sql.shuffle.partitions = 4 (200 by default) and
 spark.databricks.delta.snapshotPartitions = the number of cores (50 by default), in sessions that are so for both. The ratio
@@ -40,6 +40,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.chart import ratio_chart
+from benchmarks.cli_part import cli_part
 from benchmarks.common import (
     DEFAULTS,
     HERE,
@@ -400,6 +401,7 @@ PARTS: dict[str, Callable[[Path, Sizes, Path], Part]] = {
     "stream": stream_part,
     "stores": stores_part,
     "scale": scale_part,
+    "cli": cli_part,
 }
 
 
