@@ -6,6 +6,7 @@ Protocol: Action Reconciliation; Derived Fields.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ def file_key(path: str, vector: Mapping[str, Any] | None) -> str:
     if vector is None:
         return path
     offset = vector.get("offset")
-    return f"{path}{_SEPARATOR}{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
+    # What is no text or number fails here: to print it might not end, so deep may it be nested.
+    unique_id: str = vector["storageType"] + vector["pathOrInlineDv"] + ("" if offset is None else f"@{index(offset)}")
+    return path + _SEPARATOR + unique_id
 
 
 def path_of(key: str) -> str:

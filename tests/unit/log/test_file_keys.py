@@ -1,0 +1,37 @@
+"""The text by which a logical file is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from delta_py.log.file_keys import file_key
+
+VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40, "cardinality": 6}
+
+
+def deep(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(levels):
+        found = {"a": found}
+    return found
+
+
+def test_file_is_known_by_its_path_and_its_vectors_id() -> None:
+    assert file_key("a b", None) == "a b"
+    assert file_key("a b", VECTOR) == "a b\0uab^-aqEH.-t@S}K{vb[*k^@4"
+    assert file_key("a b", {**VECTOR, "offset": None}) == "a b\0uab^-aqEH.-t@S}K{vb[*k^"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in ("storageType", "pathOrInlineDv") for value in (deep(2_000), [1], 1, None)),
+        *(("offset", value) for value in (deep(2_000), [1], "1", 1.5)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_vector_of_another_form_is_an_error_that_callers_know(name: str, value: Any) -> None:
+    with pytest.raises(TypeError):
+        file_key("a", {**VECTOR, name: value})
