@@ -47,11 +47,7 @@ class ColumnsUnderUdfs extends scala.runtime.AbstractPartialFunction {
   public Object applyOrElse(Object node, scala.Function1 otherwise) {
     if (!isDefinedAt(node)) return otherwise.apply(node);
     DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node;
-    Object[] fields = new Object[relation.productArity()];
-    for (int i = 0; i < fields.length; i++) {
-      Object field = relation.productElement(i);
-      fields[i] = field == relation.scan() ? ((PrunedScan) field).inRows() : field;
-    }
-    return relation.makeCopy(fields);
+    PrunedScan scan = (PrunedScan) relation.scan();
+    return NodeCopy.with(relation, new Object[] {scan}, new Object[] {scan.inRows()});
   }
 }

@@ -93,14 +93,9 @@ class ReopenScans extends scala.runtime.AbstractPartialFunction {
         (StructType) read(scan, "outputSchema"));
   }
 
-  /** A copy with another table, whatever further fields this version of Spark gives a relation. */
+  /** A copy with another table. */
   static Object withTable(DataSourceV2Relation relation, Table table, Seq output) {
-    Object[] fields = new Object[relation.productArity()];
-    for (int i = 0; i < fields.length; i++) {
-      Object field = relation.productElement(i);
-      fields[i] = field == relation.table() ? table : field == relation.output() ? output : field;
-    }
-    return relation.makeCopy(fields);
+    return NodeCopy.with(relation, new Object[] {relation.table(), relation.output()}, new Object[] {table, output});
   }
 
   private static Object read(Object scan, String name) {

@@ -101,12 +101,7 @@ class StreamScans extends scala.runtime.AbstractPartialFunction {
     PythonSourceStream stream = (PythonSourceStream) relation.stream();
     StructType schema = schemaOf(stream.schema(), relation.output(), columns);
     StreamView view = new StreamView(stream, schema, choice == null ? null : choice.columnarFor(schema));
-    Object[] fields = new Object[relation.productArity()];
-    for (int i = 0; i < fields.length; i++) {
-      Object field = relation.productElement(i);
-      fields[i] = field == stream ? view : field == relation.output() ? columns : field;
-    }
-    return (LogicalPlan) relation.makeCopy(fields);
+    return NodeCopy.with(relation, new Object[] {stream, relation.output()}, new Object[] {view, columns});
   }
 
   /** The fields of a stream that attributes of its relation stand for. */

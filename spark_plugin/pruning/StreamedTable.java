@@ -32,12 +32,8 @@ class StreamedTable extends PythonTable {
     if (!relation.extraOptions().getBoolean(ReopenScans.OPTION, true)) return frame;
     PythonTable table = (PythonTable) relation.table();
     StreamedTable streamed = new StreamedTable(table, ReopenScans.everything(scan(table, relation.extraOptions())));
-    Object[] fields = new Object[relation.productArity()];
-    for (int i = 0; i < fields.length; i++) {
-      Object field = relation.productElement(i);
-      fields[i] = field == table ? streamed : field;
-    }
-    return Dataset$.MODULE$.ofRows((SparkSession) frame.sparkSession(), (LogicalPlan) relation.makeCopy(fields));
+    LogicalPlan copy = NodeCopy.with(relation, new Object[] {table}, new Object[] {streamed});
+    return Dataset$.MODULE$.ofRows((SparkSession) frame.sparkSession(), copy);
   }
 
   private static PythonScan scan(PythonTable table, CaseInsensitiveStringMap options) {
