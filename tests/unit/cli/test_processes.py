@@ -80,13 +80,13 @@ ROWS = {"delta_py.parquet.reader", "delta_py.scan.planning"}
 SQL = {"sqlglot", "delta_py.expressions.parse", "delta_py.expressions.evaluate"}
 WRITING = {"delta_py.commit.transaction", "delta_py.write.conform", "delta_py.log.checkpoint", "delta_py.changes.change_feed"}
 MODULES = """
-import sys
+import atexit, sys
 from pydelta_cli.main import main
 sys.argv = ["pydelta", *sys.argv[1:]]
-try:
-    main()
-finally:
+def look():
     LOOK
+atexit.register(look)
+main()
 """
 LOADED = "print(*sys.modules, file=sys.stderr)"
 
@@ -189,6 +189,35 @@ def test_load_that_is_interrupted_leaves_the_table_as_it_was(tmp_path: Path, suf
         assert loading.wait(60) == 130
     assert b"interrupted" in loading.stderr.read()
     assert DeltaTable(path).version == 0 and DeltaTable(path).to_arrow()["id"].to_pylist() == [1]
+
+
+READING = """
+import sys, time
+import delta_py.commands.write
+from pydelta_cli import row_input
+from pydelta_cli.main import main
+
+class SlowPipe(row_input._Pipe):
+    def read(self, size=-1):
+        time.sleep(0.05)
+        return b"2\\n" * (size // 2)
+
+def interrupted(path, reader, **options):
+    interrupted.reader = reader  # its thread goes on
+    reader.read_next_batch()
+    raise KeyboardInterrupt
+
+row_input._Pipe = SlowPipe
+delta_py.commands.write.write_delta = interrupted
+sys.argv = ["pydelta", "load", sys.argv[1], "-", "--format", "csv"]
+main()
+"""
+
+
+def test_end_while_a_thread_of_pyarrow_still_reads_is_no_crash(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", READING, str(tmp_path / "t")]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 130 and done.stderr.count("\n") == 1 and "interrupted" in done.stderr, done.stderr
 
 
 def test_a_pipe_is_read_to_its_end() -> None:
