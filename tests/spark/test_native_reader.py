@@ -77,14 +77,20 @@ def same_both_ways(spark: SparkSession, df: Callable[[], DataFrame]) -> list[boo
 
 
 @pytest.mark.skipif("PYDELTA_NATIVE_READER" in os.environ, reason="the session of all tests says what it wants")
-def test_reader_is_off_unless_a_session_turns_it_on(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
-    path = make_table(tmp_path / "t", [pa.table({"id": [1, 2]})])
-    conf({NATIVE_CONF: "false"})
-    assert tasks(spark.read.format("pydelta").load(path)) == [False]
-    conf({NATIVE_CONF: "true"})
-    assert tasks(spark.read.format("pydelta").load(path)) == [True]
+def test_reader_is_taken_where_it_is_quicker_unless_a_session_says_otherwise(
+    spark: SparkSession, tmp_path: Path, conf: Any
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": [1, 2], "s": ["a", "b"]})])
+
+    def by_spark(column: str) -> bool:
+        [found] = tasks(spark.read.format("pydelta").load(path).select(column))
+        return found
+
+    for setting, numbers, texts in (("false", False, False), ("true", True, True), ("auto", False, True)):
+        conf({NATIVE_CONF: setting})
+        assert (by_spark("id"), by_spark("s")) == (numbers, texts), setting
     spark.conf.unset(NATIVE_CONF)
-    assert tasks(spark.read.format("pydelta").load(path)) == [False]
+    assert (by_spark("id"), by_spark("s")) == (False, True)
 
 
 # Columns that are read, and whether Spark's reader is likely the quicker one.
@@ -340,6 +346,42 @@ def test_file_that_is_damaged_behind_its_begin_is_the_error_that_python_gives(
     assert native() == 1
     conf({NATIVE_CONF: "false"})
     assert found == outcome()
+
+
+def with_page_of(file: Path, column: int, size: int) -> None:
+    """Has the header of a column's only page say another size of what it holds. The page gets shorter by what that takes."""
+    chunk = pq.ParquetFile(file).metadata.row_group(0).column(column)
+    data, start = bytearray(file.read_bytes()), chunk.data_page_offset
+    stop = chunk.dictionary_page_offset + chunk.total_compressed_size
+    numbers, at = [], start
+    for _ in range(3):  # the page's kind, and its size without and with compression: small fields of Thrift's compact protocol
+        assert data[at] == 0x15
+        end = next(place for place in range(at + 1, at + 11) if data[place] < 0x80) + 1
+        numbers.append(sum((byte & 0x7F) << (7 * place) for place, byte in enumerate(data[at + 1 : end])) >> 1)
+        at = end
+
+    def header(stored: int) -> bytes:
+        return b"".join(b"\x15" + _varint(number << 1) for number in (numbers[0], size, stored))
+
+    stored = next(n for n in range(numbers[2], 0, -1) if len(header(n)) + n == at - start + numbers[2])
+    data[start:stop] = header(stored) + data[at : stop - numbers[2] + stored]
+    file.write_bytes(data)
+
+
+def _varint(number: int) -> bytes:
+    low = number & 0x7F
+    return bytes([low | 0x80]) + _varint(number >> 7) if number >> 7 else bytes([low])
+
+
+def test_page_that_asks_for_more_memory_than_there_is_is_the_error_that_python_gives(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": range(50), "s": [f"text {n}" for n in range(50)]})])
+    with_page_of(next(Path(path).glob("*.parquet")), 0, 2**31 - 1)
+    with pytest.raises(PySparkException, match="cannot be read"):
+        spark.read.format("pydelta").load(path).collect()
+    assert native() == 1
+    assert spark.range(3).count() == 3
 
 
 # ---------------------------------------------------------------- what fails on the way
