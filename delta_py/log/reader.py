@@ -64,6 +64,7 @@ _PIECE_BYTES = 8 * 1024 * 1024
 _FILES_AHEAD = 16
 _REMEMBERED_FILE_BYTES = 1024 * 1024
 _REMEMBERED_BYTES = 32 * 1024 * 1024
+_END_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,35 @@ class CommitReader:
             return lines[0]
         return b""
 
+    def check_whole(self, file: LogFile) -> None:
+        """Check a commit that nobody may have read: each line is a JSON object; of a large commit the last line, which is what a
+        copy that broke off, or a disk that lost its power, does not leave. The last line needs no line break.
+
+        A file that was read before and is remembered is not read again; else it is one request, but for a large commit with a
+        very long last line, which is read whole. One of 0 bytes passes, as in `pieces`.
+        Raises CorruptTableError, LogFileNotFoundError.
+        """
+        if file.size_bytes <= _REMEMBERED_FILE_BYTES:
+            for first, lines in self.pieces(file):
+                _check_objects(file, first, lines)
+            return
+        fault = _fault_of_object(self._last_line(file))
+        if fault is not None:
+            raise CorruptTableError(f"{file.path}, last line: {fault} Restore the file from a backup.", path=file.path)
+
+    def _last_line(self, file: LogFile) -> bytes:
+        """Of those that are not blank, in a file of more than _END_BYTES."""
+        start = file.size_bytes - _END_BYTES
+        end = _or_missing(file, lambda info: self.objects.store.read_range(info.path, start, _END_BYTES))
+        if len(end) < _END_BYTES:
+            what = f"{file.path} has fewer than the {file.size_bytes} bytes that were listed."
+            raise CorruptTableError(f"{what} Restore the file from a backup.", path=file.path)
+        _, line_break, line = end.rstrip().rpartition(b"\n")
+        if not line_break:
+            for _, lines in self.pieces(file):
+                line = b"\n".join(lines).rstrip().rpartition(b"\n")[2]
+        return line
+
     def pieces(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
         """(1-based number of the first line, lines) of each piece; none for a commit of 0 bytes.
 
@@ -280,16 +310,17 @@ def _check_objects(file: LogFile, first: int, lines: list[bytes]) -> None:
     except orjson.JSONDecodeError:
         pass
     for number, line in enumerate(lines, first):  # finds the line
-        _check_object(file, number, line)
+        if (fault := _fault_of_object(line)) is not None:
+            raise corrupt_line(file, number, fault)
 
 
-def _check_object(file: LogFile, number: int, line: bytes) -> None:
+def _fault_of_object(line: bytes) -> str | None:
+    """Why a line is neither blank nor a JSON object; None for one that is."""
     try:
         value = orjson.loads(line) if line.strip() else {}
     except orjson.JSONDecodeError as error:
-        raise corrupt_line(file, number, f"it is no JSON ({error}).") from error
-    if not isinstance(value, dict):
-        raise corrupt_line(file, number, "it is no JSON object.")
+        return f"it is no JSON ({error})."
+    return None if isinstance(value, dict) else "it is no JSON object."
 
 
 def _parse(file: LogFile, number: int, line: bytes) -> Action | None:
