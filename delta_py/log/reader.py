@@ -20,11 +20,11 @@ import orjson
 import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError
-from delta_py.log.file_keys import file_key
+from delta_py.log.file_keys import keyed
 from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Action, AddFile, parse_action
-from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name, decode_path
+from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
@@ -330,8 +330,6 @@ def _parse(file: LogFile, number: int, line: bytes) -> Action | None:
         return parse_action(line)
     except CorruptTableError as error:
         raise corrupt_line(file, number, error.message) from error
-    except (AttributeError, TypeError, ValueError) as error:
-        raise corrupt_line(file, number, f"a field of the action has another type than it should ({error}).") from error
 
 
 def corrupt_line(file: LogFile, number: int, what: str) -> CorruptTableError:
@@ -378,16 +376,20 @@ class _FileActionLines:
     def add_line(self, number: int, line: bytes) -> None:
         try:
             value = orjson.loads(line)
-            add = value.get("add")
-            body = value.get("remove") if add is None else add
-            if body is None:
-                return
-            path = decode_path(body["path"])
-            key = file_key(path, body.get("deletionVector"))
-        except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, CorruptTableError) as error:
+        except orjson.JSONDecodeError as error:
             if line.strip():
-                raise self._explained(number, line) from error
+                raise self._explained(number, line, str(error)) from error
             return
+        if type(value) is not dict:
+            raise self._explained(number, line, "it is no JSON object.")
+        add = value.get("add")
+        body = value.get("remove") if add is None else add
+        if body is None:
+            return
+        try:
+            path, key = keyed(body)
+        except CorruptTableError as error:
+            raise self._explained(number, line, error.message) from error
         self._action_count += 1
         if add is None:
             self._last[key] = -1
@@ -399,13 +401,13 @@ class _FileActionLines:
         self._lines.append(number)
         self._paths.append(path)
 
-    def _explained(self, number: int, line: bytes) -> CorruptTableError:
-        """The error of a line that did not fit, in words: the slow parser knows what is wrong."""
+    def _explained(self, number: int, line: bytes, fault: str) -> CorruptTableError:
+        """The error of a line that did not fit, in words: those of the slow parser, if it comes so far, or else `fault`."""
         try:
             _parse(self._file, number, line)
         except CorruptTableError as error:
             return error
-        return corrupt_line(self._file, number, "the action has another form than the protocol gives it.")
+        return corrupt_line(self._file, number, fault)
 
     def columns(self) -> FileActions:
         chosen = [(key, index) for key, index in self._last.items() if index >= 0]
@@ -422,18 +424,17 @@ class _FileActionLines:
     def _batch(self, indexes: list[int]) -> pa.RecordBatch:
         try:
             return adds_batch([self._adds[index] for index in indexes], [self._paths[index] for index in indexes])
-        except (pa.ArrowException, KeyError, TypeError, AttributeError, OverflowError, UnicodeError, ValueError) as error:
-            raise self._explain_adds() from error
+        except (pa.ArrowException, KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
+            self._check_adds(error)
+            raise  # no add is wrong, so it is not the log that is
 
-    def _explain_adds(self) -> CorruptTableError:
+    def _check_adds(self, cause: Exception) -> None:
+        """Raises CorruptTableError for the first add that breaks the protocol."""
         for number, add in zip(self._lines, self._adds, strict=True):
             try:
                 AddFile.from_json(add)
             except CorruptTableError as error:
-                return corrupt_line(self._file, number, error.message)
-            except (AttributeError, TypeError, ValueError) as error:
-                return corrupt_line(self._file, number, f"a field of the add action has another type than it should ({error}).")
-        return corrupt_line(self._file, self._lines[0], "from here on an add action has another form than the protocol gives it.")
+                raise corrupt_line(self._file, number, error.message) from cause
 
 
 def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
