@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.errors import CorruptTableError
+from delta_py.errors import CorruptTableError, LogFileNotFoundError
 from delta_py.log.checkpoint_check import open_checkpoint
 from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, StatsWanted
 from delta_py.log.checksum import VersionChecksum, read_checksum
@@ -36,6 +36,7 @@ from delta_py.log.reconciliation import (
 from delta_py.log.segment import LogSegment, load_segment
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN
+from delta_py.protocol.paths import LOG_DIRECTORY
 from delta_py.protocol.schema import DataType, Path, StructType
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.storage.store import ObjectStore
@@ -71,6 +72,7 @@ class Snapshot:
         self._timestamp_ms: int | None = None
         self._num_files: int | None = None
         self._size_bytes: int | None = None
+        self._is_last_commit_checked = False
 
     @classmethod
     def load(cls, store: ObjectStore, version: int | None = None, timestamp_ms: int | None = None) -> Self:
@@ -220,6 +222,28 @@ class Snapshot:
         assert self._num_files is not None
         return self._num_files
 
+    def check_last_commit(self) -> None:
+        """Check the version's own commit, before another one follows it: where protocol, metadata and files come from a version
+        checksum or a checkpoint, nobody has looked at it. Once a snapshot it may cost one request.
+
+        Raises CorruptTableError when it is cut short or no lines of JSON objects, LogFileNotFoundError.
+        """
+        if self._is_last_commit_checked:
+            return
+        try:
+            self._log.check_last_commit()
+        except LogFileNotFoundError:
+            raise
+        except CorruptTableError as error:
+            raise CorruptTableError(
+                f"Version {self.version} of the table at {self.table_root} cannot be followed by another: its commit is damaged. "
+                f"{error.message} Nothing was committed. If there is no backup, and the version is to be given up, move all "
+                f"files of version {self.version} in {LOG_DIRECTORY} away.",
+                path=self.segment.last_commit.path,
+                version=self.version,
+            ) from error
+        self._is_last_commit_checked = True
+
     def check_integrity(self) -> None:
         """Compare the state rebuilt from the log with the version checksum, if the version has a sound one.
 
@@ -297,6 +321,9 @@ class _Log:
         return self._read(
             lambda segment, checkpoint: pa.Table.from_batches(tombstones(segment, self._commits, checkpoint), TOMBSTONE_SCHEMA)
         )
+
+    def check_last_commit(self) -> None:
+        self._commits.check_whole(self._segment.last_commit)
 
     def transactions_and_domains(self) -> SmallState:
         return self._read(lambda segment, checkpoint: transactions_and_domains(segment, self._commits, checkpoint))

@@ -224,7 +224,9 @@ def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
         )
     if (reader, writer) == (current.min_reader_version, current.min_writer_version):
         return current
-    target = protocol_of_versions(reader, writer)
+    target = protocol_of_versions(reader, writer)  # which raises for versions that do not exist
+    if current.writer_features is not None:
+        return current  # a version of readers brings no feature where all are listed, and none of these needs it
     if target.min_writer_version < WRITER_FEATURES_VERSION:
         return target
     listed = with_features(target, TableConfig(current, Metadata("", '{"type":"struct","fields":[]}')).features)

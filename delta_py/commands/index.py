@@ -176,6 +176,7 @@ class TableIndexes:
     def _load(self) -> Snapshot:
         snapshot = Snapshot.load(self._store)
         snapshot.config.require(Operation.WRITE)
+        snapshot.check_last_commit()
         return snapshot
 
     def _commit(

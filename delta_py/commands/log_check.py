@@ -89,8 +89,12 @@ class LogCheck:
             path = str(error.message_parameters.get("path", LOG_DIRECTORY))
             yield _fault(COMMIT, path, None, f"the newest version cannot be rebuilt: {error.message}")
             return
+        last_commit, version = self.snapshot.segment.last_commit, self.snapshot.version
+        try:
+            CommitReader(self.store, kept=False).check_whole(last_commit)
+        except CorruptTableError as error:  # of a version that a checkpoint holds
+            yield _fault(COMMIT, last_commit.path, version, f"no writer follows it: {error.message}", size=last_commit.size_bytes)
         yield from self._compactions(self.snapshot)
-        version = self.snapshot.version
         if version not in self.wrong_checksums and self.snapshot.segment.last_commit.size_bytes:
             yield from self._checksum(self.snapshot, self.listing.checksums.get(version))
 

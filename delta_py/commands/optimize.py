@@ -118,6 +118,7 @@ def optimize(
 def _newest(store: ObjectStore) -> tuple[Snapshot, DomainMetadata | None]:
     """With the domain that names clustering columns."""
     snapshot = Snapshot.load(store)
+    snapshot.check_last_commit()  # before files are written
     return snapshot, snapshot.clustering_domain()
 
 

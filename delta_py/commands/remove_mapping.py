@@ -35,10 +35,11 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.write.compaction import for_compaction
 from delta_py.write.conform import INVALID_CHARACTERS, names_needing_mapping, write_state
-from delta_py.write.files import WrittenFiles
+from delta_py.write.files import WrittenFiles, nothing_left
 from delta_py.write.rewrite import Rewrite
 
 OPERATION = "REMOVE COLUMN MAPPING"
+_TARGETS_OF_A_BATCH = 32  # new files, so that threads seldom wait for the last one of a batch
 
 
 def check_names(schema: StructType) -> None:
@@ -58,14 +59,16 @@ def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
     """Write all rows of the snapshot anew and commit; returns the version. transaction: of the snapshot, with the metadata of the
     table without mapping.
 
-    Memory: as OPTIMIZE's. Raises DeltaConcurrentModificationException where another writer was faster, what reading raises, and
-    RowCountMismatchError for files that have not the rows that they should; nothing stays behind then.
+    Memory: as OPTIMIZE's of one batch, and the actions of the commit, which must be one: a remove for each file that there was,
+    and an add for each new one. Raises DeltaConcurrentModificationException where another writer was faster, what reading raises,
+    and RowCountMismatchError for files that have not the rows that they should; nothing stays behind then.
     """
     after = transaction.config
-    rewriting = _AllFiles.towards(snapshot, after)
+    rewriting, writers = _AllFiles.towards(snapshot, after), LocalBinWriters()
     domains = (*_clustering(snapshot), *_indexes(snapshot))
-    bins = next(batches_of(rewriting.choose().bins, None), [])
-    written = rewriting.write(LocalBinWriters(), bins)
+    batches = batches_of(rewriting.choose().bins, _TARGETS_OF_A_BATCH * rewriting.target_bytes)
+    with nothing_left(rewriting.rewrite.state):  # of any batch, by the id of the write, which all of them share
+        written = [part for bins in batches for part in rewriting.write(writers, bins)]
     whole = WrittenFiles.of_all(written)
     for domain in domains:
         transaction.set_domain(domain)

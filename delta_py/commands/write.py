@@ -216,6 +216,7 @@ def _plan(store: ObjectStore, snapshot: Snapshot | None, data_schema: StructType
         )
     if mode == "Ignore" or _is_recorded(snapshot, request):
         return snapshot.version
+    snapshot.check_last_commit()  # before rows are written
     if request.as_select in ("replace", "createOrReplace"):
         return _plan_replacement(snapshot, visible, request, mode)
     return plan_change(snapshot, data_schema, request, mode)

@@ -65,6 +65,7 @@ class Transaction:
     snapshot: the version that was read; None for a new table, which then needs `store`, set_protocol and set_metadata.
     isolation: None for the table's own (delta.isolationLevel, by default Serializable).
     clock_ms: ms since 1970; sleep: seconds. Both are for tests and simulations.
+    Raises CorruptTableError from the constructor when the commit of the snapshot's version is damaged.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Transaction:
     ) -> None:
         if snapshot is not None:
             store = snapshot.store
+            snapshot.check_last_commit()
         assert store is not None, "a new table needs a store"
         self._snapshot, self._store, self._isolation = snapshot, store, isolation
         self._attempts, self._clock_ms = Attempts(store, policy or RetryPolicy.of(store), clock_ms, sleep), clock_ms

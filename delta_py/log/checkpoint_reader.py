@@ -158,10 +158,13 @@ class CheckpointReader:
         the name."""
         path = row.get("path")
         size, time = (number if isinstance(number := row.get(name), int) else 0 for name in ("sizeInBytes", "modificationTime"))
+        fault = CheckpointUnreadableError.of(self.checkpoint.files[0].path, f"a sidecar's path is {shown(path)}")
+        if not isinstance(path, str):
+            raise fault
         try:
-            return ObjectInfo(f"{SIDECAR_DIRECTORY}/{decode_path(path).rpartition('/')[2]}", size, time)  # type: ignore[arg-type]
-        except (CorruptTableError, TypeError, AttributeError) as error:
-            raise CheckpointUnreadableError.of(self.checkpoint.files[0].path, f"a sidecar's path is {shown(path)}") from error
+            return ObjectInfo(f"{SIDECAR_DIRECTORY}/{decode_path(path).rpartition('/')[2]}", size, time)
+        except CorruptTableError as error:
+            raise fault from error
 
     def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
         """All add actions, batch by batch."""

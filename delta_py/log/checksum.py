@@ -73,19 +73,16 @@ class VersionChecksum:
             raise CorruptTableError("it holds no protocol and metadata")
         if value["metadata"].get("schemaString") is None:  # which in the log itself means no columns
             raise CorruptTableError("its metadata has no schema")
-        try:
-            return cls(
-                path,
-                Protocol.from_json(value["protocol"]),
-                Metadata.from_json(value["metadata"]),
-                _count(value, "numFiles"),
-                _count(value, "tableSizeBytes"),
-                None if value.get("inCommitTimestampOpt") is None else _count(value, "inCommitTimestampOpt"),
-                _all(value.get("setTransactions"), SetTransaction),
-                _all(value.get("domainMetadata"), DomainMetadata),
-            )
-        except (AttributeError, TypeError) as error:
-            raise CorruptTableError(f"a field has another type than it should: {error}") from error
+        return cls(
+            path,
+            Protocol.from_json(value["protocol"]),
+            Metadata.from_json(value["metadata"]),
+            _count(value, "numFiles"),
+            _count(value, "tableSizeBytes"),
+            None if value.get("inCommitTimestampOpt") is None else _count(value, "inCommitTimestampOpt"),
+            _all(value, "setTransactions", SetTransaction),
+            _all(value, "domainMetadata", DomainMetadata),
+        )
 
     def after(self, config: TableConfig | None, actions: Sequence[Action]) -> Self | None:
         """The checksum after a commit with these actions; config: of its version, None where that is said of a later one. None
@@ -212,5 +209,10 @@ def _count(value: Mapping[str, Any], name: str) -> int:
     return number
 
 
-def _all(values: Any, action: Any) -> tuple[Any, ...] | None:
-    return None if values is None else tuple(action.from_json(value) for value in values)
+def _all(value: Mapping[str, Any], name: str, action: Any) -> tuple[Any, ...] | None:
+    actions = value.get(name)
+    if actions is None:
+        return None
+    if not isinstance(actions, list) or not all(isinstance(item, dict) for item in actions):
+        raise CorruptTableError(f"{name} is {shown(actions)}")
+    return tuple(action.from_json(item) for item in actions)

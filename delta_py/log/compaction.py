@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 
 from delta_py.errors import CorruptTableError
-from delta_py.log.file_keys import file_key
+from delta_py.log.file_keys import keyed
 from delta_py.log.reader import corrupt_line
 from delta_py.log.segment import LogFile
-from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name, decode_path
+from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.storage.store import ObjectStore
 
 # Larger ranges are left alone: a compaction is read in one piece.
@@ -58,19 +58,23 @@ def _lines(file: LogFile, data: bytes) -> Iterator[tuple[tuple[str, str], bytes]
             continue
         try:
             identity = _identity(orjson.loads(line))
-        except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, CorruptTableError) as error:
+        except (orjson.JSONDecodeError, CorruptTableError) as error:
             raise corrupt_line(file, number, f"the line is no action ({error}).") from error
         if identity is not None:
             yield identity, line
 
 
-def _identity(value: dict[str, Any]) -> tuple[str, str] | None:
+def _identity(value: Any) -> tuple[str, str] | None:
     """What two actions share of which only the newer one holds; None for what is not state (commitInfo, change data)."""
+    if not isinstance(value, dict):
+        raise CorruptTableError("it is no JSON object")
     for name in ("add", "remove"):
+        if value.get(name) is not None:
+            return "file", keyed(value[name])[1]
+    for name, key in (("txn", "appId"), ("domainMetadata", "domain")):
         body = value.get(name)
         if body is not None:
-            return "file", file_key(decode_path(body["path"]), body.get("deletionVector"))
-    for name, key in (("txn", "appId"), ("domainMetadata", "domain")):
-        if value.get(name) is not None:
-            return name, value[name][key]
+            if not isinstance(body, dict) or not isinstance(body.get(key), str):
+                raise CorruptTableError(f"its {name} has no {key}")
+            return name, body[key]
     return next(((name, "") for name in ("protocol", "metaData") if value.get(name) is not None), None)

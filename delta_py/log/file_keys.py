@@ -5,13 +5,15 @@ Protocol: Action Reconciliation; Derived Fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from operator import index
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from delta_py.errors import CorruptTableError, shown
+from delta_py.protocol.paths import decode_path
 
 # Between path and vector: NUL, which no path holds.
 _SEPARATOR = "\0"
@@ -20,15 +22,26 @@ _WORD, _HASHED_BYTES, _MULTIPLIER = 8, 512, np.uint64(0x9E3779B97F4A7C15)
 NO_KEYS = pa.nulls(0, pa.large_string())
 
 
-def file_key(path: str, vector: Mapping[str, Any] | None) -> str:
-    """path: decoded. vector: the deletion vector's descriptor as JSON. Raises KeyError, AttributeError, TypeError for one of
-    another form."""
+def keyed(action: Any) -> tuple[str, str]:
+    """The decoded path and the key of an add or remove, as it is in the log. Raises CorruptTableError for one of another form."""
+    if type(action) is not dict:
+        raise CorruptTableError(f"The action is {shown(action)} and no JSON object. The log is damaged.")
+    text = action.get("path")
+    if type(text) is not str:
+        raise CorruptTableError(f"The action's path is {shown(text)}, which is no text. The log is damaged.")
+    path = decode_path(text)
+    return path, file_key(path, action.get("deletionVector"))
+
+
+def file_key(path: str, vector: Any) -> str:
+    """path: decoded. vector: the deletion vector's descriptor as JSON. Raises CorruptTableError for one of another form."""
     if vector is None:
         return path
-    offset = vector.get("offset")
-    # What is no text or number fails here: to print it might not end, so deep may it be nested.
-    unique_id: str = vector["storageType"] + vector["pathOrInlineDv"] + ("" if offset is None else f"@{index(offset)}")
-    return path + _SEPARATOR + unique_id
+    if type(vector) is dict:
+        storage, place, offset = vector.get("storageType"), vector.get("pathOrInlineDv"), vector.get("offset")
+        if type(storage) is str and type(place) is str and (offset is None or type(offset) is int):
+            return path + _SEPARATOR + storage + place + ("" if offset is None else f"@{offset}")
+    raise CorruptTableError(f"A deletion vector's descriptor is not valid: {shown(vector)}. The log is damaged.")
 
 
 def path_of(key: str) -> str:

@@ -20,11 +20,11 @@ import orjson
 import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError
-from delta_py.log.file_keys import file_key
+from delta_py.log.file_keys import keyed
 from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Action, AddFile, parse_action
-from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name, decode_path
+from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
@@ -64,6 +64,7 @@ _PIECE_BYTES = 8 * 1024 * 1024
 _FILES_AHEAD = 16
 _REMEMBERED_FILE_BYTES = 1024 * 1024
 _REMEMBERED_BYTES = 32 * 1024 * 1024
+_END_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,35 @@ class CommitReader:
             return lines[0]
         return b""
 
+    def check_whole(self, file: LogFile) -> None:
+        """Check a commit that nobody may have read: each line is a JSON object; of a large commit the last line, which is what a
+        copy that broke off, or a disk that lost its power, does not leave. The last line needs no line break.
+
+        A file that was read before and is remembered is not read again; else it is one request, but for a large commit with a
+        very long last line, which is read whole. One of 0 bytes passes, as in `pieces`.
+        Raises CorruptTableError, LogFileNotFoundError.
+        """
+        if file.size_bytes <= _REMEMBERED_FILE_BYTES:
+            for first, lines in self.pieces(file):
+                _check_objects(file, first, lines)
+            return
+        fault = _fault_of_object(self._last_line(file))
+        if fault is not None:
+            raise CorruptTableError(f"{file.path}, last line: {fault} Restore the file from a backup.", path=file.path)
+
+    def _last_line(self, file: LogFile) -> bytes:
+        """Of those that are not blank, in a file of more than _END_BYTES."""
+        start = file.size_bytes - _END_BYTES
+        end = _or_missing(file, lambda info: self.objects.store.read_range(info.path, start, _END_BYTES))
+        if len(end) < _END_BYTES:
+            what = f"{file.path} has fewer than the {file.size_bytes} bytes that were listed."
+            raise CorruptTableError(f"{what} Restore the file from a backup.", path=file.path)
+        _, line_break, line = end.rstrip().rpartition(b"\n")
+        if not line_break:
+            for _, lines in self.pieces(file):
+                line = b"\n".join(lines).rstrip().rpartition(b"\n")[2]
+        return line
+
     def pieces(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
         """(1-based number of the first line, lines) of each piece; none for a commit of 0 bytes.
 
@@ -280,16 +310,17 @@ def _check_objects(file: LogFile, first: int, lines: list[bytes]) -> None:
     except orjson.JSONDecodeError:
         pass
     for number, line in enumerate(lines, first):  # finds the line
-        _check_object(file, number, line)
+        if (fault := _fault_of_object(line)) is not None:
+            raise corrupt_line(file, number, fault)
 
 
-def _check_object(file: LogFile, number: int, line: bytes) -> None:
+def _fault_of_object(line: bytes) -> str | None:
+    """Why a line is neither blank nor a JSON object; None for one that is."""
     try:
         value = orjson.loads(line) if line.strip() else {}
     except orjson.JSONDecodeError as error:
-        raise corrupt_line(file, number, f"it is no JSON ({error}).") from error
-    if not isinstance(value, dict):
-        raise corrupt_line(file, number, "it is no JSON object.")
+        return f"it is no JSON ({error})."
+    return None if isinstance(value, dict) else "it is no JSON object."
 
 
 def _parse(file: LogFile, number: int, line: bytes) -> Action | None:
@@ -299,8 +330,6 @@ def _parse(file: LogFile, number: int, line: bytes) -> Action | None:
         return parse_action(line)
     except CorruptTableError as error:
         raise corrupt_line(file, number, error.message) from error
-    except (AttributeError, TypeError, ValueError) as error:
-        raise corrupt_line(file, number, f"a field of the action has another type than it should ({error}).") from error
 
 
 def corrupt_line(file: LogFile, number: int, what: str) -> CorruptTableError:
@@ -347,16 +376,20 @@ class _FileActionLines:
     def add_line(self, number: int, line: bytes) -> None:
         try:
             value = orjson.loads(line)
-            add = value.get("add")
-            body = value.get("remove") if add is None else add
-            if body is None:
-                return
-            path = decode_path(body["path"])
-            key = file_key(path, body.get("deletionVector"))
-        except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, CorruptTableError) as error:
+        except orjson.JSONDecodeError as error:
             if line.strip():
-                raise self._explained(number, line) from error
+                raise self._explained(number, line, str(error)) from error
             return
+        if type(value) is not dict:
+            raise self._explained(number, line, "it is no JSON object.")
+        add = value.get("add")
+        body = value.get("remove") if add is None else add
+        if body is None:
+            return
+        try:
+            path, key = keyed(body)
+        except CorruptTableError as error:
+            raise self._explained(number, line, error.message) from error
         self._action_count += 1
         if add is None:
             self._last[key] = -1
@@ -368,13 +401,13 @@ class _FileActionLines:
         self._lines.append(number)
         self._paths.append(path)
 
-    def _explained(self, number: int, line: bytes) -> CorruptTableError:
-        """The error of a line that did not fit, in words: the slow parser knows what is wrong."""
+    def _explained(self, number: int, line: bytes, fault: str) -> CorruptTableError:
+        """The error of a line that did not fit, in words: those of the slow parser, if it comes so far, or else `fault`."""
         try:
             _parse(self._file, number, line)
         except CorruptTableError as error:
             return error
-        return corrupt_line(self._file, number, "the action has another form than the protocol gives it.")
+        return corrupt_line(self._file, number, fault)
 
     def columns(self) -> FileActions:
         chosen = [(key, index) for key, index in self._last.items() if index >= 0]
@@ -391,18 +424,17 @@ class _FileActionLines:
     def _batch(self, indexes: list[int]) -> pa.RecordBatch:
         try:
             return adds_batch([self._adds[index] for index in indexes], [self._paths[index] for index in indexes])
-        except (pa.ArrowException, KeyError, TypeError, AttributeError, OverflowError, UnicodeError, ValueError) as error:
-            raise self._explain_adds() from error
+        except (pa.ArrowException, KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
+            self._check_adds(error)
+            raise  # no add is wrong, so it is not the log that is
 
-    def _explain_adds(self) -> CorruptTableError:
+    def _check_adds(self, cause: Exception) -> None:
+        """Raises CorruptTableError for the first add that breaks the protocol."""
         for number, add in zip(self._lines, self._adds, strict=True):
             try:
                 AddFile.from_json(add)
             except CorruptTableError as error:
-                return corrupt_line(self._file, number, error.message)
-            except (AttributeError, TypeError, ValueError) as error:
-                return corrupt_line(self._file, number, f"a field of the add action has another type than it should ({error}).")
-        return corrupt_line(self._file, self._lines[0], "from here on an add action has another form than the protocol gives it.")
+                raise corrupt_line(self._file, number, error.message) from cause
 
 
 def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:

@@ -108,6 +108,12 @@ def _map_or_none(value: Any) -> dict[str, str | None] | None:
     return value if isinstance(value, dict) and all(item is None or type(item) is str for item in value.values()) else None
 
 
+def _vector(value: Any, name: str) -> DeletionVectorDescriptor | None:
+    if value is not None and not isinstance(value, dict):
+        raise _wrong(name, value, "no deletion vector")
+    return None if value is None else DeletionVectorDescriptor.from_json(value)
+
+
 def _path_text(path: str, text: str | None, name: str) -> str:
     """A path as the log spells it. Raises CorruptTableError for one that would come out of the log as another."""
     written = encode_path(path) if text is None else text
@@ -244,7 +250,7 @@ class AddFile:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        vector, text = value.get("deletionVector"), value.get("path")
+        text = value.get("path")
         _check_text(text, "add.path")
         path = decode_path(text)  # type: ignore[arg-type]
         return cls(
@@ -255,7 +261,7 @@ class AddFile:
             data_change=bool(value.get("dataChange", True)),
             stats=_text_or_none(value.get("stats")),
             tags=_map_or_none(value.get("tags")),
-            deletion_vector=DeletionVectorDescriptor.from_json(vector) if isinstance(vector, dict) else vector,
+            deletion_vector=_vector(value.get("deletionVector"), "add.deletionVector"),
             base_row_id=value.get("baseRowId"),
             default_row_commit_version=value.get("defaultRowCommitVersion"),
             clustering_provider=_text_or_none(value.get("clusteringProvider")),
@@ -333,7 +339,7 @@ class RemoveFile:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """A tombstone stands for a file that is gone: but for its path and deletion vector, what is no value of its field is
         passed over, as in checkpoints."""
-        vector, text, extended = value.get("deletionVector"), value.get("path"), value.get("extendedFileMetadata")
+        text, extended = value.get("path"), value.get("extendedFileMetadata")
         _check_text(text, "remove.path")
         path = decode_path(text)  # type: ignore[arg-type]
         return cls(
@@ -345,7 +351,7 @@ class RemoveFile:
             size_bytes=_int_or_none(value.get("size")),
             stats=_text_or_none(value.get("stats")),
             tags=_map_or_none(value.get("tags")),
-            deletion_vector=DeletionVectorDescriptor.from_json(vector) if isinstance(vector, dict) else vector,
+            deletion_vector=_vector(value.get("deletionVector"), "remove.deletionVector"),
             base_row_id=_int_or_none(value.get("baseRowId")),
             default_row_commit_version=_int_or_none(value.get("defaultRowCommitVersion")),
             path_text=None if text == encode_path(path) else text,

@@ -18,7 +18,7 @@ import pyarrow as pa
 from delta_py.changes.file_lists import collected
 from delta_py.changes.schema_changes import why_incompatible
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
-from delta_py.log.file_keys import file_key
+from delta_py.log.file_keys import keyed
 from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, CommitReader, adds_batch, changes_rows, corrupt_line
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Metadata, Protocol
@@ -93,7 +93,7 @@ class _Parsing:
         add, remove = action.get("add"), action.get("remove")
         if add is not None:
             if changes_rows(add):
-                key = file_key(decode_path(add["path"]), add.get("deletionVector"))
+                key = self._key(number, add)
                 if key in self._given:
                     raise corrupt_line(self._file, number, "an action repeats another one of the same file.")
                 adds[key] = add
@@ -104,6 +104,12 @@ class _Parsing:
             self.protocol = Protocol.from_json(action["protocol"])
         elif "metaData" in action:
             self.metadata = Metadata.from_json(action["metaData"])
+
+    def _key(self, number: int, add: Any) -> str:
+        try:
+            return keyed(add)[1]
+        except CorruptTableError as error:
+            raise corrupt_line(self._file, number, error.message) from error
 
     def _explained(self) -> CorruptTableError:
         """The error of a commit that did not fit, in words: the parser of single actions knows what is wrong."""

@@ -20,8 +20,8 @@ from tests.support.memory_store import MemoryStore
 CONTAINER = "tests"
 
 
-@pytest.fixture(scope="session")
-def emulators() -> Iterator[Callable[[str], Emulator]]:
+@contextlib.contextmanager
+def started_emulators() -> Iterator[Callable[[str], Emulator]]:
     """By name (those of KINDS and dynamodb), each started when it is first asked for, with the container `tests`. One that is not
     installed fails the test."""
     running_ones: dict[str, Emulator] = {}
@@ -35,6 +35,12 @@ def emulators() -> Iterator[Callable[[str], Emulator]]:
             return running_ones[name]
 
         yield emulator
+
+
+@pytest.fixture(scope="session")
+def emulators() -> Iterator[Callable[[str], Emulator]]:
+    with started_emulators() as started:
+        yield started
 
 
 @pytest.fixture(params=KINDS)

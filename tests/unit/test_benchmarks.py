@@ -145,7 +145,23 @@ def test_query_text_gives_ratios_to_both_peers_and_the_target() -> None:
         {"count": {"parquet": 0.5, "delta": 2.0, "pydelta": 1.0}, "scan after deletes": {"delta": 2.0, "pydelta": 3.0}}
     )
     assert "| count | 0.50 s | 2.00 s | 1.00 s | 0.50x | 2.00x | at most 1.0x |" in text
-    assert "| scan after deletes |  | 2.00 s | 3.00 s | 1.50x |  |  |" in text
+    assert "| scan after deletes |  | 2.00 s | 3.00 s | 1.50x |  | at most 0.6x |" in text
+
+
+def test_sum_of_the_warehouses_queries_is_said_beside_both_peers() -> None:
+    medians = {
+        "count": {"parquet": 9.0, "delta": 9.0, "pydelta": 9.0},
+        "TPC-H 1": {"parquet": 1.0, "delta": 3.0, "pydelta": 2.0},
+        "TPC-H 6": {"parquet": 1.0, "delta": 1.0, "pydelta": 1.0},
+    }
+    said = "All TPC-H-like queries: 1.50x of Spark's Parquet reader (target: at most 1.05x)"
+    assert query_part._sum_text(medians) == f"{said}, 0.75x of delta-spark."
+    assert "delta-spark" not in query_part._sum_text({"TPC-H 1": {"parquet": 1.0, "pydelta": 2.0}})
+
+
+def test_lookups_of_threads_are_told_with_their_tail() -> None:
+    found = {"seconds": [5.0, 5.0], "latencies": [0.1] * 980 + [2.0] * 20}
+    assert query_part._lookups_row("pydelta", found) == ["pydelta", "100.0", "0.10 s", "2.00 s"]
 
 
 def test_every_target_names_a_query_that_is_measured() -> None:

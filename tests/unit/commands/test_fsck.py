@@ -372,6 +372,16 @@ def test_gap_in_the_log_is_told_with_what_it_means(path: str) -> None:
         found(path, dry_run=False, allow_data_loss=True)
 
 
+def test_half_a_commit_of_a_checkpointed_version_is_told(path: str) -> None:
+    make(path, 11)
+    commit = log(path, f"{10:020d}.json")
+    commit.write_bytes(commit.read_bytes()[:-20])
+    (row,) = found(path)
+    assert (row["kind"], row["version"], row["path"]) == (COMMIT, 10, f"_delta_log/{10:020d}.json")
+    assert "no writer follows it" in row["reason"] and not row["can_repair"]
+    assert found(path, dry_run=False) == [row] and ids(path) == [*range(110)]
+
+
 def test_incomplete_checkpoint_is_put_aside(path: str) -> None:
     make(path, 12)
     parts = [log(path, f"{8:020d}.checkpoint.{number:010d}.{3:010d}.parquet") for number in (1, 3)]

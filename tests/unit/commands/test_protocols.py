@@ -1,8 +1,10 @@
 """The least protocol of new tables, of tables that get more, and of tables from which features are dropped.
 
 What is expected is what delta-spark 4.4 made of the same statements (CREATE TABLE, SET TBLPROPERTIES, DROP FEATURE), asked once.
-One thing differs and is not here: where versions with lists are asked for by number, delta-spark goes back to the versions that
-stand for the features in use, and this library keeps the lists.
+One thing differs and is not here: where versions with lists are asked for by number, of a table without lists, delta-spark goes
+back to the versions that stand for the features in use, and this library makes the lists. What is expected where a version of
+readers is asked of a table with lists follows from the rules of delta-spark's normalization: a version brings no feature there,
+and what no feature needs is taken away.
 """
 
 from __future__ import annotations
@@ -70,6 +72,16 @@ ALTERED: list[tuple[dict[str, str], dict[str, str], Told]] = [
     ({R: "2", W: "5"}, {"enableRowTracking": ON}, (2, 7, None, f"columnMapping domainMetadata rowTracking {FOURTH}")),
     ({}, {"feature.checkConstraints": "supported"}, (1, 3, None, None)),
     ({"columnMapping.mode": "name"}, {"enableIcebergCompatV2": ON}, (2, 7, None, "columnMapping icebergCompatV2")),
+    *(
+        (start, asked, expected)
+        for start, expected in (
+            ({"enableChangeDataFeed": ON}, (1, 7, None, "changeDataFeed")),
+            ({"columnMapping.mode": "name"}, (2, 7, None, "columnMapping")),
+        )
+        for asked in ({R: "3"}, {R: "3", W: "7"}, {R: "2"}, {R: "2", W: "7"})
+    ),
+    ({"enableChangeDataFeed": ON}, {R: "3", "enableRowTracking": ON}, (1, 7, None, "changeDataFeed domainMetadata rowTracking")),
+    ({"enableChangeDataFeed": ON}, {R: "3", "enableTypeWidening": ON}, (3, 7, "typeWidening", "changeDataFeed typeWidening")),
 ]
 DROPPED: list[tuple[dict[str, str], list[str], Told]] = [
     ({"enableRowTracking": ON}, ["rowTracking"], (1, 7, None, "domainMetadata")),

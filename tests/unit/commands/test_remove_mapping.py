@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,12 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commands import remove_mapping
 from delta_py.commands.alter import set_properties, unset_properties
 from delta_py.commands.alter_columns import add_columns, drop_columns, rename_column
 from delta_py.commands.cluster_by import cluster_by
 from delta_py.commands.column_changes import NewColumn
 from delta_py.commands.drop_feature import drop_feature
 from delta_py.commands.index import TableIndexes
+from delta_py.commands.optimize import LocalBinWriters
+from delta_py.commands.optimize_bins import Bin
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
     ConcurrentAppendException,
@@ -35,10 +39,11 @@ from delta_py.protocol.column_mapping import assign
 from delta_py.protocol.features import Properties, supported_features
 from delta_py.protocol.schema import LONG, schema_to_json
 from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.write.files import WrittenFiles
-from delta_py.write.rewrite import added
+from delta_py.write.rewrite import Rewrite, added
 from tests.unit.commands.test_commands_at_once import MeanwhileStore
 from tests.unit.commands.test_reorg import row_ids
 
@@ -328,3 +333,48 @@ def test_feature_leaves_at_the_second_run_where_history_is_truncated(tmp_path: P
     protocol = Snapshot.load(store).protocol
     assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 2)
     assert [row["k"] for row in content(store)] == [*range(6)]
+
+
+# ---------------------------------------------------------------- many files
+
+
+class CountedWriters(LocalBinWriters):
+    """Counts the files that are held as values while bins are written, and fails at a batch if it is told to."""
+
+    def __init__(self, fails_at: int | None = None) -> None:
+        self.held: list[int] = []
+        self._fails_at = fails_at
+
+    def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
+        gc.collect()
+        self.held.append(sum(type(value) is ScanFile for value in gc.get_objects()))
+        if len(self.held) == self._fails_at:
+            raise OSError("the disk is full")
+        return super().compact(rewrite, bins)
+
+
+def many(path: Path, monkeypatch: pytest.MonkeyPatch, writers: CountedWriters) -> LocalStore:
+    """Twelve files in twelve bins, each of which is a batch."""
+    monkeypatch.setattr(remove_mapping, "_TARGETS_OF_A_BATCH", 1)
+    monkeypatch.setattr(remove_mapping, "LocalBinWriters", lambda: writers)
+    for number in range(12):
+        write_delta(str(path), rows(number), mode="append", configuration={MODE: "name", "delta.targetFileSize": "100"})
+    return LocalStore(str(path))
+
+
+def test_files_go_through_in_batches_and_become_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writers = CountedWriters()
+    store = many(tmp_path, monkeypatch, writers)
+    version = set_properties(store, OFF)
+    assert len(writers.held) == 12 and max(writers.held) <= 2, "the batch, and the bin that begins the next one"
+    done = actions(store, version)
+    assert version == 12 and len(done["add"]) == len(done["remove"]) == 12
+    assert sorted(DeltaTable(store.root).to_arrow()["id"].to_pylist()) == [*range(12)]
+
+
+def test_batch_that_fails_leaves_nothing_of_those_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = many(tmp_path, monkeypatch, CountedWriters(fails_at=5))
+    before = files(tmp_path)
+    with pytest.raises(OSError, match="the disk is full"):
+        set_properties(store, OFF)
+    assert files(tmp_path) == before and Snapshot.load(store).version == 11

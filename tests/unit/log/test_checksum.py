@@ -77,6 +77,8 @@ def test_optional_fields_that_are_missing_are_unknown(absent: Any) -> None:
         {"tableSizeBytes": None},
         {"setTransactions": [5]},
         {"setTransactions": 5},
+        {"setTransactions": "text"},
+        {"domainMetadata": {"domain": {}}},
         {"domainMetadata": [{}]},
     ],
 )

@@ -91,10 +91,18 @@ def test_large_commits_are_left_alone(table: TableBuilder, monkeypatch: pytest.M
     assert compact(table.store, 0, 1) is None
 
 
-def test_commit_that_is_gone_or_damaged_makes_no_compaction(table: TableBuilder) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        *('{"add":{}}', "[1]", "{", '{"add":5}', '{"remove":{"path":7}}', '{"txn":{}}', '{"txn":{"appId":["a"]}}'),
+        *('{"txn":"text"}', '{"domainMetadata":[]}', '{"domainMetadata":{"domain":1}}'),
+        '{"add":{"path":"a","deletionVector":"text"}}',
+    ],
+)
+def test_commit_that_is_gone_or_damaged_makes_no_compaction(table: TableBuilder, line: str) -> None:
     table.create(add("a"))
     table.commit(add("b"))
-    table.write(f"{1:020d}.json", b'{"add":{}}\n')
+    table.write(f"{1:020d}.json", f"{line}\n".encode())
     with pytest.raises(CorruptTableError, match=r"line 1"):
         compact(table.store, 0, 1)
     table.delete(f"{1:020d}.json")

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from delta_py.log.file_keys import file_key
+from delta_py.errors import CorruptTableError
+from delta_py.log.file_keys import file_key, keyed
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40, "cardinality": 6}
 
@@ -28,10 +29,27 @@ def test_file_is_known_by_its_path_and_its_vectors_id() -> None:
     ("name", "value"),
     [
         *((name, value) for name in ("storageType", "pathOrInlineDv") for value in (deep(2_000), [1], 1, None)),
-        *(("offset", value) for value in (deep(2_000), [1], "1", 1.5)),
+        *(("offset", value) for value in (deep(2_000), [1], "1", 1.5, True)),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_vector_of_another_form_is_an_error_that_callers_know(name: str, value: Any) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(CorruptTableError, match="descriptor is not valid"):
         file_key("a", {**VECTOR, name: value})
+
+
+@pytest.mark.parametrize("vector", ["text", 5, [], {}, False], ids=repr)
+def test_vector_that_is_none_is_an_error(vector: Any) -> None:
+    with pytest.raises(CorruptTableError, match="descriptor is not valid"):
+        keyed({"path": "a", "deletionVector": vector})
+
+
+@pytest.mark.parametrize("action", ["text", 5, [], {}, {"path": None}, {"path": 5}, {"path": "a%FF"}, {"path": ["a"]}], ids=repr)
+def test_action_of_another_form_is_an_error(action: Any) -> None:
+    with pytest.raises(CorruptTableError):
+        keyed(action)
+
+
+def test_action_is_known_by_its_decoded_path() -> None:
+    assert keyed({"path": "a%20b"}) == ("a b", "a b")
+    assert keyed({"path": "a%20b", "deletionVector": VECTOR}) == ("a b", file_key("a b", VECTOR))

@@ -238,6 +238,9 @@ GOOD = json.dumps(add("a"))
         '{"add":{"path":"\\ud800"}}',
         '{"remove":{"path":7}}',
         '{"remove":{}}',
+        '{"remove":{"path":"a","deletionVector":"text"}}',
+        '{"txn":{"appId":"a","version":1},"add":[]}',
+        '{"txn":{"appId":"a","version":1},"remove":{"path":"a","deletionVector":[]}}',
         json.dumps(add("a%FF")),
     ],
 )
@@ -280,6 +283,30 @@ def test_damaged_line_is_refused_by_file_and_line(table: TableBuilder, line: str
 def test_add_with_an_absurd_field_is_refused_by_line(table: TableBuilder, fields: dict[str, Any]) -> None:
     error = refusal(table, commit(table, add("good"), add("bad", **fields), add("also good")))
     assert error.message_parameters["line"] == 3, error.message
+
+
+@pytest.mark.parametrize("name", ["text_map", "longs", "texts"])
+@pytest.mark.parametrize("mistake", [AttributeError, TypeError, KeyError])
+def test_mistake_of_ours_is_not_taken_for_damage(
+    table: TableBuilder, monkeypatch: pytest.MonkeyPatch, name: str, mistake: type[Exception]
+) -> None:
+    def fail(values: object) -> object:
+        raise mistake("a mistake")
+
+    file = commit(table, add("good"))
+    monkeypatch.setattr(reader, name, fail)
+    with pytest.raises(mistake, match="a mistake"):
+        list(CommitReader(table.store).file_actions(file))
+
+
+def test_mistake_of_ours_in_an_action_is_not_taken_for_damage(table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(value: object) -> object:
+        raise AttributeError("a mistake")
+
+    file = commit(table, add("good"))
+    monkeypatch.setattr(AddFile, "from_json", fail)
+    with pytest.raises(AttributeError, match="a mistake"):
+        list(CommitReader(table.store).actions(file))
 
 
 def test_commit_of_no_bytes_has_no_actions_and_is_named_once(table: TableBuilder, caplog: pytest.LogCaptureFixture) -> None:

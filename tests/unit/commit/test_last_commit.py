@@ -1,0 +1,207 @@
+"""Writers look at the newest commit before they follow it: protocol and metadata may come from a checksum or a checkpoint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, write_delta
+from delta_py.commands.restore import restore
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import CorruptTableError
+from delta_py.log import reader
+from delta_py.snapshot import Snapshot
+from tests.support.memory_store import MemoryStore
+from tests.support.table_builder import TableBuilder, add
+
+ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
+CHECKPOINTED = 10  # whose commit nobody reads, as the checkpoint holds its actions
+
+
+def table_of(versions: int) -> MemoryStore:
+    """versions: commits; the last has properties and rules to change."""
+    store = MemoryStore(now_ms=time.time_ns() // 1_000_000)  # old commits are deleted
+    for _ in range(versions - 3):
+        write_delta(store.root, ROWS, mode="append", store=store)
+    alter = DeltaTable(store.root, store=store).alter
+    alter.set_table_properties({"a.b": "c", "delta.enableDeletionVectors": "true"})
+    alter.add_constraint({"small": "id < 100"})
+    write_delta(store.root, ROWS, mode="append", store=store)
+    return store
+
+
+def append(store: MemoryStore, **options: str) -> object:
+    return write_delta(store.root, ROWS, store=store, **{"mode": "append", **options})
+
+
+def opened(store: MemoryStore) -> DeltaTable:
+    return DeltaTable(store.root, store=store)
+
+
+WRITERS: dict[str, Callable[[MemoryStore], object]] = {
+    "append": append,
+    "overwrite": lambda store: append(store, mode="overwrite"),
+    "replace where": lambda store: append(store, mode="overwrite", replace_where="id > 0"),
+    "delete": lambda store: opened(store).delete("id = 1"),
+    "update": lambda store: opened(store).update({"name": "'x'"}),
+    "merge": lambda store: opened(store).merge(ROWS, "s.id = t.id", "s", "t").when_matched_delete().execute(),
+    "set properties": lambda store: opened(store).alter.set_table_properties({"a.b": "d"}),
+    "unset properties": lambda store: opened(store).alter.unset_table_properties(["a.b"]),
+    "add column": lambda store: opened(store).alter.add_columns(pa.schema([("more", pa.int64())])),
+    "change column": lambda store: opened(store).alter.change_column("id", comment="of the row"),
+    "add constraint": lambda store: opened(store).alter.add_constraint({"large": "id > 0"}),
+    "drop constraint": lambda store: opened(store).alter.drop_constraint("small"),
+    "add feature": lambda store: opened(store).alter.add_feature("timestampNtz"),
+    "drop feature": lambda store: opened(store).alter.drop_feature("deletionVectors"),
+    "cluster": lambda store: opened(store).cluster_by(["id"]),
+    "optimize": lambda store: opened(store).optimize.compact(),
+    "restore": lambda store: restore(store, version=0),
+    "index": lambda store: opened(store).index.create("id"),
+}
+
+
+def last_commit(store: MemoryStore) -> str:
+    return max(path for path in store.objects if path.endswith(".json"))
+
+
+def damage(store: MemoryStore, change: Callable[[bytes], bytes]) -> dict[str, tuple[bytes, int]]:
+    """What the store then holds."""
+    path = last_commit(store)
+    data, time_ms = store.objects[path]
+    store.objects[path] = change(data), time_ms
+    return dict(store.objects)
+
+
+def cut(data: bytes) -> bytes:
+    return data[: -len(data.splitlines()[-1]) // 2]
+
+
+@pytest.mark.parametrize("versions", [6, CHECKPOINTED + 1])
+@pytest.mark.parametrize("name", WRITERS)
+def test_writer_that_comes_upon_half_a_commit_refuses(name: str, versions: int) -> None:
+    store = table_of(versions)
+    before = damage(store, cut)
+    with pytest.raises(CorruptTableError) as refused:
+        WRITERS[name](store)
+    assert last_commit(store) in refused.value.message and "no JSON" in refused.value.message
+    assert store.objects == before
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_writer_behind_a_sound_commit_goes_on(name: str) -> None:
+    """So that the refusals above are of the damage."""
+    store = table_of(6)
+    before = last_commit(store)
+    WRITERS[name](store)
+    assert last_commit(store) > before
+
+
+def test_refusal_names_version_and_says_what_to_do() -> None:
+    store = table_of(6)
+    damage(store, cut)
+    with pytest.raises(CorruptTableError) as refused:
+        append(store)
+    for part in ("Version 5", store.root, "cannot be followed", "Nothing was committed", "Restore the file", "move all files"):
+        assert part in refused.value.message
+    assert refused.value.message_parameters["version"] == 5
+
+
+def test_version_that_is_given_up_as_the_refusal_says_is_followed() -> None:
+    store = table_of(CHECKPOINTED + 1)
+    damage(store, cut)
+    for path in [path for path in store.objects if f"{CHECKPOINTED:020d}" in path]:
+        del store.objects[path]
+    assert append(store) == CHECKPOINTED
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda data: bytes(len(data)), lambda _: b"[]\n", lambda _: b"\n\n", lambda data: data + b"7\n", lambda data: data[:-3]],
+    ids=["zeros", "list", "blank", "number", "end"],
+)
+def test_commit_that_is_no_lines_of_objects_is_not_followed(change: Callable[[bytes], bytes]) -> None:
+    store = table_of(6)
+    before = damage(store, change)
+    with pytest.raises(CorruptTableError):
+        append(store)
+    assert store.objects == before
+
+
+def test_commit_without_the_last_line_break_is_followed() -> None:
+    """As delta-rs writes them."""
+    store = table_of(6)
+    damage(store, bytes.rstrip)
+    assert append(store) == 6
+
+
+def test_commit_that_went_since_it_was_listed_is_not_followed() -> None:
+    store = table_of(6)
+    snapshot = Snapshot.load(store)
+    del store.objects[last_commit(store)]
+    with pytest.raises(CorruptTableError, match="was listed but is not there"):
+        Transaction(snapshot)
+
+
+# ---------------------------------------------------------------- large commits
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> TableBuilder:
+    """A table whose newest commit is so large that its end alone is looked at. It has a checksum."""
+    monkeypatch.setattr(reader, "_REMEMBERED_FILE_BYTES", 2_000)
+    monkeypatch.setattr(reader, "_END_BYTES", 500)
+    table = TableBuilder(MemoryStore())
+    table.create()
+    table.commit(*(add(f"file-{number}") for number in range(50)))
+    table.checksum()
+    return table
+
+
+def test_large_commit_is_looked_at_by_one_range(large: TableBuilder) -> None:
+    store = large.store
+    assert isinstance(store, MemoryStore)
+    snapshot = Snapshot.load(store)
+    store.calls.clear()
+    Transaction(snapshot)
+    Transaction(snapshot)
+    assert store.calls == [("read_range", last_commit(store))]
+
+
+@pytest.mark.parametrize("change", [cut, lambda data: data[:-700] + bytes(700), lambda data: data + b"7\n"])
+def test_large_commit_with_a_damaged_end_is_not_followed(large: TableBuilder, change: Callable[[bytes], bytes]) -> None:
+    assert isinstance(large.store, MemoryStore)
+    damage(large.store, change)
+    with pytest.raises(CorruptTableError, match="cannot be followed"):
+        Transaction(Snapshot.load(large.store))
+
+
+def test_large_commit_that_became_shorter_since_it_was_listed_is_not_followed(large: TableBuilder) -> None:
+    assert isinstance(large.store, MemoryStore)
+    snapshot = Snapshot.load(large.store)
+    damage(large.store, lambda data: data.splitlines()[0] + b"\n")
+    with pytest.raises(CorruptTableError, match="cannot be followed"):
+        Transaction(snapshot)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_large_commit_whose_last_line_is_long_is_read_whole(large: TableBuilder, is_whole: bool) -> None:
+    assert isinstance(large.store, MemoryStore)
+    damage(large.store, lambda data: data + b'{"commitInfo":{"text":"' + b"x" * 900 + (b'"}}' if is_whole else b"}}"))
+    snapshot = Snapshot.load(large.store)
+    if is_whole:
+        Transaction(snapshot)
+    else:
+        with pytest.raises(CorruptTableError, match="cannot be followed"):
+            Transaction(snapshot)
+
+
+def test_commit_that_was_read_for_its_files_is_not_read_again() -> None:
+    store = table_of(7)  # of six the last is in a compaction
+    snapshot = Snapshot.load(store)
+    snapshot.files()
+    store.calls.clear()
+    Transaction(snapshot)
+    assert store.calls == []
