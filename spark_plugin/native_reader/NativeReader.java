@@ -18,7 +18,8 @@ import scala.collection.Iterator;
  * The batches of Spark's own Parquet reader, file after file, without deleted rows.
  *
  * A file that does not store the table's types, or of which a batch cannot be had, goes to Python from that row on, with those
- * behind it: Python reads more kinds of files, checks what does not fit, and its errors say what to do.
+ * behind it: Python reads more kinds of files, checks what does not fit, and its errors say what to do. So does one that asks for
+ * more memory or stack than there is, as damaged sizes of pages do: Spark would end the executor for it.
  */
 class NativeReader implements PartitionReader {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.native_reader");
@@ -46,6 +47,8 @@ class NativeReader implements PartitionReader {
     } catch (LinkageError error) {
       return otherwise(error);
     } catch (AssertionError error) {
+      return otherwise(error);
+    } catch (VirtualMachineError error) {
       return otherwise(error);
     }
   }

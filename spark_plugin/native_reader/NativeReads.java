@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 import org.apache.hadoop.fs.Path;
+import org.apache.parquet.hadoop.ParquetInputFormat;
 import org.apache.spark.paths.SparkPath$;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -119,12 +120,17 @@ public class NativeReads implements Function {
     return places;
   }
 
-  /** Times are taken as they are unless a file says otherwise, whatever the session's settings are, as in Python. */
+  /**
+   * Times are taken as they are unless a file says otherwise, whatever the session's settings are, as in Python. What a file says
+   * of its rows outside of its footer, in page indexes and Bloom filters, is not asked, as Python does not ask it.
+   */
   private static Function1 opener(SparkSession session, StructType stored, StructType constant, Seq filters) {
     scala.collection.immutable.Map options = (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
     options = (scala.collection.immutable.Map) options.updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), "true");
     options = (scala.collection.immutable.Map) options.updated("datetimeRebaseMode", "CORRECTED");
     options = (scala.collection.immutable.Map) options.updated("int96RebaseMode", "CORRECTED");
+    options = (scala.collection.immutable.Map) options.updated(ParquetInputFormat.COLUMN_INDEX_FILTERING_ENABLED, "false");
+    options = (scala.collection.immutable.Map) options.updated(ParquetInputFormat.BLOOM_FILTERING_ENABLED, "false");
     for (Iterator each = RawFiles.told().entrySet().iterator(); each.hasNext();) {
       Map.Entry setting = (Map.Entry) each.next();
       options = (scala.collection.immutable.Map) options.updated(setting.getKey(), setting.getValue());

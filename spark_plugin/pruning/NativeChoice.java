@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.StructType;
 class NativeChoice {
   /** true, false, or auto: where it is likely quicker than Python, as native_files.py says. */
   static final String ENABLED_CONF = "spark.pydelta.nativeReader.enabled";
-  private static final String USUAL = "false";
+  private static final String USUAL = "auto";
 
   private final RuleStatus status;
   private volatile byte[] archive = null;

@@ -56,6 +56,8 @@ _GAINS = {
     **dict.fromkeys(("string", "binary", "date"), 1),
 }
 _GAIN_OF_DECIMALS, _GAIN_OF_NESTED = 2, 4
+# Of so few bytes it is of no account who decodes faster, but that tasks in Python have to wait for a worker.
+_SMALL_BYTES = 16 << 20
 _KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
 # Of these names Spark's reader makes numbers of rows.
 _RESERVED = frozenset({"_tmp_metadata_row_index", "row_index"})
@@ -141,6 +143,8 @@ def _share(files: pa.Table, simple: pa.ChunkedArray) -> float:
 def _is_quicker(scan: Scan) -> bool:
     """Whether Spark's reader likely takes less time than Python for the columns that are read of files."""
     if pc.any(pc.is_valid(pc.struct_field(scan.files["deletion_vector"], "storageType"))).as_py():
+        return True
+    if bytes_to_read(scan.files).to_numpy().sum(dtype=np.float64) <= _SMALL_BYTES:
         return True
     stored = [column.logical.data_type for column in scan.state.columns if column.source is ColumnSource.DATA]
     return sum(map(_gain, stored)) >= 0

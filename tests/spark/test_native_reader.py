@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -77,14 +78,31 @@ def same_both_ways(spark: SparkSession, df: Callable[[], DataFrame]) -> list[boo
 
 
 @pytest.mark.skipif("PYDELTA_NATIVE_READER" in os.environ, reason="the session of all tests says what it wants")
-def test_reader_is_off_unless_a_session_turns_it_on(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
-    path = make_table(tmp_path / "t", [pa.table({"id": [1, 2]})])
-    conf({NATIVE_CONF: "false"})
-    assert tasks(spark.read.format("pydelta").load(path)) == [False]
-    conf({NATIVE_CONF: "true"})
-    assert tasks(spark.read.format("pydelta").load(path)) == [True]
+def test_reader_is_taken_where_it_is_quicker_unless_a_session_says_otherwise(
+    spark: SparkSession, tmp_path: Path, conf: Any
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": [1, 2], "s": ["a", "b"]})])
+    say_size(path, LARGE)
+
+    def by_spark(column: str) -> bool:
+        [found] = set(tasks(spark.read.format("pydelta").load(path).select(column)))
+        return found
+
+    for setting, numbers, texts in (("false", False, False), ("true", True, True), ("auto", False, True)):
+        conf({NATIVE_CONF: setting})
+        assert (by_spark("id"), by_spark("s")) == (numbers, texts), setting
     spark.conf.unset(NATIVE_CONF)
-    assert tasks(spark.read.format("pydelta").load(path)) == [False]
+    assert (by_spark("id"), by_spark("s")) == (False, True)
+
+
+LARGE = 17 << 20
+
+
+def say_size(path: str, size: int) -> None:
+    """Has the log say that each file has so many bytes."""
+    for commit in (Path(path) / "_delta_log").glob("*.json"):
+        commit.write_text(re.sub(r'"size": ?\d+', f'"size":{size}', commit.read_text()))
+        commit.with_suffix(".crc").unlink(missing_ok=True)
 
 
 # Columns that are read, and whether Spark's reader is likely the quicker one.
@@ -97,16 +115,19 @@ def test_auto_leaves_plain_numbers_to_python(columns: str, spark: SparkSession, 
     path = str(tmp_path / "t")
     values = ["id n", "rand() x", "timestamp_seconds(id) at", "cast(id as decimal(12, 2)) p", "cast(id as string) s"]
     frame = spark.range(50).selectExpr(*values, "date_add(date'2020-01-01', cast(id as int)) d", "named_struct('n', id) st")
-    frame.write.format("pydelta").option("delta.enableDeletionVectors", "true").save(path)
+    frame.coalesce(1).write.format("pydelta").option("delta.enableDeletionVectors", "true").save(path)
+    assert tasks(spark.read.format("pydelta").load(path).selectExpr(*columns.split(", "))) == [True], "small files"
+    say_size(path, LARGE)
     assert set(tasks(spark.read.format("pydelta").load(path).selectExpr(*columns.split(", ")))) == {QUICKER[columns]}
 
 
 def test_auto_has_deleted_rows_left_out_by_sparks_reader(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
     conf({NATIVE_CONF: "auto"})
     path = make_table(tmp_path / "t", [pa.table({"id": range(100)})], **WITH_VECTORS)
-    assert tasks(spark.read.format("pydelta").load(path)) == [False]
     DeltaTable.forPath(spark, path).delete("id % 3 = 1")
     assert same_both_ways(spark, lambda: spark.read.format("pydelta").load(path)) == [True]
+    say_size(path, LARGE)
+    assert set(tasks(spark.read.format("pydelta").load(path))) == {True}
 
 
 # ---------------------------------------------------------------- files that do not store the table's types
@@ -340,6 +361,42 @@ def test_file_that_is_damaged_behind_its_begin_is_the_error_that_python_gives(
     assert native() == 1
     conf({NATIVE_CONF: "false"})
     assert found == outcome()
+
+
+def with_page_of(file: Path, column: int, size: int) -> None:
+    """Has the header of a column's only page say another size of what it holds. The page gets shorter by what that takes."""
+    chunk = pq.ParquetFile(file).metadata.row_group(0).column(column)
+    data, start = bytearray(file.read_bytes()), chunk.data_page_offset
+    stop = chunk.dictionary_page_offset + chunk.total_compressed_size
+    numbers, at = [], start
+    for _ in range(3):  # the page's kind, and its size without and with compression: small fields of Thrift's compact protocol
+        assert data[at] == 0x15
+        end = next(place for place in range(at + 1, at + 11) if data[place] < 0x80) + 1
+        numbers.append(sum((byte & 0x7F) << (7 * place) for place, byte in enumerate(data[at + 1 : end])) >> 1)
+        at = end
+
+    def header(stored: int) -> bytes:
+        return b"".join(b"\x15" + _varint(number << 1) for number in (numbers[0], size, stored))
+
+    stored = next(n for n in range(numbers[2], 0, -1) if len(header(n)) + n == at - start + numbers[2])
+    data[start:stop] = header(stored) + data[at : stop - numbers[2] + stored]
+    file.write_bytes(data)
+
+
+def _varint(number: int) -> bytes:
+    low = number & 0x7F
+    return bytes([low | 0x80]) + _varint(number >> 7) if number >> 7 else bytes([low])
+
+
+def test_page_that_asks_for_more_memory_than_there_is_is_the_error_that_python_gives(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": range(50), "s": [f"text {n}" for n in range(50)]})])
+    with_page_of(next(Path(path).glob("*.parquet")), 0, 2**31 - 1)
+    with pytest.raises(PySparkException, match="cannot be read"):
+        spark.read.format("pydelta").load(path).collect()
+    assert native() == 1
+    assert spark.range(3).count() == 3
 
 
 # ---------------------------------------------------------------- what fails on the way
