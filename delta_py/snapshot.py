@@ -36,7 +36,6 @@ from delta_py.log.reconciliation import (
 from delta_py.log.segment import LogSegment, load_segment
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN
-from delta_py.protocol.paths import LOG_DIRECTORY
 from delta_py.protocol.schema import DataType, Path, StructType
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.storage.store import ObjectStore
@@ -224,21 +223,21 @@ class Snapshot:
 
     def check_last_commit(self) -> None:
         """Check the version's own commit, before another one follows it: where protocol, metadata and files come from a version
-        checksum or a checkpoint, nobody has looked at it. Once a snapshot it may cost one request.
+        checksum or a checkpoint, nobody has looked at it. Once a snapshot it may cost one request. One that is not there any
+        more, which log cleanup may have deleted, is not missed.
 
-        Raises CorruptTableError when it is cut short or no lines of JSON objects, LogFileNotFoundError.
+        Raises CorruptTableError when it ends within a line, or has lines that are no JSON objects.
         """
         if self._is_last_commit_checked:
             return
         try:
             self._log.check_last_commit()
         except LogFileNotFoundError:
-            raise
+            pass
         except CorruptTableError as error:
             raise CorruptTableError(
                 f"Version {self.version} of the table at {self.table_root} cannot be followed by another: its commit is damaged. "
-                f"{error.message} Nothing was committed. If there is no backup, and the version is to be given up, move all "
-                f"files of version {self.version} in {LOG_DIRECTORY} away.",
+                f"{error.message} Nothing was committed.",
                 path=self.segment.last_commit.path,
                 version=self.version,
             ) from error

@@ -59,6 +59,7 @@ class _WithoutPandas(PathFinder):
 
 
 def main() -> None:
+    """The process's program: it does not return. But for --spark, which others stop, the process ends here."""
     _mend_streams()
     if "--spark" not in sys.argv:  # pyspark needs it
         sys.meta_path[:] = [_WithoutPandas if finder is PathFinder else finder for finder in sys.meta_path]
@@ -74,11 +75,13 @@ def main() -> None:
 def _leave(code: int) -> None:
     """Ends the process without taking Python apart, which took a tenth of a short command's time, and which kills what pyarrow's
     threads still do: one that waited for more of a pipe aborted the process. What was asked to be done at the end is done."""
+    if code:
+        gc.collect()  # files that were begun, and are held by the error in a circle, are taken back
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except OSError:
+    except (OSError, ValueError):
         return  # Python's own end tells of it
     os._exit(code)
 

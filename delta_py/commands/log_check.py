@@ -91,7 +91,7 @@ class LogCheck:
             return
         last_commit, version = self.snapshot.segment.last_commit, self.snapshot.version
         try:
-            CommitReader(self.store, kept=False).check_whole(last_commit)
+            CommitReader(self.store, kept=False).check_whole(last_commit, each_line=True)
         except CorruptTableError as error:  # of a version that a checkpoint holds
             yield _fault(COMMIT, last_commit.path, version, f"no writer follows it: {error.message}", size=last_commit.size_bytes)
         yield from self._compactions(self.snapshot)

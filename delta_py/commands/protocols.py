@@ -148,8 +148,8 @@ def raised_protocol(current: Protocol, schema: StructType, properties: Propertie
 
 
 def _with_needs(features: set[str]) -> set[str]:
-    """The features and all that they need, at any remove."""
+    """The features and all that they need, at any remove, as far as these are known."""
     closed = set(features)
-    while more := {need for name in closed for need in FEATURES[name].needs} - closed:
+    while more := {need for name in closed & FEATURES.keys() for need in FEATURES[name].needs} - closed:
         closed |= more
     return closed

@@ -65,7 +65,6 @@ class Transaction:
     snapshot: the version that was read; None for a new table, which then needs `store`, set_protocol and set_metadata.
     isolation: None for the table's own (delta.isolationLevel, by default Serializable).
     clock_ms: ms since 1970; sleep: seconds. Both are for tests and simulations.
-    Raises CorruptTableError from the constructor when the commit of the snapshot's version is damaged.
     """
 
     def __init__(
@@ -80,7 +79,6 @@ class Transaction:
     ) -> None:
         if snapshot is not None:
             store = snapshot.store
-            snapshot.check_last_commit()
         assert store is not None, "a new table needs a store"
         self._snapshot, self._store, self._isolation = snapshot, store, isolation
         self._attempts, self._clock_ms = Attempts(store, policy or RetryPolicy.of(store), clock_ms, sleep), clock_ms
@@ -210,7 +208,8 @@ class Transaction:
         parameters, metrics: of the operation, for the history. user_metadata: text for the history.
         Raises DeltaConcurrentModificationException when another writer's commit forbids ours, and errors of the rules on
         a commit's actions; the data files are deleted then. Raises CommitOutcomeUnknownError when the store neither
-        confirmed nor refused; CorruptTableError when a winning commit cannot be read. The data files are kept then.
+        confirmed nor refused; CorruptTableError when a winning commit cannot be read. The data files are kept then. Where the
+        commit of the version that was read is damaged, CorruptTableError too, and they are deleted.
         """
         written = WrittenFiles.of_all(self._parts)
         new_paths = list(written.new_paths)
@@ -221,6 +220,8 @@ class Transaction:
             if self._snapshot is not None and self.is_recorded:
                 delete_files(self._store, written.new_paths)
                 return self._snapshot.version
+            if self._snapshot is not None:
+                self._snapshot.check_last_commit()
             info = self._commit_info(operation, parameters, metrics, user_metadata)
             prepared = self._prepare(config, written, {**info, **tags})
         except (DeltaError, OSError):

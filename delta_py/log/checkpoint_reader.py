@@ -609,8 +609,9 @@ def deletion_vectors(vectors: pa.StructArray | None, count: int) -> pa.Array:
     if vectors is None:
         return _nulls(count, DELETION_VECTOR_TYPE)
     given = children(vectors) if pa.types.is_struct(vectors.type) else {}
-    if "storageType" not in given:
-        raise pa.ArrowInvalid("add.deletionVector has no field storageType")
+    for name in ("storageType", "pathOrInlineDv"):
+        if name not in given:
+            raise pa.ArrowInvalid(f"add.deletionVector has no field {name}")
     missing = given["storageType"].is_null()
     if missing.true_count == count:
         return _nulls(count, DELETION_VECTOR_TYPE)

@@ -186,15 +186,15 @@ class CommitReader:
             return lines[0]
         return b""
 
-    def check_whole(self, file: LogFile) -> None:
-        """Check a commit that nobody may have read: each line is a JSON object; of a large commit the last line, which is what a
-        copy that broke off, or a disk that lost its power, does not leave. The last line needs no line break.
+    def check_whole(self, file: LogFile, *, each_line: bool = False) -> None:
+        """Check a commit that nobody may have read: each line is a JSON object; of a large commit, unless each_line, the
+        last line, which is what a copy that broke off, or a disk that lost its power, does not leave. It needs no line break.
 
         A file that was read before and is remembered is not read again; else it is one request, but for a large commit with a
         very long last line, which is read whole. One of 0 bytes passes, as in `pieces`.
         Raises CorruptTableError, LogFileNotFoundError.
         """
-        if file.size_bytes <= _REMEMBERED_FILE_BYTES:
+        if each_line or file.size_bytes <= _REMEMBERED_FILE_BYTES:
             for first, lines in self.pieces(file):
                 _check_objects(file, first, lines)
             return
