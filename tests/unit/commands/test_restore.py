@@ -15,12 +15,20 @@ from delta_py.commands.create import create_table, define_table
 from delta_py.commands.restore import restore, restore_faults
 from delta_py.commands.vacuum import VacuumRequest, vacuum
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import ConcurrentAppendException, DataFileError, TimestampOutOfRangeError, VersionNotFoundError
+from delta_py.errors import (
+    ConcurrentAppendException,
+    DataFileError,
+    TimestampOutOfRangeError,
+    UnsupportedTableFeatureError,
+    VersionNotFoundError,
+)
 from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.schema import LONG, STRING, StructField, StructType
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
+from tests.support.memory_store import MemoryStore
+from tests.support.table_builder import TableBuilder
 
 
 def rows(*ids: int) -> pa.Table:
@@ -76,6 +84,16 @@ def test_restore_of_the_present_version_changes_nothing(store: ObjectStore) -> N
     done = restore(store, version=3)
     assert (done.num_restored_files, done.num_removed_files) == (0, 0)
     assert DeltaTable(store.root).to_arrow()["x"].to_pylist() == [5]
+
+
+def test_restore_to_a_version_with_an_unknown_feature_is_refused_by_its_name() -> None:
+    table = TableBuilder(MemoryStore())
+    known = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["appendOnly", "invariants"]}
+    table.commit({"protocol": {**known, "writerFeatures": ["appendOnly", "invariants", "ofTomorrow"]}}, table.metadata())
+    table.commit({"protocol": known})
+    with pytest.raises(UnsupportedTableFeatureError, match="ofTomorrow"):
+        restore(table.store, version=0)
+    assert Snapshot.load(table.store).version == 1
 
 
 def test_restore_to_a_time_takes_the_version_of_then(store: ObjectStore) -> None:

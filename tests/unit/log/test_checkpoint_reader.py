@@ -178,6 +178,15 @@ def test_required_fields_below_null_structs_are_no_actions(table: TableBuilder) 
     assert open_checkpoint(table).rows("protocol") == [{"minReaderVersion": 1, "minWriterVersion": 2}]
 
 
+@pytest.mark.parametrize("lacking", ["storageType", "pathOrInlineDv"])
+def test_deletion_vectors_without_a_required_field_are_damage(table: TableBuilder, lacking: str) -> None:
+    whole = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 6}
+    vectors = {name: value for name, value in whole.items() if name != lacking}
+    write(table, {"add": pa.array([{"path": "a", "size": 1, "deletionVector": vectors}])})
+    with pytest.raises(CheckpointUnreadableError, match=lacking):
+        rows(read(table))
+
+
 def test_deletion_vectors_in_some_rows_only_stay_with_their_rows(table: TableBuilder) -> None:
     table.commit(
         *[add(f"n{i}", **({"deletionVector": vector(f"v{i}", offset=None if i % 4 else i)} if i % 2 else {})) for i in range(40)]
