@@ -39,7 +39,7 @@ def main() -> None:
     found: dict[str, dict[str, list[float]]] = {reader: {"seconds": [], "latencies": []} for reader in readers}
     for turn in range(TURNS + 1):
         ids = [drawn.randrange(arguments.rows) for _ in range(arguments.queries // TURNS if turn else arguments.threads * 4)]
-        for reader in readers:
+        for reader in readers if turn % 2 else reversed(readers):
             began = time.perf_counter()
             latencies = answer_all(spark, table, reader, ids, arguments.threads)
             taken = time.perf_counter() - began

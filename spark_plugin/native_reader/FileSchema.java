@@ -2,11 +2,14 @@ package pydelta.native_reader;
 
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.parquet.format.converter.ParquetMetadataConverter;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 import org.apache.parquet.hadoop.util.HadoopInputFile;
 import org.apache.parquet.schema.GroupType;
@@ -41,6 +44,9 @@ class FileSchema implements Serializable {
   /** Of a Parquet file. What is no regular file has less, and is not opened: a pipe would wait for its writer. */
   private static final int LEAST_BYTES = 12;
 
+  /** Of the values of one batch, of which Spark holds one a task in Java's heap, however large they are. Python cuts its batches. */
+  private static final double MOST_BATCH_BYTES = 32L << 20;
+
   private static final LogicalTypeAnnotation STRING = LogicalTypeAnnotation.stringType();
   private static final LogicalTypeAnnotation DATE = LogicalTypeAnnotation.dateType();
 
@@ -52,12 +58,17 @@ class FileSchema implements Serializable {
   private static final String FIRST_OF_ONE_CALENDAR = "3.1.0";
 
   private final StructType columns;
+  private final int batchRows;
   private final boolean hasTimes;
+  private final boolean maybeLarge;
 
-  FileSchema(StructType columns) {
+  /** batchRows: the most that Spark's reader puts into a batch. */
+  FileSchema(StructType columns, int batchRows) {
     this.columns = columns;
+    this.batchRows = batchRows;
     String types = columns.catalogString();
     this.hasTimes = types.contains("date") || types.contains("timestamp");
+    this.maybeLarge = types.contains("string") || types.contains("binary") || types.contains("array<") || types.contains("map<");
   }
 
   int count() {
@@ -76,7 +87,8 @@ class FileSchema implements Serializable {
     }
     boolean isWhole = listed.start() == 0 && listed.length() == TO_THE_END;
     ParquetMetadata footer = ParquetFooterReader.readFooter(
-        file, isWhole ? ParquetMetadataConverter.SKIP_ROW_GROUPS : ParquetMetadataConverter.NO_FILTER);
+        file, isWhole && !maybeLarge ? ParquetMetadataConverter.SKIP_ROW_GROUPS : ParquetMetadataConverter.NO_FILTER);
+    if (maybeLarge) checkSizes(footer);
     if (!isWhole) checkPart(file, footer, listed.start(), listed.length());
     if (hasTimes) checkCalendar(footer.getFileMetaData().getKeyValueMetaData());
     GroupType stored = footer.getFileMetaData().getSchema();
@@ -88,6 +100,22 @@ class FileSchema implements Serializable {
       Type found = find(stored, fields[i].name());
       if (found == null || fits(found, fields[i].dataType())) continue;
       throw new IOException("its column " + found + " is not stored as " + fields[i].dataType().catalogString() + " is");
+    }
+  }
+
+  /** Raises if a batch of the columns that are read would be large, by the mean of a row group. */
+  private void checkSizes(ParquetMetadata footer) throws IOException {
+    Set names = new HashSet();
+    for (int i = 0; i < columns.fields().length; i++) names.add(columns.fields()[i].name());
+    for (Iterator groups = footer.getBlocks().iterator(); groups.hasNext();) {
+      BlockMetaData group = (BlockMetaData) groups.next();
+      double bytes = 0;
+      for (Iterator each = group.getColumns().iterator(); each.hasNext();) {
+        ColumnChunkMetaData chunk = (ColumnChunkMetaData) each.next();
+        if (names.contains(chunk.getPath().toArray()[0])) bytes += chunk.getTotalUncompressedSize();
+      }
+      double rows = Math.max(1, group.getRowCount());
+      if (bytes / rows * Math.min(rows, batchRows) > MOST_BATCH_BYTES) throw new IOException("a batch of its values would be large");
     }
   }
 

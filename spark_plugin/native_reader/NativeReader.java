@@ -3,6 +3,7 @@ package pydelta.native_reader;
 import java.io.Closeable;
 import java.io.IOException;
 import org.apache.spark.TaskContext;
+import org.apache.spark.memory.SparkOutOfMemoryError;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
@@ -48,9 +49,19 @@ class NativeReader implements PartitionReader {
       return otherwise(error);
     } catch (AssertionError error) {
       return otherwise(error);
-    } catch (VirtualMachineError error) {
+    } catch (StackOverflowError error) {
+      return otherwise(error);
+    } catch (OutOfMemoryError error) {
+      if (!isOfHeap(error)) throw error;
       return otherwise(error);
     }
+  }
+
+  /** Whether one array was too large; not where threads, classes or Spark's own accounts are what there is too much of. */
+  private static boolean isOfHeap(OutOfMemoryError error) {
+    if (error instanceof SparkOutOfMemoryError) return false;
+    String what = String.valueOf(error.getMessage());
+    return what.startsWith("Requested array size") || what.startsWith("Java heap space");
   }
 
   /** Raises what Scala's code does not declare, too. */

@@ -85,9 +85,11 @@ public class NativeReads implements Function {
           (DeletionVector[]) deleted.toArray(new DeletionVector[0]), columns);
     }
     Seq filters = filters((List) scan.get("predicates"));
+    int batchRows = session.sessionState().conf().parquetVectorizedReaderBatchSize();
     NativeReaderFactory factory = new NativeReaderFactory(
         (PartitionReaderFactory) scan.get("factory"), ((Boolean) scan.get("rows")).booleanValue(),
-        opener(session, numbered(stored), constant, filters), new FileSchema(stored), places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
+        opener(session, numbered(stored), constant, filters), new FileSchema(stored, batchRows),
+        places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
     return new Object[] {tasks, factory};
   }
 
@@ -121,8 +123,8 @@ public class NativeReads implements Function {
   }
 
   /**
-   * Times are taken as they are unless a file says otherwise, whatever the session's settings are, as in Python. What a file says
-   * of its rows outside of its footer, in page indexes and Bloom filters, is not asked, as Python does not ask it.
+   * Times are taken as they are unless a file says otherwise, whatever the session's settings are, as in Python. Page
+   * indexes and Bloom filters are not asked, as Python does not ask them.
    */
   private static Function1 opener(SparkSession session, StructType stored, StructType constant, Seq filters) {
     scala.collection.immutable.Map options = (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();

@@ -92,7 +92,7 @@ class NativeScan {
 
   // ---------------------------------------------------------------- predicates, by the names in files
 
-  /** Spark's reader leaves out row groups by them, and pages; all stay in Spark's plan. */
+  /** Spark's reader leaves out row groups by them; all stay in Spark's plan. */
   private List predicates() {
     List found = new ArrayList();
     for (int i = 0; i < request.predicates().size(); i++) {

@@ -276,6 +276,17 @@ def test_missing_file_is_the_error_that_python_gives(spark: SparkSession, tmp_pa
     assert native() == 1
 
 
+def test_file_of_large_values_is_read_in_python(spark: SparkSession, tmp_path: Path, native: Callable[[], int]) -> None:
+    values = [str(n) * 1_000_000 for n in range(10, 50)]
+    path = make_table(tmp_path / "t", [pa.table({"id": range(40), "s": values, "n": range(40)})])
+    df = spark.read.format("pydelta").load(path)
+    found = df.selectExpr("id", "length(s) n")
+    assert sorted(row.n for row in found.collect()) == [2_000_000] * 40
+    assert native() == 1 and bytes_from_python(found) > 0
+    narrow = df.select("n")
+    assert narrow.count() == 40 and bytes_from_python(narrow) == 0
+
+
 # ---------------------------------------------------------------- errors within a file
 
 
