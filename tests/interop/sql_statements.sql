@@ -758,6 +758,17 @@ CREATE TABLE {new:df} (id INT, who STRING DEFAULT current_user(), db STRING DEFA
 INSERT INTO {new:df} (id) VALUES (1)
 CREATE TABLE {new:dg} (id INT, x STRING DEFAULT uuid()) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
 CREATE TABLE {new:dg} (id INT, x CHAR(3) DEFAULT 'toolong') USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+CREATE TABLE {new:dh} (id INT, v VARCHAR(3) DEFAULT 'abc   ', c CHAR(3) DEFAULT 'a', s STRUCT<c: VARCHAR(3)> DEFAULT named_struct('c', 'abc ')) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+INSERT INTO {new:dh} (id) VALUES (1)
+INSERT INTO {new:dh} VALUES (2, DEFAULT, 'a', NULL)
+INSERT INTO {new:dh} (id, v, s) VALUES (3, 'abc', named_struct('c', 'abc'))
+MERGE INTO {new:dh} t USING (SELECT 4 AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)
+UPDATE {new:dh} SET v = DEFAULT
+ALTER TABLE {new:dh} ALTER COLUMN v SET DEFAULT 'q       '
+INSERT INTO {new:dh} (id, s) VALUES (5, NULL)
+ALTER TABLE {new:dh} ALTER COLUMN v SET DEFAULT 'q  '
+INSERT INTO {new:dh} (id, s) VALUES (6, NULL)
+SELECT id, '[' || v || ']', '[' || c || ']', s FROM {new:dh} ORDER BY id
 
 -- values
 UPDATE {t} SET v = 1.5D WHERE id = 1
