@@ -367,6 +367,26 @@ CREATE TABLE {new:u} LIKE {t}
 CREATE TABLE {new:u} LIKE {t}
 CREATE TABLE IF NOT EXISTS {new:u} LIKE {t}
 CREATE TABLE {new:v} LIKE {gone:nowhere}
+CREATE TABLE {new:nc} USING {f} TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true') COMMENT 'soon'
+DESCRIBE {new:nc}
+DELETE FROM {new:nc}
+DELETE FROM {new:nc} WHERE a = 1
+CREATE TABLE {new:nc} USING {f}
+CREATE TABLE IF NOT EXISTS {new:nc} USING {f}
+REPLACE TABLE {new:nc} USING {f}
+CREATE OR REPLACE TABLE {new:nc} USING {f}
+INSERT INTO {new:nc} SELECT 1 AS a
+OPTIMIZE {new:nc}
+ALTER TABLE {new:nc} ADD COLUMNS (a INT, b STRING)
+DESCRIBE {new:nc}
+INSERT INTO {new:nc} VALUES (1, 'x')
+SELECT * FROM {new:nc}
+CREATE TABLE {new:nd} USING {f} PARTITIONED BY (a)
+CREATE TABLE {new:nd} USING {f} CLUSTER BY (a)
+CREATE OR REPLACE TABLE {new:nd} USING {f}
+CREATE TABLE {new:nd} USING {f} TBLPROPERTIES ('delta.columnMapping.mode' = 'name')
+INSERT WITH SCHEMA EVOLUTION INTO {new:nd} BY NAME SELECT 1 AS a
+SELECT * FROM {new:nd}
 
 -- alterations
 ALTER TABLE {t} ADD COLUMN one INT
