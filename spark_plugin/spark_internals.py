@@ -263,6 +263,10 @@ class SparkInternals:
         """The frame's plan as the optimizer leaves it."""
         return self._execution(frame).optimizedPlan()
 
+    def explained(self, frame: DataFrame, mode: str) -> str:
+        """The frame's plans as EXPLAIN shows them. mode: simple, extended, codegen, cost or formatted."""
+        return str(self._jvm.PythonSQLUtils.explainString(self._execution(frame), mode))
+
     def told_of_load(self, loads: Any, reader: Any, path: str | None) -> dict[str, Any] | None:
         """What a DataFrameReader would tell its DataSource, as DriverLoads.java says it; None where it takes Spark to load."""
         told = loads.told(self._spark._jsparkSession, reader._jreader, path)

@@ -125,6 +125,14 @@ def _choose_files(dml: Dml, predicate: Expression | None, whole: bool, listed: s
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """What run_changes is asked for. changed: None when no row has to be read. parameters: for the history."""
+
+    changed: DataFrame | None
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class DmlResult:
     """version: of the commit; the one that was read, when nothing was to be changed. metrics: by the reference's names."""
 
