@@ -320,6 +320,8 @@ class SparkInternals:
             return NotRowByRow.AGGREGATE
         if name == "Project" and str(plan.child().nodeName()) == "Generate":
             return NotRowByRow.GENERATOR
+        if name == "Project" and any(column_metadata(one, _HIDDEN_COLUMN) for one in _listed(plan.projectList())):
+            return NotRowByRow.HIDDEN
         return NotRowByRow.WINDOW
 
     def is_repeatable(self, frame: DataFrame, source: str) -> bool:
@@ -501,11 +503,15 @@ def _listed(sequence: Any) -> list[Any]:
 _REPEATABLE = frozenset({"Project", "Filter", "SubqueryAlias", "Union", "LocalRelation", "Range", "OneRowRelation"})
 
 
+_HIDDEN_COLUMN = "__metadata_col"
+
+
 class NotRowByRow(Enum):
     """What keeps a projection from one row a row."""
 
     AGGREGATE = "aggregate"
     GENERATOR = "generator"
+    HIDDEN = "a hidden column"
     WINDOW = "window"
 
 

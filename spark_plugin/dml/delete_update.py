@@ -44,6 +44,7 @@ def planned_delete(target: Target, condition: Column | None) -> PlannedChange:
         target.dml.transaction.only_taken_rows_matter()
         target.choose_files(None, whole=True)
         return PlannedChange(None, _parameters(None))
+    target.offer_metadata([condition])
     text = analyzer_of(target.spark).filter_text(target.shape, condition, "DELETE")
     _note_what_is_read(target, [condition])
     matched = target.frame.where(condition)
@@ -81,6 +82,8 @@ def update(
 def planned_update(target: Target, condition: Column | None, assignments: Mapping[str, Column]) -> PlannedChange:
     """What `update` is to do with the target; which files are read is settled. Raises as `update` before anything runs."""
     schema, analyzer = target.dml.config.schema, analyzer_of(target.spark)
+    named = [*assignments.values(), *([] if condition is None else [condition])]
+    target.offer_metadata(named)
     text = None if condition is None else analyzer.filter_text(target.shape, condition, "UPDATE")
     paths = with_defaults(target.shape, schema, assigned_paths(target.shape, schema, assignments, alias=target.alias))
     if paths:

@@ -878,6 +878,16 @@ DELETE FROM {t} WHERE explode(arr) = 1
 DELETE FROM {t} WHERE id = 40; 
 DELETE FROM {t} WHERE ts = '2024-02-10'
 DELETE FROM {t} WHERE p = '1' AND d > '10'
+DELETE FROM {t} WHERE _metadata.file_name = 'nope'
+UPDATE {t} SET v = 'm' WHERE _metadata.file_size < 0
+UPDATE {t} SET v = _metadata.file_name WHERE id = 300000
+DELETE FROM {t} WHERE _metadata IS NULL
+DELETE FROM {t} WHERE _metadata.nope = 1
+MERGE INTO {t} t USING sql_source s ON t.id = s.id AND t._metadata.file_name = 'x' WHEN MATCHED THEN DELETE
+MERGE INTO {t} t USING {t} s ON t.id = s.id AND s._metadata.file_name = 'x' WHEN MATCHED THEN DELETE
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED AND t.id = 52 THEN UPDATE SET v = left(t._metadata.file_name, 4)
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND t._metadata.file_name = 'x' THEN DELETE
+MERGE INTO {t} t USING (SELECT id, _metadata.file_name AS f FROM {t}) s ON t.id = s.id WHEN MATCHED AND s.f = 'x' THEN DELETE
 
 -- clones
 CREATE TABLE {new:ca} SHALLOW CLONE {t} TBLPROPERTIES ('delta.columnMapping.mode' = 'none')
