@@ -263,6 +263,10 @@ class SparkInternals:
         """The frame's plan as the optimizer leaves it."""
         return self._execution(frame).optimizedPlan()
 
+    def explained(self, frame: DataFrame, mode: str) -> str:
+        """The frame's plans as EXPLAIN shows them. mode: simple, extended, codegen, cost or formatted."""
+        return str(self._jvm.PythonSQLUtils.explainString(self._execution(frame), mode))
+
     def told_of_load(self, loads: Any, reader: Any, path: str | None) -> dict[str, Any] | None:
         """What a DataFrameReader would tell its DataSource, as DriverLoads.java says it; None where it takes Spark to load."""
         told = loads.told(self._spark._jsparkSession, reader._jreader, path)
@@ -316,6 +320,8 @@ class SparkInternals:
             return NotRowByRow.AGGREGATE
         if name == "Project" and str(plan.child().nodeName()) == "Generate":
             return NotRowByRow.GENERATOR
+        if name == "Project" and any(column_metadata(one, _HIDDEN_COLUMN) for one in _listed(plan.projectList())):
+            return NotRowByRow.HIDDEN
         return NotRowByRow.WINDOW
 
     def is_repeatable(self, frame: DataFrame, source: str) -> bool:
@@ -497,11 +503,15 @@ def _listed(sequence: Any) -> list[Any]:
 _REPEATABLE = frozenset({"Project", "Filter", "SubqueryAlias", "Union", "LocalRelation", "Range", "OneRowRelation"})
 
 
+_HIDDEN_COLUMN = "__metadata_col"
+
+
 class NotRowByRow(Enum):
     """What keeps a projection from one row a row."""
 
     AGGREGATE = "aggregate"
     GENERATOR = "generator"
+    HIDDEN = "a hidden column"
     WINDOW = "window"
 
 

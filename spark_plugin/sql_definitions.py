@@ -13,12 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField
 
 from delta_py.protocol.names import quoted
 from spark_plugin.spark_internals import data_type_from, data_type_of
 from spark_plugin.sql_internals import ParsedPlan, ParsedTarget, items
+from spark_plugin.wrapping import spark_sql
 
 _PRIVILEGES = "__required_write_privileges__"  # which Spark's parser puts among a relation's options
 
@@ -66,6 +68,28 @@ class ParsedQuery:
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenQuery:
+    """The query of an INSERT of a client without a parser. text: what can stand for itself. alias: by which a condition may call
+    its rows; None for none."""
+
+    spark: SparkSession
+    text: str
+    alias: str | None = None
+
+    def frame(self) -> DataFrame:
+        """Raises AnalysisException for what is no query, and for names that are not there."""
+        frame: DataFrame = spark_sql(self.spark, self.text)
+        return frame if self.alias is None else frame.alias(self.alias)
+
+    def width(self) -> None:
+        """Not known before the server's analysis."""
+
+    def with_defaults(self, default_of: Callable[[int], str]) -> WrittenQuery:
+        """As it is: DEFAULT is the server's to refuse."""
+        return self
+
+
 def _is_default(expression: Any) -> bool:
     if str(expression.nodeName()) != "UnresolvedAttribute":
         return False
@@ -90,13 +114,24 @@ class ParsedReplaceOn:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenReplaceOn:
+    """The same of a client without a parser. text: the condition."""
+
+    text: str
+    alias: str | None
+
+    def condition(self) -> Column:
+        return F.expr(self.text)
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedInsert:
     """options: of WITH (...) behind the table's name. columns: that the statement lists; none for all. values: of PARTITION, by
     column, as text. open_columns: of PARTITION, without a value. overwrites: OVERWRITE. replaces_using: columns of REPLACE USING.
     replaces_on: what REPLACE ON says. replaces_where: the condition of REPLACE WHERE. evolves: WITH SCHEMA EVOLUTION."""
 
     target: ParsedTarget
-    query: ParsedQuery
+    query: ParsedQuery | WrittenQuery
     options: Mapping[str, str] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     values: Mapping[str, str | None] = field(default_factory=dict)
@@ -105,7 +140,7 @@ class ParsedInsert:
     overwrites: bool = False
     if_not_exists: bool = False
     replaces_using: tuple[str, ...] = ()
-    replaces_on: ParsedReplaceOn | None = None
+    replaces_on: ParsedReplaceOn | WrittenReplaceOn | None = None
     replaces_where: Column | None = None
     evolves: bool = False
 

@@ -135,11 +135,15 @@ class SqlInternals:
         parser = SparkInternals(self._spark).parser()
         try:
             plan = parser.parsePlanWithParameters(text, self._parameters(args)) if args else parser.parsePlan(text)
-            if plan.nodeName() == "UnresolvedWith":
-                plan = self.jvm.org.apache.spark.sql.catalyst.analysis.CTESubstitution.apply(plan)
+            return ParsedPlan(self, self.without_with(plan))
         except (PySparkException, Py4JJavaError):
             return None
-        return ParsedPlan(self, plan)
+
+    def without_with(self, plan: Any) -> Any:
+        """The plan with the queries of a WITH in front of it in the places that name them. Raises AnalysisException."""
+        if plan.nodeName() != "UnresolvedWith":
+            return plan
+        return self.jvm.org.apache.spark.sql.catalyst.analysis.CTESubstitution.apply(plan)
 
     def name_parts(self, text: str) -> tuple[str, ...]:
         """The parts of a table's name. Raises Spark's ParseException."""
@@ -249,9 +253,10 @@ class ParsedPlan:
                 return self.named(self.node.targetTable())
         return None
 
-    def explained(self) -> ParsedPlan:
-        """What an EXPLAIN explains."""
-        return ParsedPlan(self.internals, self.node.logicalPlan())
+    def explained(self) -> tuple[ParsedPlan, str]:
+        """What an EXPLAIN explains, and how: simple, extended, codegen, cost or formatted."""
+        plan = self.internals.without_with(self.node.logicalPlan())
+        return ParsedPlan(self.internals, plan), str(self.node.mode().name()).lower()
 
     def deleted(self) -> ParsedChange:
         return ParsedChange(self._condition(self.node.condition()))

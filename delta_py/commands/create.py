@@ -71,11 +71,13 @@ def define_table(
     description: str | None = None,
     configuration: Mapping[str, str] | None = None,
     defaults: Mapping[str, str] | None = None,
+    may_lack_columns: bool = False,
 ) -> TableDefinition:
     """The definition of a new table that this library can write.
 
     partition_by, cluster_by: column names in order, any case; not both. configuration: table properties, those of Delta and
-    any others. defaults: properties that the table gets where configuration does not name them.
+    any others. defaults: properties that the table gets where configuration does not name them. may_lack_columns: a table without
+    columns, which are added later, is one.
     Raises SchemaMismatchError for names, a partitioning or a clustering that no table can have, InvalidOptionError for a property
     that is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written,
     UnsupportedOperationError for properties that exclude each other, and what check_new_rules raises for defaults and generation.
@@ -92,7 +94,12 @@ def define_table(
     check_types(schema)
     defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     mode = column_mapping.mode(Properties(properties))
-    partitions = check_schema(schema, partition_by, mode, Properties(properties))
+    if schema.fields or not may_lack_columns:
+        partitions = check_schema(schema, partition_by, mode, Properties(properties))
+    elif partition_by or cluster_by:
+        raise _without_columns((*partition_by, *cluster_by))
+    else:
+        partitions = ()
     check_new_rules(schema)
     if mode != "none":
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(properties))
@@ -124,6 +131,16 @@ def define_table(
     for domain in domains:
         check_clustering(definition.config, domain)
     return definition
+
+
+def _without_columns(names: Sequence[str]) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"The table would be partitioned or clustered by {', '.join(names)}, and it has no columns. Nothing was created. Name "
+        "its columns with their types.",
+        error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+        sql_state="42703",
+        columns=list(names),
+    )
 
 
 def add_what_iceberg_needs(properties: dict[str, str]) -> None:

@@ -47,17 +47,25 @@ OPERATIONS = {
 }
 
 
-def build_table(store: ObjectStore, mode: str, definition: TableDefinition | None, *, join: bool = False) -> int:
+def build_table(store: ObjectStore, mode: str, definition: TableDefinition, *, join: bool = False) -> int:
     """Create or replace a table; returns its version, or the newest when there was nothing to do.
 
-    definition: None for a table without columns, which only createIfNotExists may name, of a table that is there.
+    definition: one without columns is of a table that is to get them later, or of any that is there; it replaces none.
     join: with mode create, a table that is there and is defined alike is taken as it is.
-    Raises TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS), TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND),
-    InvalidOptionError (DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION), SchemaMismatchError for a table that is there and
-    differs, UnsupportedTableFeatureError for rules that this version cannot keep.
+    Raises SchemaMismatchError for a replacement without columns (DELTA_SCHEMA_NOT_PROVIDED), and for a table that is there and
+    differs; TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS), TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND),
+    InvalidOptionError (DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION), UnsupportedTableFeatureError for rules that this version
+    cannot keep.
     """
     if mode not in OPERATIONS:
         raise InvalidOptionError(f"There is no way to build a table named {mode!r}. Known are {', '.join(OPERATIONS)}.")
+    if mode in ("replace", "createOrReplace") and not definition.config.schema.fields:
+        raise SchemaMismatchError(
+            f"The table that was to be replaced at {store.root} would have no columns. Nothing was changed. Add them with "
+            "addColumn or addColumns; in SQL, name them or use AS SELECT.",
+            error_class="DELTA_SCHEMA_NOT_PROVIDED",
+            sql_state="42908",
+        )
     try:
         snapshot = Snapshot.load(store)
     except TableNotFoundError:
@@ -65,12 +73,11 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition | Non
     if mode == "createIfNotExists":
         return snapshot.version
     if mode == "create" and join:
-        if definition is not None:
-            check_alike(snapshot, definition)
+        check_alike(snapshot, definition)
         return snapshot.version
     if mode == "create":
         raise _exists(store, snapshot.version)
-    return replace_table(snapshot, _given(store, definition), OPERATIONS[mode])
+    return replace_table(snapshot, definition, OPERATIONS[mode])
 
 
 def is_taken(store: ObjectStore) -> bool:
@@ -82,10 +89,9 @@ def is_taken(store: ObjectStore) -> bool:
     return True
 
 
-def _create(store: ObjectStore, mode: str, definition: TableDefinition | None) -> int:
+def _create(store: ObjectStore, mode: str, definition: TableDefinition) -> int:
     if mode == "replace":
         raise not_there(store)
-    definition = _given(store, definition)
     write_state(definition.config, store, read_version=-1)
     if mode != "createOrReplace":
         check_empty(store)
@@ -106,16 +112,6 @@ def not_there(store: ObjectStore) -> TableNotFoundError:
         sql_state="42P01",
         path=store.root,
     )
-
-
-def _given(store: ObjectStore, definition: TableDefinition | None) -> TableDefinition:
-    if definition is None:
-        raise SchemaMismatchError(
-            f"The table that was to be made at {store.root} has no columns. Add them with addColumn or addColumns.",
-            error_class="DELTA_SCHEMA_NOT_PROVIDED",
-            sql_state="42908",
-        )
-    return definition
 
 
 def _exists(store: ObjectStore, version: int) -> TableAlreadyExistsError:
@@ -209,7 +205,8 @@ def _domains(snapshot: Snapshot, metadata: Metadata, definition: TableDefinition
 
 
 def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
-    """Raises SchemaMismatchError when the table differs in columns, partitioning, clustering or a property that is named."""
+    """Raises SchemaMismatchError when the table differs in columns, partitioning, clustering or a property that is named; in a
+    property alone, for a definition without columns."""
     wanted, metadata = definition.metadata, snapshot.metadata
     properties = snapshot.config.properties
     given = [name for name in wanted.configuration if name not in definition.defaulted and not name.lower().startswith(_ASSIGNED)]
@@ -221,6 +218,8 @@ def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING": clustering != wanted_clustering,
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY": any(properties.get(name) != wanted.configuration[name] for name in given),
     }
+    if not definition.config.schema.fields:
+        differing = {condition: differs for condition, differs in differing.items() if condition.endswith("PROPERTY")}
     mismatch = next((condition for condition, differs in differing.items() if differs), None)
     if mismatch is not None:
         raise SchemaMismatchError(

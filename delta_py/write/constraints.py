@@ -15,6 +15,7 @@ import dataclasses
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import orjson
@@ -321,25 +322,27 @@ def _evaluated(expression: Expression, batch: pa.RecordBatch, what: str) -> Any:
 # ---------------------------------------------------------------- lengths of texts
 
 
-def check_lengths(array: pa.Array, types: CharTypes, name: str) -> None:
+def check_lengths(array: pa.Array, types: CharTypes, name: str, *, counts_blanks: bool = True) -> None:
     """Raises InvariantViolationError (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) for a text longer than its CHAR(n) or VARCHAR(n).
 
-    Blanks count, and nothing is padded or cut: readers pad CHAR. types: as of the array's type.
+    Nothing is padded or cut: readers pad CHAR. types: as of the array's type. counts_blanks: whether blanks at the end of a text
+    count, as they do in rows.
     """
+    check = partial(check_lengths, counts_blanks=counts_blanks)
     match types:
         case CharType():
-            _check_length(array, types, name)
+            _check_length(array if counts_blanks else pc.utf8_rtrim(array, " "), types, name)
         case Mapping():
             fields = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
             for f, values in zip(array.type, fields, strict=True):
-                check_lengths(values, types.get(f.name), f"{name}.{f.name}")
+                check(values, types.get(f.name), f"{name}.{f.name}")
         case (element,):
-            check_lengths(array.flatten(), element, f"{name}.element")
+            check(array.flatten(), element, f"{name}.element")
         case (key, value):
             held = array if array.null_count == 0 else array.drop_null()
             _, first, count = runs(held)
-            check_lengths(held.keys.slice(first, count), key, f"{name}.key")
-            check_lengths(held.items.slice(first, count), value, f"{name}.value")
+            check(held.keys.slice(first, count), key, f"{name}.key")
+            check(held.items.slice(first, count), value, f"{name}.value")
 
 
 def _check_length(array: pa.Array, declared: CharType, name: str) -> None:

@@ -110,11 +110,12 @@ def _holds(target: DataType, expression: Expression, source: DataType) -> bool:
 
 
 def _check_length(column: StructField, value: pa.Scalar) -> None:
+    """Blanks at the end do not count, as where Spark enters a column; they do in each row that gets the default."""
     lengths = char_types(column, strict=True)
     if lengths is None:
         return
     try:
-        check_lengths(pa.repeat(value, 1), lengths, column.name)
+        check_lengths(pa.repeat(value, 1), lengths, column.name, counts_blanks=False)
     except DeltaError as error:
         raise InvalidOptionError(
             f"{column.metadata[DEFAULT]} cannot be the default of column {column.name}: {error.message}",

@@ -13,6 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType
 
 from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.protocol.names import quoted
+from delta_py.scan.planning import METADATA_COLUMN
 from spark_plugin.dml.connect_conditions import condition_text
 from spark_plugin.spark_internals import expression_sql
 
@@ -167,6 +169,15 @@ def unresolved(name: str, where: str, known: Sequence[str]) -> SchemaMismatchErr
     )
 
 
+def hidden_column(where: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"The {where} names {METADATA_COLUMN}, which the rows of a MERGE do not have. Nothing was changed. Make it a column of "
+        f"the source first: (SELECT *, {METADATA_COLUMN}.file_name AS name FROM ...). DELETE and UPDATE know it of the table.",
+        error_class="DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT",
+        sql_state="42601",
+    )
+
+
 def no_field(name: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
         f"{name} cannot be assigned: nested updates are only supported for fields of structs, not for elements of arrays and "
@@ -181,7 +192,8 @@ def _explained(error: AnalysisException, where: str, known: _Known) -> DeltaErro
     """Spark's error in the words of a MERGE; None for one that says enough."""
     condition = error.getCondition() or ""
     if condition.startswith(_UNRESOLVED):
-        return unresolved((error.getMessageParameters() or {}).get("objectName", "a column"), where, known())
+        name = (error.getMessageParameters() or {}).get("objectName", "a column")
+        return hidden_column(where) if quoted(METADATA_COLUMN) in name else unresolved(name, where, known())
     if condition.startswith(_OF_ANOTHER_FRAME):
         return SchemaMismatchError(
             f"The {where} names a column of a DataFrame that is neither the source nor the target: {first_line(error)} Name "

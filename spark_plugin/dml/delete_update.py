@@ -14,7 +14,7 @@ from pyspark.sql import Column, SparkSession
 from delta_py.write.row_changes import DELETED, UPDATED
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.assignments import assigned_paths, new_row, with_defaults
-from spark_plugin.dml.jobs import DmlResult, Shown, Target, open_target, run_changes
+from spark_plugin.dml.jobs import DmlResult, PlannedChange, Shown, Target, open_target, run_changes
 from spark_plugin.options.settings import TablePath
 
 
@@ -34,27 +34,30 @@ def delete(
     DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED); conflicts as Transaction.commit.
     """
     with open_target(spark, table, "DELETE", alias=alias, shown=shown) as target:
-        if condition is None:
-            return _delete_all(target, _parameters(None))
-        text = analyzer_of(spark).filter_text(target.shape, condition, "DELETE")
-        _note_what_is_read(target, [condition])
-        matched = target.frame.where(condition)
-        wanted = target.wanted(matched, condition)
-        count = 0 if wanted.none else target.choose_files(wanted.predicate, whole=wanted.exact)
-        return run_changes(target, matched.select(*target.address(DELETED)) if count else None, _parameters(text))
+        planned = planned_delete(target, condition)
+        return run_changes(target, planned.changed, planned.parameters)
+
+
+def planned_delete(target: Target, condition: Column | None) -> PlannedChange:
+    """What `delete` is to do with the target; which files are read is settled. Raises as `delete` before anything runs."""
+    if condition is None:
+        target.dml.transaction.only_taken_rows_matter()
+        target.choose_files(None, whole=True)
+        return PlannedChange(None, _parameters(None))
+    target.offer_metadata([condition])
+    text = analyzer_of(target.spark).filter_text(target.shape, condition, "DELETE")
+    _note_what_is_read(target, [condition])
+    matched = target.frame.where(condition)
+    wanted = target.wanted(matched, condition)
+    count = 0 if wanted.none else target.choose_files(wanted.predicate, whole=wanted.exact)
+    return PlannedChange(matched.select(*target.address(DELETED)) if count else None, _parameters(text))
 
 
 def truncate(spark: SparkSession, table: TablePath) -> DmlResult:
     """Delete all rows; the history calls it TRUNCATE. Raises as `delete`."""
     with open_target(spark, table, "DELETE") as target:
         target.dml.recorded = "TRUNCATE"
-        return _delete_all(target, {})
-
-
-def _delete_all(target: Target, parameters: Mapping[str, Any]) -> DmlResult:
-    target.dml.transaction.only_taken_rows_matter()
-    target.choose_files(None, whole=True)
-    return run_changes(target, None, parameters)
+        return run_changes(target, planned_delete(target, None).changed, {})
 
 
 def update(
@@ -72,18 +75,26 @@ def update(
     what assigned_paths, Analyzer.check_values, new_row and the gate (write/conform.py) raise.
     """
     with open_target(spark, table, "UPDATE", alias=alias) as target:
-        schema = target.dml.config.schema
-        text = None if condition is None else analyzer_of(spark).filter_text(target.shape, condition, "UPDATE")
-        paths = with_defaults(target.shape, schema, assigned_paths(target.shape, schema, assignments, alias=alias))
-        if paths:
-            analyzer_of(spark).check_values(target.shape, list(paths.values()), "UPDATE")
-        matched = target.frame if condition is None else target.frame.where(condition)
-        row = new_row(schema, matched, paths)
-        _note_what_is_read(target, [*paths.values(), *([] if condition is None else [condition])])
-        wanted = target.wanted(matched, condition)
-        count = 0 if wanted.none or not assignments else target.choose_files(wanted.predicate)
-        changed = matched.select(*target.address(UPDATED), row)
-        return run_changes(target, changed if count else None, _parameters(text))
+        planned = planned_update(target, condition, assignments)
+        return run_changes(target, planned.changed, planned.parameters)
+
+
+def planned_update(target: Target, condition: Column | None, assignments: Mapping[str, Column]) -> PlannedChange:
+    """What `update` is to do with the target; which files are read is settled. Raises as `update` before anything runs."""
+    schema, analyzer = target.dml.config.schema, analyzer_of(target.spark)
+    named = [*assignments.values(), *([] if condition is None else [condition])]
+    target.offer_metadata(named)
+    text = None if condition is None else analyzer.filter_text(target.shape, condition, "UPDATE")
+    paths = with_defaults(target.shape, schema, assigned_paths(target.shape, schema, assignments, alias=target.alias))
+    if paths:
+        analyzer.check_values(target.shape, list(paths.values()), "UPDATE")
+    matched = target.frame if condition is None else target.frame.where(condition)
+    row = new_row(schema, matched, paths)
+    _note_what_is_read(target, [*paths.values(), *([] if condition is None else [condition])])
+    wanted = target.wanted(matched, condition)
+    count = 0 if wanted.none or not assignments else target.choose_files(wanted.predicate)
+    changed = matched.select(*target.address(UPDATED), row)
+    return PlannedChange(changed if count else None, _parameters(text))
 
 
 def _note_what_is_read(target: Target, columns: Sequence[Column]) -> None:

@@ -30,13 +30,15 @@ from delta_py.commands.dml import ChosenFiles, Dml, MetricNames
 from delta_py.commands.request import WriteRequest
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.expressions.tree import Expression
-from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.protocol.schema import StructType
+from delta_py.scan.planning import METADATA_COLUMN, ROW_ADDRESS, metadata_scan_column
 from delta_py.snapshot import Snapshot
 from delta_py.write.files import delete_files
 from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
 from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import FORMAT
+from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.at_table import abandon, at_table, clean_up, in_tasks, tasks_worth_while
 from spark_plugin.dml.connect_conditions import wanted_by
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
@@ -70,14 +72,24 @@ class Target:
     alias: str | None = None
     by_session: bool = True
     shown: Shown | None = None
+    has_metadata: bool = False
+
+    def offer_metadata(self, columns: Sequence[Column]) -> None:
+        """Give `frame` the column `_metadata` too, where one of the columns may name it and the table has none of this name. To
+        be called before the frame is made."""
+        assert "frame" not in self.__dict__, "the frame has its columns already"
+        if self.dml.snapshot.schema.find(METADATA_COLUMN) is None:
+            texts = (analyzer_of(self.spark).written_text(column) for column in columns)
+            self.has_metadata = any(METADATA_COLUMN in text.lower() for text in texts)
 
     @cached_property
     def frame(self) -> DataFrame:
-        """The table's columns, or those that are shown of it, and the struct ROW_ADDRESS. It may be read once choose_files has
-        said of which files."""
+        """The table's columns, or those that are shown of it, `_metadata` if it is offered, and the struct ROW_ADDRESS. It may be
+        read once choose_files has said of which files."""
         reader = self.spark.read.format(FORMAT).option("versionAsOf", self.dml.snapshot.version)
         reader = reader.options(**private(self.spark, {FILES: self.listed}))
         reader = reader.option("logAnswers", "false").option("joinPlanning", "false")
+        reader = reader.option("metadataColumn", str(self.has_metadata).lower())
         loaded = reader.options(**self.table.storage).load(self.table.url)
         loaded = loaded if self.shown is None else self.shown(loaded, ROW_ADDRESS)
         return loaded if self.alias is None else loaded.alias(self.alias)
@@ -88,7 +100,9 @@ class Target:
         rows: the server would look at the table, and plan to read it, each time that it is asked."""
         if not is_connect(self.spark):
             return self.frame
-        empty = self.spark.createDataFrame([], to_spark_schema(self.dml.snapshot.schema))
+        columns = self.dml.snapshot.schema.fields
+        metadata = (metadata_scan_column().logical,) if self.has_metadata else ()
+        empty = self.spark.createDataFrame([], to_spark_schema(StructType((*columns, *metadata))))
         return empty if self.alias is None else empty.alias(self.alias)
 
     def address(self, change: int) -> list[Column]:
@@ -104,7 +118,8 @@ class Target:
         it has one and is nothing else. Nothing is run."""
         if is_connect(self.spark):
             return wanted_by(self.spark, condition, self.dml.snapshot.schema, self.alias)
-        return wanted_rows(self.spark, frame, FILES, self.listed)
+        wanted = wanted_rows(self.spark, frame, FILES, self.listed)
+        return wanted.without(METADATA_COLUMN) if self.has_metadata else wanted
 
     def choose_files(self, predicate: Expression | None, *, whole: bool = False) -> int:
         """Settle which files are read: those that may hold such rows. whole: the predicate is exactly that of the rows to
@@ -122,6 +137,14 @@ def _choose_files(dml: Dml, predicate: Expression | None, whole: bool, listed: s
     with pa.OSFile(listed, "wb") if os.path.isabs(listed) else dml.store.open_output(listed) as sink:
         candidates.spool(sink)
     return dml.chosen
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """What run_changes is asked for. changed: None when no row has to be read. parameters: for the history."""
+
+    changed: DataFrame | None
+    parameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ rows is jobs.py's, as for DELETE and UPDATE.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
@@ -33,12 +34,12 @@ from delta_py.snapshot import Snapshot
 from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
 from spark_plugin.convert import from_spark_schema, to_spark_schema
-from spark_plugin.dml.jobs import DmlResult, Target, open_target, run_changes
+from spark_plugin.dml.jobs import DmlResult, PlannedChange, Target, open_target, run_changes
 from spark_plugin.dml.merge_clauses import Clause, ResolvedMerge, checked_clauses
 from spark_plugin.dml.merge_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.dml.merge_rows import PARTITION_VALUE, MergeRows
 from spark_plugin.dml.merge_scopes import MergeScopes, first_clause
-from spark_plugin.dml.merge_source import Source, SourceFacts, held_source, source_facts
+from spark_plugin.dml.merge_source import Source, SourceFacts, facts_without_rows, held_source, needed_columns, source_facts
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.spark_internals import is_connect
@@ -72,9 +73,24 @@ def merge(
     all that happens to matched rows is that they go, or only inserts are asked for; conflicts as Transaction.commit. Nothing
     is committed then, and no file is left.
     """
-    clauses = checked_clauses(clauses)
-    evolves = evolves or (conf(spark, AUTO_MERGE_CONF) or "false").lower() == "true"
-    return until_kept(_Request(spark, table, alias, source, condition, clauses, evolves).run)
+    return until_kept(_Request.of(spark, table, alias, source, condition, clauses, evolves).run)
+
+
+@contextmanager
+def planned_merge(
+    spark: SparkSession,
+    table: TablePath,
+    source: DataFrame,
+    condition: Column,
+    clauses: Sequence[Clause],
+    *,
+    alias: str | None = None,
+    evolves: bool = False,
+) -> Iterator[tuple[Target, PlannedChange]]:
+    """What `merge` would do, in a classic session, while the target is open: the source is not read. A MERGE knows more when it
+    has read it, and then reads fewer files. Raises as `merge` before anything runs."""
+    with _Request.of(spark, table, alias, source, condition, clauses, evolves).planned() as planned:
+        yield planned
 
 
 def until_kept(run: Callable[[StorageLevel], DmlResult]) -> DmlResult:
@@ -106,6 +122,22 @@ class _Request:
     clauses: tuple[Clause, ...]
     evolves: bool
 
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        table: TablePath,
+        alias: str | None,
+        source: DataFrame,
+        condition: Column,
+        clauses: Sequence[Clause],
+        evolves: bool,
+    ) -> _Request:
+        """By the session's settings, too."""
+        clauses = checked_clauses(clauses)
+        evolves = evolves or (conf(spark, AUTO_MERGE_CONF) or "false").lower() == "true"
+        return cls(spark, table, alias, source, condition, clauses, evolves)
+
     def run(self, level: StorageLevel) -> DmlResult:
         with open_target(self.spark, self.table, "MERGE", alias=self.alias, evolve=self._evolved) as target:
             resolved = self._resolve(target.shape, target.dml.snapshot.schema.names)
@@ -113,6 +145,14 @@ class _Request:
             rows.check()
             with held_source(resolved, level) as source:
                 return MergeRun(target, resolved, rows, source).run()
+
+    @contextmanager
+    def planned(self) -> Iterator[tuple[Target, PlannedChange]]:
+        with open_target(self.spark, self.table, "MERGE", alias=self.alias, evolve=self._evolved) as target:
+            resolved = self._resolve(target.shape, target.dml.snapshot.schema.names)
+            rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=self.evolves))
+            rows.check()
+            yield target, MergeRun(target, resolved, rows, Source(needed_columns(resolved), False)).planned()
 
     def _resolve(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
         return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)
@@ -167,9 +207,17 @@ class MergeRun:
         if self.merge.changes_every_match or not self.merge.of_kind("not matched"):
             dml.transaction.only_taken_rows_matter()  # otherwise a row that stays may be the reason why another is not inserted
         dml.repeats = Repeats.IGNORED if self.merge.deletes_all_matches else Repeats.AMBIGUOUS
+        return run_changes(self.target, self._changed_rows(near, facts), self._parameters(), self._metrics(facts))
+
+    def planned(self) -> PlannedChange:
+        """What would be done, were nothing known of the source's rows. No job runs."""
+        facts = facts_without_rows(self.merge, self.source)
+        return PlannedChange(self._changed_rows(self._near(facts), facts), self._parameters())
+
+    def _changed_rows(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
+        """As run_changes takes them."""
         decided = self._decided(near, facts)
-        changed = None if decided is None else self._arranged(self.rows.with_generated(self._changed(decided)), facts)
-        return run_changes(self.target, changed, self._parameters(), self._metrics(facts))
+        return None if decided is None else self._arranged(self.rows.with_generated(self._changed(decided)), facts)
 
     def _decided(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
         """ROW_ADDRESS (unless `near` is None), the number of the clause that applies, and NEW where clauses make rows; None when

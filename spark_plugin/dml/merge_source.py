@@ -70,7 +70,7 @@ def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
         with _held_by_server(merge.source, level) as source:
             yield source
         return
-    frame, internals = _needed_columns(merge), SparkInternals(merge.source.sparkSession)
+    frame, internals = needed_columns(merge), SparkInternals(merge.source.sparkSession)
     if merge.parts.has_equal_keys and internals.is_repeatable(frame, FORMAT) and internals.estimated_bytes(frame) > _HELD_BYTES:
         yield Source(frame, False)
         return
@@ -93,7 +93,8 @@ def _held_by_server(source: DataFrame, level: StorageLevel) -> Iterator[Source]:
     yield Source(held, True, round((time.monotonic() - started) * 1000))
 
 
-def _needed_columns(merge: ResolvedMerge) -> DataFrame:
+def needed_columns(merge: ResolvedMerge) -> DataFrame:
+    """The source's columns that the MERGE names."""
     both = merge.target.crossJoin(merge.source)
     named = [value.column.alias(f"v{number}") for number, value in enumerate(merge.values())]
     internals = SparkInternals(merge.source.sparkSession)
@@ -153,6 +154,13 @@ def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> S
     return SourceFacts(
         aggregated["rows"], restriction, unique, merge.parts.has_equal_keys, aggregated["key_bytes"], aggregated["source_bytes"]
     )
+
+
+def facts_without_rows(merge: ResolvedMerge, source: Source) -> SourceFacts:
+    """What is known of a source before its rows are: no job runs. Of as many bytes as Spark expects it to have."""
+    restriction = reduce(and_, merge.parts.of_target) if merge.parts.of_target else None
+    size = SparkInternals(source.frame.sparkSession).estimated_bytes(source.frame)
+    return SourceFacts(0, restriction, False, merge.parts.has_equal_keys, size, size)
 
 
 def _bounds(parts: ConditionParts) -> list[_Bound]:

@@ -19,6 +19,7 @@ from spark_plugin.dml.analysis import (
     Resolved,
     aggregates,
     check_boolean,
+    hidden_column,
     no_field,
     not_row_by_row,
     refuse_non_deterministic,
@@ -116,6 +117,8 @@ class PlanAnalyzer:
                 return
             case NotRowByRow.AGGREGATE:
                 raise aggregates(where)
+            case NotRowByRow.HIDDEN:
+                raise hidden_column(where)
             case fault:
                 raise not_row_by_row(where, generator=fault is NotRowByRow.GENERATOR)
 

@@ -95,6 +95,13 @@ class Wanted:
         return cls(tree.conjunction(known) if known else None, exact=bool(answer["exact"]) and len(known) == len(predicates))
 
 
+    def without(self, column: str) -> Wanted:
+        """As far as it does not depend on a column, which the scan makes itself and no file's statistics speak of."""
+        parts = () if self.predicate is None else tree.conjuncts(self.predicate)
+        known = tuple(part for part in parts if all(path[0] != column for path in tree.columns_of(part)))
+        return self if len(known) == len(parts) else Wanted(tree.conjunction(known) if known else None, none=self.none)
+
+
 def predicate_of(text: str) -> tree.Expression:
     """Conditions in a JSON list, all of which hold, to be taken exactly. Raises ValueError for one that Python cannot hold."""
     parts = tuple(_predicate(value) for value in json.loads(text))

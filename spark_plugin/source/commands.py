@@ -76,17 +76,15 @@ def _build_table(
     if mode == "createIfNotExists" and is_taken(store):
         defaults = None  # they are for new tables, and may be unfit for this one
 
-    columns = parse_schema(schema)
-    definition = None
-    if columns.fields:
-        definition = define_table(
-            columns,
-            partition_by=partition_by,
-            cluster_by=cluster_by,
-            description=description,
-            configuration=properties,
-            defaults=defaults,
-        )
+    definition = define_table(
+        parse_schema(schema),
+        partition_by=partition_by,
+        cluster_by=cluster_by,
+        description=description,
+        configuration=properties,
+        defaults=defaults,
+        may_lack_columns=True,
+    )
     return build_table(store, mode, definition, join=join)
 
 

@@ -99,7 +99,7 @@ class PinnedTable:
 
     def _plan_files(self, listed: str, columns: StructType, predicate: Expression | None) -> Scan:
         """Of the files that a DML has chosen."""
-        settings = replace(scan_options(self.options), row_address=True)
+        settings = replace(scan_options(self.options), row_address=True, metadata_column=self.options.metadata_column)
         here = os.path.isabs(listed)
         with pa.OSFile(listed, "rb") if here else self.snapshot.store.open_input(listed) as source:
             files = pa.ipc.open_stream(source)
@@ -219,9 +219,8 @@ def _resolve_suffix(options: ReadOptions) -> ReadOptions:
 
 
 def _columns_on_offer(options: ReadOptions, snapshot: Snapshot) -> StructType:
-    if options.files is not None:
-        return StructType((*snapshot.schema.fields, row_address_column().logical))
-    return offered(options, snapshot.schema)
+    columns = offered(options, snapshot.schema)
+    return columns if options.files is None else StructType((*columns.fields, row_address_column().logical))
 
 
 def _lease(options: ReadOptions, store: ObjectStore, version: int) -> Lease | None:

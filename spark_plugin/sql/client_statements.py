@@ -1,4 +1,4 @@
-"""SHOW PARTITIONS, TRUNCATE TABLE and CREATE TABLE LIKE over Spark Connect, whose clients have no parser.
+"""SHOW PARTITIONS, TRUNCATE TABLE, CREATE TABLE LIKE and some INSERTs over Spark Connect, whose clients have no parser.
 
     SHOW PARTITIONS shop.sales PARTITION (day = '2024-05-01')
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spark_plugin.dml.delete_update import truncate
+from spark_plugin.sql.client_inserts import insert_of_client
 from spark_plugin.sql.grammar import properties_of
 from spark_plugin.sql.likenesses import create_parsed
 from spark_plugin.sql.partitions import show_parsed
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 def run_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None:
     """None, and nothing done, for another statement, and for one about no table of ours."""
     try:
-        words = Words(statement.text, statement.args)
+        words = Words(statement.text, statement.args, binds=statement.word == "INSERT")
+        if words.take("INSERT"):
+            return insert_of_client(spark, words)
         if words.take("SHOW", "PARTITIONS"):
             return show_parsed(spark, _partitions(words))
         if words.take("TRUNCATE", "TABLE"):

@@ -77,11 +77,6 @@ def _check(definition: ParsedDefinition) -> None:
             error_class="DELTA_OPERATION_NOT_ALLOWED_DETAIL" if buckets else "DELTA_OPERATION_NOT_ALLOWED",
             sql_state="0AKDC",
         )
-    if _only_names(definition) and (definition.properties or definition.partition_by):
-        raise UnsupportedOperationError(
-            "CREATE TABLE without columns enters a table that is there, and TBLPROPERTIES and PARTITIONED BY would change "
-            "nothing of it. Nothing was created. Leave them out; ALTER TABLE ... SET TBLPROPERTIES sets properties."
-        )
     if definition.options:
         raise InvalidOptionError(
             f"OPTIONS ({', '.join(definition.options)}): a Delta table keeps no options. Nothing was created. Use TBLPROPERTIES "

@@ -35,7 +35,7 @@ from spark_plugin.options.settings import conf
 from spark_plugin.sql.changes import call_target
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import Target, find_target
-from spark_plugin.sql_definitions import ParsedInsert, ParsedReplaceOn, parsed_insert
+from spark_plugin.sql_definitions import ParsedInsert, ParsedReplaceOn, WrittenReplaceOn, parsed_insert
 from spark_plugin.sql_internals import ParsedPlan, ParsedTarget
 
 if TYPE_CHECKING:
@@ -53,6 +53,12 @@ def insert_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
     target = None if insert is None else find_target(spark, insert.target.parts)
     if insert is None or target is None:
         return None
+    alias = None if insert.replaces_on is None else _alias(plan, insert, target, text)
+    return write_insert(spark, target, insert, alias)
+
+
+def write_insert(spark: SparkSession, target: Target, insert: ParsedInsert, alias: str | None) -> DataFrame:
+    """The same once it is parsed. alias: by what the condition of REPLACE ON may call the table."""
     table = _Table.of(spark, target)
     _check(table, insert)
     frame, columns = _arranged(spark, table, insert)
@@ -64,7 +70,7 @@ def insert_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
     if insert.replaces_on is None:
         save = _replacing(spark, table, insert, save)
     else:
-        save = _replacing_on(spark, insert, insert.replaces_on, save, columns, _alias(plan, insert, target, text))
+        save = _replacing_on(spark, insert.replaces_on, save, columns, alias)
     with overflows_as_the_gates("CAST_OVERFLOW_IN_TABLE_INSERT"):
         target.write(save)
     return nothing(spark)
@@ -167,8 +173,7 @@ def _alias(plan: ParsedPlan, insert: ParsedInsert, target: Target, text: str) ->
 
 def _replacing_on(
     spark: SparkSession,
-    insert: ParsedInsert,
-    on: ParsedReplaceOn,
+    on: ParsedReplaceOn | WrittenReplaceOn,
     save: Save,
     columns: Sequence[tuple[str, Column]],
     alias: str | None,

@@ -15,10 +15,11 @@ from spark_plugin.sql import client_rows
 from spark_plugin.sql.alterations import alter_table
 from spark_plugin.sql.client_statements import run_of_client
 from spark_plugin.sql.definitions import define_table
+from spark_plugin.sql.explanations import explain_change
 from spark_plugin.sql.inserts import insert_rows
 from spark_plugin.sql.likenesses import create_like
 from spark_plugin.sql.partitions import show_partitions
-from spark_plugin.sql.rows import change_rows, explain_change
+from spark_plugin.sql.rows import change_rows
 from spark_plugin.sql_internals import ParsedPlan, SqlInternals
 from spark_plugin.sql_router import Statement
 

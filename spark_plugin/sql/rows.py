@@ -7,10 +7,11 @@ Names in conditions and values are resolved as in those of DeltaTable's methods,
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delta_py.errors import UnsupportedOperationError
 from spark_plugin.dml import delete_update
+from spark_plugin.dml.jobs import Shown
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.sql.changes import by_name, call_target, counted
 from spark_plugin.sql.targets import Target, find_target
@@ -22,58 +23,52 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedTable:
+    """The table that a statement changes. alias: by what its conditions and values may call it. shown: as of ViewedTarget."""
+
+    target: Target
+    alias: str | None
+    shown: Shown | None
+
+
+def changed_table(spark: SparkSession, plan: ParsedPlan, text: str) -> ChangedTable | None:
+    """Of a DELETE, UPDATE or MERGE; None for what is no table of ours. Raises what find_target and viewed_target raise."""
+    named = plan.target()
+    if named is None:
+        return None
+    target = find_target(spark, named.parts)
+    if target is not None:
+        return ChangedTable(target, call_target(plan, named, target, text), None)
+    viewed = viewed_target(spark, named.parts, STATEMENTS[plan.kind])
+    return None if viewed is None else ChangedTable(viewed.table, named.alias or named.parts[-1], viewed.shown)
+
+
+STATEMENTS = {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE", "MergeIntoTable": "MERGE"}
+
+
 def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
     """Returns one row: num_affected_rows, and of a MERGE also num_updated_rows, num_deleted_rows and num_inserted_rows.
 
     Raises what the methods of DeltaTable raise.
     """
-    named = plan.target()
-    if named is None:
+    table = changed_table(spark, plan, text)
+    if table is None:
         return None
-    target, shown = find_target(spark, named.parts), None
-    if target is not None:
-        alias = call_target(plan, named, target, text)
-    else:
-        viewed = viewed_target(spark, named.parts, _STATEMENTS[plan.kind])
-        if viewed is None:
-            return None
-        target, shown, alias = viewed.table, viewed.shown, named.alias or named.parts[-1]
+    place, alias = table.target.place, table.alias
     match plan.kind:
         case "DeleteFromTable":
-            done = delete_update.delete(spark, target.place, plan.deleted().condition, alias=alias, shown=shown)
+            done = delete_update.delete(spark, place, plan.deleted().condition, alias=alias, shown=table.shown)
             return counted(spark, done.metrics.get("numDeletedRows", 0))
         case "UpdateTable":
-            return _update(spark, plan, target, alias)
-        case _:
-            return _merge(spark, plan, target, alias)
+            change = plan.updated()
+            done = delete_update.update(spark, place, change.condition, by_name(change.assignments), alias=alias)
+            return counted(spark, done.metrics.get("numUpdatedRows", 0))
+    return merge_builder(spark, plan, table).execute()
 
 
-def explain_change(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
-    """EXPLAIN of one of these: there is no plan of Spark's for it. Raises UnsupportedOperationError for a table of ours."""
-    explained = plan.explained()
-    named = explained.target()
-    target = None if named is None else find_target(spark, named.parts)
-    if target is None:
-        return
-    statement = _STATEMENTS[explained.kind]
-    raise UnsupportedOperationError(
-        f"EXPLAIN {statement} of {target.label}: pydelta carries it out in several jobs of Spark, and there is no plan before "
-        "they run. Nothing was changed. EXPLAIN a SELECT with the same condition shows which files are read; the history "
-        "tells what was done.",
-        operation=f"EXPLAIN {statement}",
-    )
-
-
-_STATEMENTS = {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE", "MergeIntoTable": "MERGE"}
-
-
-def _update(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | None) -> DataFrame:
-    change = plan.updated()
-    done = delete_update.update(spark, target.place, change.condition, by_name(change.assignments), alias=alias)
-    return counted(spark, done.metrics.get("numUpdatedRows", 0))
-
-
-def _merge(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | None) -> DataFrame:
+def merge_builder(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> DeltaMergeBuilder:
+    """The MERGE that a plan asks for."""
     merge = plan.merged()
     clauses = tuple(
         Clause(
@@ -84,5 +79,4 @@ def _merge(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | N
         )
         for one in merge.clauses
     )
-    builder = DeltaMergeBuilder(spark, target.place, alias, merge.source, merge.condition, clauses, merge.evolves)
-    return builder.execute()
+    return DeltaMergeBuilder(spark, table.target.place, table.alias, merge.source, merge.condition, clauses, merge.evolves)

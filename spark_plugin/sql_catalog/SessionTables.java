@@ -1,6 +1,8 @@
 package pydelta.sql_catalog;
 
+import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -70,16 +72,15 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
     return all;
   }
 
-  /** First the table, then its name: should entering the name fail, the table is whole. Without columns it is there already. */
+  /**
+   * First the table, then its name: should entering the name fail, the table is whole. Without columns the name may be of a table
+   * that is there, which Spark enters, with options of reads perhaps.
+   */
   public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    if (!isOurs(properties) || (columns.length == 0 && properties.get("location") != null)) {
+    if (!isOurs(properties) || (columns.length == 0 && (hasOptions(properties) || isThere((String) properties.get("location"))))) {
       refuseGenerated(ident, columns);
       return super.createTable(ident, columns, partitions, properties);
-    }
-    if (columns.length == 0) {
-      throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", called(ident) + " has neither columns nor a LOCATION; nothing was "
-          + "created. Name its columns, or where a table is.");
     }
     NewTable made = made(ident, columns, partitions, properties);
     Entering entering = entering(ident, made, properties);
@@ -159,6 +160,27 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
     try {
       return new StagedOther(made == null ? loadTable(ident) : made, new Dropping(this, ident));
     } catch (NoSuchTableException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  private static boolean hasOptions(Map properties) {
+    for (Iterator names = properties.keySet().iterator(); names.hasNext();) {
+      if (((String) names.next()).startsWith("option.")) return true;
+    }
+    return false;
+  }
+
+  /** location: null for none. */
+  private static boolean isThere(String location) {
+    if (location == null) return false;
+    Map options = new HashMap();
+    options.put("path", Entry.localPath(location));
+    try {
+      Source.open(location, options, null, null);
+      return true;
+    } catch (Exception error) {  // Scala throws the checked AnalysisException unannounced
+      if (Errors.isTableNotFound(error)) return false;
       throw Errors.unchecked(error);
     }
   }

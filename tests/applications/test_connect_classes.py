@@ -92,6 +92,20 @@ else:
     spark.sql("CREATE TABLE kinds (id bigint, at timestamp, day date GENERATED ALWAYS AS (cast(at AS date))) USING pydelta")
     spark.sql("INSERT INTO kinds VALUES (1, timestamp'2024-02-03 04:05:06', date'2024-02-03')")
     found["kinds"] = rows("SELECT id, cast(day AS string) FROM kinds")
+    spark.sql("CREATE TABLE empty USING pydelta")
+    spark.sql("ALTER TABLE empty ADD COLUMNS (id BIGINT, v STRING)")
+    spark.sql("INSERT INTO empty VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    spark.sql("INSERT INTO empty (v, id) REPLACE USING (id) VALUES (:v, 1), ('new', 4)", args={"v": "using"})
+    on = "t.id = s.id AND t.v = :v (SELECT 'on' AS v, 2L AS id) AS s"
+    spark.sql(f"INSERT INTO empty AS t BY NAME REPLACE ON {on}", args={"v": "b"})
+    found["matching"] = [rows("SELECT * FROM empty ORDER BY id"), caught("INSERT INTO empty REPLACE USING (nope) SELECT 1L, 'x'")]
+    found["matching"].append([row[4] for row in rows("DESCRIBE HISTORY empty")])
+    place = rows("SELECT _metadata.row_index FROM empty WHERE id = 3")[0][0]
+    found["of_metadata"] = [
+        rows("DELETE FROM empty WHERE _metadata.file_name = 'none'"),
+        rows("UPDATE empty SET v = _metadata.row_index WHERE _metadata.row_index >= 0 AND id = 3"),
+        rows(f"SELECT v = '{place}' FROM empty WHERE id = 3"),
+    ]
     spark.range(2).write.format("pydelta").saveAsTable("saved")
     spark.range(2).write.insertInto("saved")
     spark.range(3).write.saveAsTable("plain")
@@ -162,6 +176,12 @@ def test_session_has_the_catalogs_and_the_rule(
     ]
     assert found["replaced"] == [[1, "r"], [2, "r"], [3, "x"]]
     assert found["kinds"] == [[1, "2024-02-03"]]
+    assert found["matching"] == [
+        [[1, "using"], [2, "on"], [3, "c"], [4, "new"]],
+        ["SchemaMismatchError", "UNRESOLVED_INSERT_REPLACE_USING_COLUMN"],
+        ["WRITE", "WRITE", "WRITE", "ADD COLUMNS", "CREATE TABLE"],
+    ]
+    assert found["of_metadata"] == [[[0]], [[1]], [[True]]]
     assert found["names"] == [4, 3, 2]
     assert found["errors"] == [
         ["TableNotFoundError", "DELTA_PATH_DOES_NOT_EXIST"],

@@ -367,6 +367,26 @@ CREATE TABLE {new:u} LIKE {t}
 CREATE TABLE {new:u} LIKE {t}
 CREATE TABLE IF NOT EXISTS {new:u} LIKE {t}
 CREATE TABLE {new:v} LIKE {gone:nowhere}
+CREATE TABLE {new:nc} USING {f} TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true') COMMENT 'soon'
+DESCRIBE {new:nc}
+DELETE FROM {new:nc}
+DELETE FROM {new:nc} WHERE a = 1
+CREATE TABLE {new:nc} USING {f}
+CREATE TABLE IF NOT EXISTS {new:nc} USING {f}
+REPLACE TABLE {new:nc} USING {f}
+CREATE OR REPLACE TABLE {new:nc} USING {f}
+INSERT INTO {new:nc} SELECT 1 AS a
+OPTIMIZE {new:nc}
+ALTER TABLE {new:nc} ADD COLUMNS (a INT, b STRING)
+DESCRIBE {new:nc}
+INSERT INTO {new:nc} VALUES (1, 'x')
+SELECT * FROM {new:nc}
+CREATE TABLE {new:nd} USING {f} PARTITIONED BY (a)
+CREATE TABLE {new:nd} USING {f} CLUSTER BY (a)
+CREATE OR REPLACE TABLE {new:nd} USING {f}
+CREATE TABLE {new:nd} USING {f} TBLPROPERTIES ('delta.columnMapping.mode' = 'name')
+INSERT WITH SCHEMA EVOLUTION INTO {new:nd} BY NAME SELECT 1 AS a
+SELECT * FROM {new:nd}
 
 -- alterations
 ALTER TABLE {t} ADD COLUMN one INT
@@ -758,6 +778,17 @@ CREATE TABLE {new:df} (id INT, who STRING DEFAULT current_user(), db STRING DEFA
 INSERT INTO {new:df} (id) VALUES (1)
 CREATE TABLE {new:dg} (id INT, x STRING DEFAULT uuid()) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
 CREATE TABLE {new:dg} (id INT, x CHAR(3) DEFAULT 'toolong') USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+CREATE TABLE {new:dh} (id INT, v VARCHAR(3) DEFAULT 'abc   ', c CHAR(3) DEFAULT 'a', s STRUCT<c: VARCHAR(3)> DEFAULT named_struct('c', 'abc ')) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+INSERT INTO {new:dh} (id) VALUES (1)
+INSERT INTO {new:dh} VALUES (2, DEFAULT, 'a', NULL)
+INSERT INTO {new:dh} (id, v, s) VALUES (3, 'abc', named_struct('c', 'abc'))
+MERGE INTO {new:dh} t USING (SELECT 4 AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)
+UPDATE {new:dh} SET v = DEFAULT
+ALTER TABLE {new:dh} ALTER COLUMN v SET DEFAULT 'q       '
+INSERT INTO {new:dh} (id, s) VALUES (5, NULL)
+ALTER TABLE {new:dh} ALTER COLUMN v SET DEFAULT 'q  '
+INSERT INTO {new:dh} (id, s) VALUES (6, NULL)
+SELECT id, '[' || v || ']', '[' || c || ']', s FROM {new:dh} ORDER BY id
 
 -- values
 UPDATE {t} SET v = 1.5D WHERE id = 1
@@ -847,6 +878,16 @@ DELETE FROM {t} WHERE explode(arr) = 1
 DELETE FROM {t} WHERE id = 40; 
 DELETE FROM {t} WHERE ts = '2024-02-10'
 DELETE FROM {t} WHERE p = '1' AND d > '10'
+DELETE FROM {t} WHERE _metadata.file_name = 'nope'
+UPDATE {t} SET v = 'm' WHERE _metadata.file_size < 0
+UPDATE {t} SET v = _metadata.file_name WHERE id = 300000
+DELETE FROM {t} WHERE _metadata IS NULL
+DELETE FROM {t} WHERE _metadata.nope = 1
+MERGE INTO {t} t USING sql_source s ON t.id = s.id AND t._metadata.file_name = 'x' WHEN MATCHED THEN DELETE
+MERGE INTO {t} t USING {t} s ON t.id = s.id AND s._metadata.file_name = 'x' WHEN MATCHED THEN DELETE
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED AND t.id = 52 THEN UPDATE SET v = left(t._metadata.file_name, 4)
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND t._metadata.file_name = 'x' THEN DELETE
+MERGE INTO {t} t USING (SELECT id, _metadata.file_name AS f FROM {t}) s ON t.id = s.id WHEN MATCHED AND s.f = 'x' THEN DELETE
 
 -- clones
 CREATE TABLE {new:ca} SHALLOW CLONE {t} TBLPROPERTIES ('delta.columnMapping.mode' = 'none')

@@ -76,6 +76,9 @@ DIFFERS: Mapping[str, tuple[str | None, str | None]] = {
     "RESTORE TABLE {t} TO TIMESTAMP AS OF '2999-01-01'": (None, "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER"),
     # More columns than the table has, by position: the count says more than the schemas.
     "INSERT INTO {t} SELECT *, 1 FROM sql_source": ("DELTA_INSERT_COLUMN_ARITY_MISMATCH", "DELTA_METADATA_MISMATCH"),
+    "INSERT INTO {new:nc} SELECT 1 AS a": ("DELTA_INSERT_COLUMN_ARITY_MISMATCH", "DELTA_METADATA_MISMATCH"),
+    # The rows that a DELETE sees have a column of their places too, which Spark suggests.
+    "DELETE FROM {new:nc} WHERE a = 1": ("UNRESOLVED_COLUMN.WITH_SUGGESTION", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION"),
     "INSERT INTO {t} BY NAME SELECT 1 AS id, 2 AS nope": ("DELTA_METADATA_MISMATCH", "DELTA_MISSING_COLUMN"),
     "INSERT INTO {t} (id, st) VALUES (1, named_struct('a', 1))": (
         "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
@@ -117,6 +120,9 @@ DIFFERS: Mapping[str, tuple[str | None, str | None]] = {
     ),
     # DEFAULT inside of an expression: Spark's own tables speak of its place.
     "INSERT INTO {t} (id, n) VALUES (82, DEFAULT + 1)": ("UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "DEFAULT_PLACEMENT_INVALID"),
+    # delta-spark's own search for the rows has a column of this name too.
+    "DELETE FROM {t} WHERE _metadata.file_name = 'nope'": (None, "AMBIGUOUS_REFERENCE"),
+    "UPDATE {t} SET v = 'm' WHERE _metadata.file_size < 0": (None, "AMBIGUOUS_REFERENCE"),
     # Spark shows tables of catalogs.
     "SHOW CREATE TABLE {t}": (None, "DELTA_OPERATION_NOT_ALLOWED"),
 }
@@ -136,6 +142,7 @@ NAMES = frozenset(
         ("DELTA_ILLEGAL_OPTION", "UNSUPPORTED_TABLE_CHANGE"),
         ("DELTA_DUPLICATE_COLUMNS_FOUND", "COLUMN_ALREADY_EXISTS"),
         ("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "_LEGACY_ERROR_TEMP_3060"),
+        ("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "_LEGACY_ERROR_TEMP_1165"),
         ("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "UNSUPPORTED_FEATURE.PARTITION_WITH_NESTED_COLUMN_IS_UNSUPPORTED"),
         ("DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION", "ALL_PARTITION_COLUMNS_NOT_ALLOWED"),
         ("DELTA_INVALID_PARTITION_COLUMN_TYPE", "INVALID_PARTITION_COLUMN_DATA_TYPE"),

@@ -144,3 +144,66 @@ def test_change_feed_has_no_metadata_column(spark: SparkSession, tmp_path: Path)
 def plan(frame: DataFrame) -> str:
     text: str = frame._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
     return text
+
+
+@pytest.fixture(params=["true", "false"], ids=["vectors", "files"])
+def changed(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Ids 0-2, 3-5 and 6-8 in a file each."""
+    path = str(tmp_path / "changed")
+    for start in (0, 3, 6):
+        write_delta(
+            path,
+            rows(start, start + 3, "mon"),
+            mode="append" if start else "error",
+            configuration=None if start else {"delta.enableDeletionVectors": request.param},
+        )
+    return path
+
+
+def file_of(spark: SparkSession, path: str, number: int) -> str:
+    return str(load(spark, path).where(f"id = {number}").select("_metadata.file_name").first()[0])  # type: ignore[index]
+
+
+def test_delete_and_update_know_the_metadata_column(spark: SparkSession, changed: str) -> None:
+    name, second = f"pydelta.`{changed}`", file_of(spark, changed, 3)
+    assert spark.sql(f"DELETE FROM {name} WHERE _metadata.file_name = 'none'").first() == (0,)
+    assert DeltaTable.forPath(spark, changed).history(1).first()["version"] == 2
+    assert spark.sql(f"DELETE FROM {name} AS t WHERE t._metadata.file_name = :file AND id > 3", {"file": second}).first() == (2,)
+    table = DeltaTable.forPath(spark, changed)
+    table.update(F.col("_metadata.row_index") == 1, {"day": F.concat(F.lit("row "), F.col("_metadata.row_index"))})
+    assert [tuple(row) for row in by_id(table.toDF())] == [
+        *((0, "mon"), (1, "row 1"), (2, "mon"), (3, "mon"), (6, "mon"), (7, "row 1"), (8, "mon")),
+    ]
+    parts = "_metadata.file_size > 0 AND _metadata.file_path LIKE 'file:/%'"
+    assert spark.sql(f"UPDATE {name} SET day = 'large' WHERE {parts} AND id = 8").first() == (1,)
+    assert spark.sql(f"DELETE FROM {name} WHERE _metadata IS NOT NULL AND id < 3").first() == (3,)
+    assert [row["id"] for row in by_id(table.toDF())] == [3, 6, 7, 8]
+    last = file_of(spark, changed, 8)
+    assert f"'{last}'" in spark.sql(f"EXPLAIN DELETE FROM {name} WHERE _metadata.file_name = '{last}'").first()[0]  # type: ignore[index]
+    with pytest.raises(AnalysisException):
+        spark.sql(f"DELETE FROM {name} WHERE _metadata.nope = 1")
+
+
+def test_merge_says_that_it_has_no_metadata_column(spark: SparkSession, changed: str) -> None:
+    into = f"MERGE INTO pydelta.`{changed}` t USING pydelta.`{changed}` s ON t.id = s.id"
+    for merge in (
+        f"{into} AND t._metadata.file_name = 'x' WHEN MATCHED THEN DELETE",
+        f"{into} AND s._metadata.file_name = 'x' WHEN MATCHED THEN DELETE",
+        f"{into} WHEN MATCHED AND t._metadata.row_index = 1 THEN DELETE",
+        f"{into} WHEN MATCHED THEN UPDATE SET day = s._metadata.file_name",
+        f"{into} WHEN NOT MATCHED BY SOURCE AND t._metadata.row_index = 1 THEN DELETE",
+    ):
+        with pytest.raises(AnalysisException) as raised:
+            spark.sql(merge)
+        assert raised.value.getCondition() == "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
+    source = f"(SELECT *, _metadata.row_index AS place FROM pydelta.`{changed}`)"
+    merge = into.replace(f"USING pydelta.`{changed}`", f"USING {source}")
+    assert spark.sql(f"{merge} AND s.place = 2 WHEN MATCHED THEN DELETE").first()["num_deleted_rows"] == 3  # type: ignore[index]
+
+
+def test_a_column_of_the_table_goes_before_the_metadata_column(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "own")
+    write_delta(path, pa.table({"id": [1, 2], "_metadata": ["a", "b"]}))
+    assert spark.sql(f"DELETE FROM pydelta.`{path}` WHERE _metadata = 'a'").first() == (1,)
+    spark.sql(f"UPDATE pydelta.`{path}` SET _metadata = concat(_metadata, 'x')")
+    assert load(spark, path).collect() == [(2, "bx")]

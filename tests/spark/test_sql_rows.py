@@ -141,12 +141,47 @@ def test_delta_names_are_left_to_spark_when_the_setting_says_so(spark: SparkSess
     assert len(values(spark, table)) == 6
 
 
-def test_explain_of_a_change_is_refused_by_name(spark: SparkSession, table: str) -> None:
-    for statement in (f"DELETE FROM {name(table)}", f"UPDATE {name(table)} SET v = 1"):
-        error = refused(spark, f"EXPLAIN {statement}", "DELTA_OPERATION_NOT_SUPPORTED")
-        assert f"EXPLAIN {statement.split()[0]}" in str(error)
-    assert "Physical Plan" in spark.sql(f"EXPLAIN SELECT * FROM {name(table)} -- DELETE").first()[0]
+def explained(spark: SparkSession, statement: str, args: Any = None) -> str:
+    """The text of one row."""
+    frame = spark.sql(f"EXPLAIN {statement}", args)
+    assert frame.schema.simpleString() == "struct<plan:string>"
+    (row,) = frame.collect()
+    return str(row[0])
+
+
+def test_explain_of_a_change_tells_its_plan_and_changes_nothing(spark: SparkSession, table: str, source: str) -> None:
+    into = f"MERGE INTO {name(table)} t USING {source} s ON t.id = s.id"
+    places = sorted(str(path) for path in Path(table).rglob("*"))
+    text = explained(spark, f"DELETE FROM {name(table)} AS t WHERE t.id = :id", {"id": 3})
+    assert text.startswith("== Physical Plan ==\n") and "== DELETE ==" in text and "Files: 1 of 1 are read" in text
+    assert "version 0" in text and "predicate: (t.id = " in text
+    assert "Files: 0 of 1 are read, 1 are removed" in explained(spark, f"DELETE FROM {name(table)}")
+    assert "Files: 0 of 1 are read\n" in explained(spark, f"DELETE FROM {name(table)} WHERE id > 100")
+    text = explained(spark, f"FORMATTED UPDATE {name(table)} SET v = v + 1 WHERE id IN (SELECT id FROM {source})")
+    assert "== UPDATE ==" in text and "(1) " in text and "Join" in text
+    both = "WHEN MATCHED AND s.v > 0 THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    text = explained(spark, f"EXTENDED {into} AND t.id > 4 {both}")
+    assert "== Parsed Logical Plan ==" in text and "== MERGE ==" in text and "Join" in text
+    assert "matchedPredicates: predicate (" in text and "actionType update" in text
+    assert "Join" not in explained(spark, f"{into} AND t.id > 100 WHEN MATCHED THEN DELETE")
+    evolving = into.replace("MERGE", "MERGE WITH SCHEMA EVOLUTION").replace(source, f"(SELECT *, 1 AS added FROM {source})")
+    assert "added" in explained(spark, f"COST {evolving} WHEN NOT MATCHED THEN INSERT *")
+    few = "WITH c AS (SELECT 1L AS id)"
+    assert "Physical Plan" in explained(spark, f"{few} DELETE FROM {name(table)} WHERE id IN (SELECT id FROM c)")
+    assert "Physical Plan" in explained(spark, f"SELECT * FROM {name(table)} -- DELETE")
+    assert sorted(str(path) for path in Path(table).rglob("*")) == places
     assert len(values(spark, table)) == 6
+
+
+def test_explain_of_a_change_tells_what_is_wrong_with_it(spark: SparkSession, table: str, tmp_path: Path) -> None:
+    for statement, fault in (
+        (f"DELETE FROM {name(table)} WHERE nope = 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        (f"UPDATE {name(table)} SET id = 1, id = 2", "id"),
+        (f"DELETE FROM {name(str(tmp_path / 'nothing'))}", "DELTA_PATH_DOES_NOT_EXIST"),
+        (f"MERGE INTO {name(table)} t USING nowhere s ON t.id = s.id WHEN MATCHED THEN DELETE", "TABLE_OR_VIEW_NOT_FOUND"),
+    ):
+        first, second, *_ = [row[0] for row in spark.sql(f"EXPLAIN {statement}").collect()]
+        assert first == "Error occurred during query planning: " and fault in second
 
 
 def test_only_registered_sessions_and_their_clones_are_routed(spark: SparkSession, table: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from delta_py.snapshot import Snapshot
@@ -115,6 +116,44 @@ def test_a_table_without_location_goes_with_its_name(spark: SparkSession, name: 
         assert (path / "_delta_log").is_dir() and spark.sql(f"SELECT n FROM {name} WHERE a = 2").collect() == [(3,)]
         spark.sql(f"DROP TABLE {name}")
         assert not path.exists()
+
+
+@pytest.mark.parametrize("form", ["pydelta", "delta"])
+def test_a_table_without_columns_gets_them_later(spark: SparkSession, tmp_path: Path, name: str, form: str) -> None:
+    (tmp_path / "empty").mkdir()
+    for place in ("", f"LOCATION '{tmp_path / 'none'}'", f"LOCATION '{tmp_path / 'empty'}'"):
+        said = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true') COMMENT 'soon'"
+        spark.sql(f"CREATE TABLE {name} USING {form} {place} {said}")
+        detail = DeltaTable.forName(spark, name).detail().first()
+        assert detail["description"] == "soon" and detail["properties"]["delta.enableChangeDataFeed"] == "true"
+        assert spark.table(name).columns == []
+        assert spark.sql(f"DESCRIBE {name}").collect() == []
+        with pytest.raises(AnalysisException):
+            spark.sql(f"CREATE TABLE {name} USING {form} {place}")
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING {form} {place}")
+        spark.sql(f"ALTER TABLE {name} ADD COLUMNS (a INT, b STRING)")
+        assert [tuple(row)[:2] for row in spark.sql(f"DESCRIBE {name}").collect()] == [("a", "int"), ("b", "string")]
+        spark.sql(f"INSERT INTO {name} VALUES (1, 'x')")
+        assert spark.table(name).collect() == [(1, "x")]
+        spark.sql(f"DROP TABLE {name}")
+    spark.sql(f"CREATE TABLE {name} USING {form} LOCATION '{tmp_path / 'none'}'")  # which is there by now
+    assert spark.table(name).collect() == [(1, "x")]
+    assert last_commit(spark, tmp_path / "none")[0] == "WRITE"
+
+
+def test_a_path_without_columns_gets_them_later(spark: SparkSession, tmp_path: Path) -> None:
+    table, place = by_path(tmp_path / "t"), str(tmp_path / "t")
+    spark.sql(f"CREATE TABLE {table} USING pydelta TBLPROPERTIES ('team' = 'b')")
+    assert Snapshot.load(LocalStore(place)).metadata.configuration == {"team": "b"}
+    with pytest.raises(DeltaError) as raised:
+        spark.sql(f"CREATE OR REPLACE TABLE {table} USING pydelta")
+    assert raised.value.error_class == "DELTA_SCHEMA_NOT_PROVIDED"
+    assert spark.sql(f"DELETE FROM {table}").first() == (0,)
+    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {table} BY NAME SELECT 1 AS a")
+    assert rows(spark, tmp_path / "t") == [(1,)]
+    spark.sql(f"EXECUTE IMMEDIATE 'CREATE TABLE {by_path(tmp_path / 'u')} USING pydelta'")
+    spark.sql(f"EXECUTE IMMEDIATE 'ALTER TABLE {by_path(tmp_path / 'u')} ADD COLUMNS (a INT)'")
+    assert spark.read.format("pydelta").load(str(tmp_path / "u")).columns == ["a"]
 
 
 def test_new_tables_have_the_properties_that_the_session_says(spark: SparkSession, tmp_path: Path, name: str) -> None:

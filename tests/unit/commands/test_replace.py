@@ -23,6 +23,10 @@ def defined(**options: object) -> TableDefinition:
     return define_table(SCHEMA, **options)  # type: ignore[arg-type]
 
 
+def empty(configuration: dict[str, str] | None = None) -> TableDefinition:
+    return define_table(StructType(()), configuration=configuration, may_lack_columns=True)
+
+
 MODES = ("create", "createIfNotExists", "replace", "createOrReplace")
 
 
@@ -88,7 +92,8 @@ def test_build_table_replaced_columns_get_ids_that_none_had(tmp_path: Path) -> N
 def test_build_table_joins_a_table_that_is_alike(tmp_path: Path) -> None:
     write_delta(str(tmp_path), ROWS, partition_by=["name"], configuration={"team": "b"})
     store = open_store(str(tmp_path))
-    assert build_table(store, "create", None, join=True) == 0
+    assert build_table(store, "create", empty(), join=True) == 0
+    assert build_table(store, "create", empty({"team": "b"}), join=True) == 0
     assert build_table(store, "create", defined(partition_by=["name"], configuration={"team": "b"}), join=True) == 0
     different = {
         "DELTA_CREATE_TABLE_SCHEME_MISMATCH": define_table(
@@ -97,19 +102,39 @@ def test_build_table_joins_a_table_that_is_alike(tmp_path: Path) -> None:
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING": defined(),
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY": defined(partition_by=["name"], configuration={"team": "c"}),
     }
-    for condition, definition in different.items():
+    for condition, definition in (*different.items(), ("DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY", empty({"team": "c"}))):
         with pytest.raises(DeltaError) as caught:
             build_table(store, "create", definition, join=True)
         assert caught.value.error_class == condition
     assert Snapshot.load(store).version == 0
 
 
-def test_build_table_refuses_other_files_and_no_columns(tmp_path: Path) -> None:
+def test_build_table_without_columns_makes_one_that_gets_them_later(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    assert build_table(store, "create", empty({"team": "b", "delta.columnMapping.mode": "name"})) == 0
+    snapshot = Snapshot.load(store)
+    assert snapshot.schema.fields == () and snapshot.metadata.configuration["team"] == "b"
+    assert DeltaTable(store.root).to_arrow().num_columns == 0
+    for mode in ("replace", "createOrReplace"):
+        with pytest.raises(DeltaError) as caught:
+            build_table(store, mode, empty())
+        assert caught.value.error_class == "DELTA_SCHEMA_NOT_PROVIDED"
+    for arranged in ({"partition_by": ["id"]}, {"cluster_by": ["id"]}):
+        with pytest.raises(DeltaError, match="no columns"):
+            define_table(StructType(()), may_lack_columns=True, **arranged)
+    with pytest.raises(DeltaError):
+        define_table(StructType(()))
+    assert Snapshot.load(store).version == 0
+    write_delta(store.root, ROWS, mode="append", merge_schema=True)
+    assert DeltaTable(store.root).to_arrow().num_rows == 1
+
+
+def test_build_table_refuses_other_files(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("x")
-    for definition, condition in ((defined(), "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"), (None, "DELTA_SCHEMA_NOT_PROVIDED")):
+    for definition in (defined(), empty()):
         with pytest.raises(DeltaError) as caught:
             build_table(open_store(str(tmp_path)), "create", definition)
-        assert caught.value.error_class == condition
+        assert caught.value.error_class == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
     assert not (tmp_path / "_delta_log").exists()
     with pytest.raises(DeltaError, match="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"):
         generated = StructField("g", LONG, True, {"delta.generationExpression": "hash(id)"})

@@ -56,6 +56,10 @@ def default(data_type: DataType, sql: str) -> StructField:
         (MapType(STRING, INTEGER), "map('k', 1, 'j', NULL)"),
         (MapType(STRING, INTEGER), "map()"),
         (PrimitiveType("varchar(3)"), "'abc'"),
+        (PrimitiveType("varchar(3)"), "'abc   '"),  # blanks at the end do not count here, as in delta-spark
+        (PrimitiveType("char(3)"), "concat('abc', '   ')"),
+        (StructType((StructField("a", PrimitiveType("varchar(3)")),)), "named_struct('a', 'abc   ')"),
+        (MapType(STRING, ArrayType(PrimitiveType("char(3)"))), "map('k', array('abc   ', NULL))"),
     ],
     ids=str,
 )
@@ -92,6 +96,9 @@ def test_default_that_gives_a_value_of_the_column_s_type_is_taken(data_type: Dat
         (DOUBLE, "1/0", "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
         (INTEGER, "1 +", "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
         (PrimitiveType("varchar(3)"), "'toolong'", "EXCEED_LIMIT_LENGTH"),
+        (PrimitiveType("varchar(3)"), "' abc'", "EXCEED_LIMIT_LENGTH"),
+        (PrimitiveType("varchar(3)"), "'abc\\t'", "EXCEED_LIMIT_LENGTH"),
+        (StructType((StructField("a", PrimitiveType("char(3)")),)), "named_struct('a', 'abcd  ')", "EXCEED_LIMIT_LENGTH"),
     ],
     ids=str,
 )

@@ -1,0 +1,84 @@
+"""EXPLAIN of DELETE, UPDATE and MERGE INTO: what they would do, and Spark's plan of the rows that change. Nothing is changed.
+
+    EXPLAIN FORMATTED DELETE FROM pydelta.`/data/events` WHERE id = 3       -- plan
+
+Which files matter is found as when the statement runs, by the log. Of a MERGE the source is not read: what it tells when it runs,
+the keys that it has and how large it is, may make it read fewer files and join in another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from spark_plugin.dml.delete_update import planned_delete, planned_update
+from spark_plugin.dml.jobs import PlannedChange, Target, open_target
+from spark_plugin.dml.merge import planned_merge
+from spark_plugin.spark_internals import SparkInternals
+from spark_plugin.sql.changes import by_name
+from spark_plugin.sql.rows import STATEMENTS, ChangedTable, changed_table, merge_builder
+from spark_plugin.sql_internals import ParsedPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_NO_ROWS = "== Physical Plan ==\nNo row has to be read.\n"
+
+
+def explain_change(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
+    """Returns one row with the text, or, as Spark does, the lines of the error that the statement meets before it runs."""
+    explained, mode = plan.explained()
+    if explained.kind not in STATEMENTS:
+        return None
+    try:
+        table = changed_table(spark, explained, text)
+        if table is None:
+            return None
+        with _planned(spark, explained, table) as (target, planned):
+            lines = [_explanation(target, planned, mode)]
+    except PySparkException as error:
+        lines = f"Error occurred during query planning: \n{error}".split("\n")
+    return spark.createDataFrame([(line,) for line in lines], "plan string")
+
+
+@contextmanager
+def _planned(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> Iterator[tuple[Target, PlannedChange]]:
+    """While the target is open."""
+    if plan.kind == "MergeIntoTable":
+        merge = merge_builder(spark, plan, table)
+        asked = (spark, merge.table, merge.source, merge.condition, merge.clauses)
+        with planned_merge(*asked, alias=merge.alias, evolves=merge.schema_evolution) as planned:
+            yield planned
+        return
+    with open_target(spark, table.target.place, STATEMENTS[plan.kind], alias=table.alias, shown=table.shown) as target:
+        if plan.kind == "DeleteFromTable":
+            yield target, planned_delete(target, plan.deleted().condition)
+        else:
+            change = plan.updated()
+            yield target, planned_update(target, change.condition, by_name(change.assignments))
+
+
+def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
+    dml, chosen = target.dml, target.dml.chosen
+    rows = _NO_ROWS if planned.changed is None else SparkInternals(target.spark).explained(planned.changed, mode)
+    files = f"{chosen.candidates.num_rows} of {dml.snapshot.num_files} are read"
+    if chosen.whole:
+        files += f", {len(chosen.whole)} are removed without being read"
+    facts = {
+        "Table": f"{target.table.url}, version {dml.snapshot.version}",
+        **{name: _shown(value) for name, value in planned.parameters.items() if value},
+        "Files": files,
+    }
+    told = [f"{name}: {value}" for name, value in facts.items()]
+    return "\n".join((rows.rstrip("\n"), "", f"== {dml.operation} ==", *told, ""))
+
+
+def _shown(value: Any) -> str:
+    """A parameter of the history: a text, or what clauses say, each as a mapping."""
+    parts = [value] if isinstance(value, str) else value
+    return "; ".join(
+        ", ".join(f"{name} {text}" for name, text in one.items()) if isinstance(one, Mapping) else str(one) for one in parts
+    )
