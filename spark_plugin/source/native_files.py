@@ -147,7 +147,7 @@ def _is_quicker(scan: Scan) -> bool:
     if bytes_to_read(scan.files).to_numpy().sum(dtype=np.float64) <= _SMALL_BYTES:
         return True
     stored = [column.logical.data_type for column in scan.state.columns if column.source is ColumnSource.DATA]
-    return sum(map(_gain, stored)) >= 0
+    return sum(map(_gain, stored)) > 0
 
 
 def _gain(kind: DataType) -> int:
