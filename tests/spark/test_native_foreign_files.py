@@ -142,7 +142,7 @@ def for_spark(spark: SparkSession, reads: Any, name: str, files: Sequence[Path])
     kind = reads.getClass().getClassLoader().loadClass("pydelta.native_reader.FileSchema")
     make = kind.getDeclaredConstructors()[0]
     make.setAccessible(True)
-    arguments = jvm.java.util.ArrayList([columns]).toArray()
+    arguments = jvm.java.util.ArrayList([columns, 4096]).toArray()
     schema = make.newInstance(arguments)
     check = next(method for method in kind.getDeclaredMethods() if method.getName() == "check")
     check.setAccessible(True)

@@ -82,7 +82,7 @@ def _run_block(page: Path, block: Block, namespace: dict[str, Any], directory: P
             continue
         assert isinstance(statement, ast.Expr), f"{page.name}:{statement.lineno}: only an expression has a value"
         value = eval(compile(ast.Expression(statement.value), page.name, "eval"), namespace)
-        assert repr(value) == expected[1].strip(), f"{page.name}:{statement.lineno}"
+        assert repr(value) == expected[1].strip(), f"{page.name}:{statement.lineno}: {value!r}"
         compared += 1
     return compared
 

@@ -339,18 +339,24 @@ def test_feature_leaves_at_the_second_run_where_history_is_truncated(tmp_path: P
 
 
 class CountedWriters(LocalBinWriters):
-    """Counts the files that are held as values while bins are written, and fails at a batch if it is told to."""
+    """Counts the files that are held as values while bins are written, but for those of other tests, and fails at a batch if it
+    is told to."""
 
     def __init__(self, fails_at: int | None = None) -> None:
         self.held: list[int] = []
+        self._of_others = _scan_files()
         self._fails_at = fails_at
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
-        gc.collect()
-        self.held.append(sum(type(value) is ScanFile for value in gc.get_objects()))
+        self.held.append(_scan_files() - self._of_others)
         if len(self.held) == self._fails_at:
             raise OSError("the disk is full")
         return super().compact(rewrite, bins)
+
+
+def _scan_files() -> int:
+    gc.collect()
+    return sum(type(value) is ScanFile for value in gc.get_objects())
 
 
 def many(path: Path, monkeypatch: pytest.MonkeyPatch, writers: CountedWriters) -> LocalStore:
