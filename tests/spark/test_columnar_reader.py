@@ -372,7 +372,7 @@ FRAMES: dict[str, Callable[[DataFrame], DataFrame]] = {
 @pytest.mark.parametrize(
     ("name", "setting"),
     [
-        *((name, "as_usual") for name in sampled(FRAMES, 2)),
+        *((name, "as_usual") for name in sampled(FRAMES, 4)),
         *sampled(product(FRAMES, [name for name in SETTINGS if name != "as_usual"]), 12),
     ],
 )

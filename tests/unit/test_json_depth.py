@@ -179,7 +179,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("place", "depth"), sampled(product(PLACES, DEPTHS), 2))
+@pytest.mark.parametrize(("place", "depth"), sampled(product(PLACES, DEPTHS), 4))
 def test_value_that_is_nested_deep_is_passed_over_or_an_error_of_ours(
     table: Path, tmp_path: Path, place: str, depth: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -187,7 +187,7 @@ _NOTHING_LEFT = [("optimize", "optimize"), ("optimize", "remove column mapping")
 _PAIRS = [pair for pair in itertools.product(COMMANDS, COMMANDS) if pair not in _NOTHING_LEFT]
 
 
-@pytest.mark.parametrize(("ours", "theirs"), sampled(_PAIRS, 8))
+@pytest.mark.parametrize(("ours", "theirs"), sampled(_PAIRS, 12))
 def test_command_beside_another_follows_or_conflicts(tmp_path: Path, ours: str, theirs: str) -> None:
     assert outcome(tmp_path / "table", ours, theirs) == CONFLICTS[ours].get(theirs, "-")
 
