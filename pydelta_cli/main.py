@@ -63,6 +63,7 @@ def main() -> None:
     _mend_streams()
     if "--spark" not in sys.argv:  # pyspark needs it
         sys.meta_path[:] = [_WithoutPandas if finder is PathFinder else finder for finder in sys.meta_path]
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts its threads at its import
     gc.set_threshold(100_000)  # what a command imports is no garbage: to look for some there was 6 % of its start
     try:
         app(prog_name="pydelta")
