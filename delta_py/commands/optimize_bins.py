@@ -208,7 +208,6 @@ class Compaction:
         store = self.snapshot.store
         try:
             newest = Snapshot.load(store)
-            transaction = Transaction(newest)
             parts = [part for part in map(self._settled, bins, written, self._live(newest, bins)) if part is not None]
         except BaseException:
             delete_files(store, [path for part in written for path in part.new_paths])
@@ -217,7 +216,7 @@ class Compaction:
         delete_files(store, [path for part in written for path in part.new_paths if path not in kept])
         done = counts(parts)
         if parts:
-            whole = WrittenFiles.of_all(parts)
+            transaction, whole = Transaction(newest), WrittenFiles.of_all(parts)
             transaction.add(whole).read_files(path for files in bins for path in (f.path for f in files))
             done["version"] = transaction.commit(self.operation, self._parameters(), metrics=history_metrics(done))
             index_new_files(store, transaction.config, done["version"], whole)
