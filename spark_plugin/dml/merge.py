@@ -73,24 +73,7 @@ def merge(
     all that happens to matched rows is that they go, or only inserts are asked for; conflicts as Transaction.commit. Nothing
     is committed then, and no file is left.
     """
-    return until_kept(_Request.of(spark, table, alias, source, condition, clauses, evolves).run)
-
-
-@contextmanager
-def planned_merge(
-    spark: SparkSession,
-    table: TablePath,
-    source: DataFrame,
-    condition: Column,
-    clauses: Sequence[Clause],
-    *,
-    alias: str | None = None,
-    evolves: bool = False,
-) -> Iterator[tuple[Target, PlannedChange]]:
-    """What `merge` would do, in a classic session, while the target is open: the source is not read. A MERGE knows more when it
-    has read it, and then reads fewer files. Raises as `merge` before anything runs."""
-    with _Request.of(spark, table, alias, source, condition, clauses, evolves).planned() as planned:
-        yield planned
+    return until_kept(MergeRequest.of(spark, table, alias, source, condition, clauses, evolves).run)
 
 
 def until_kept(run: Callable[[StorageLevel], DmlResult]) -> DmlResult:
@@ -111,7 +94,7 @@ def until_kept(run: Callable[[StorageLevel], DmlResult]) -> DmlResult:
 
 
 @dataclass(frozen=True)
-class _Request:
+class MergeRequest:
     """A MERGE as it was asked for."""
 
     spark: SparkSession
@@ -132,27 +115,30 @@ class _Request:
         condition: Column,
         clauses: Sequence[Clause],
         evolves: bool,
-    ) -> _Request:
+    ) -> MergeRequest:
         """By the session's settings, too."""
         clauses = checked_clauses(clauses)
         evolves = evolves or (conf(spark, AUTO_MERGE_CONF) or "false").lower() == "true"
         return cls(spark, table, alias, source, condition, clauses, evolves)
 
     def run(self, level: StorageLevel) -> DmlResult:
-        with open_target(self.spark, self.table, "MERGE", alias=self.alias, evolve=self._evolved) as target:
-            resolved = self._resolve(target.shape, target.dml.snapshot.schema.names)
-            rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=self.evolves))
-            rows.check()
-            with held_source(resolved, level) as source:
-                return MergeRun(target, resolved, rows, source).run()
+        with self._open() as (target, resolved, rows), held_source(resolved, level) as source:
+            return MergeRun(target, resolved, rows, source).run()
 
     @contextmanager
     def planned(self) -> Iterator[tuple[Target, PlannedChange]]:
+        """What `merge` would do, in a classic session, while the target is open: the source is not read. A MERGE knows more when
+        it has read it, and then reads fewer files. Raises as `merge` before anything runs."""
+        with self._open() as (target, resolved, rows):
+            yield target, MergeRun(target, resolved, rows, Source(needed_columns(resolved), False)).planned()
+
+    @contextmanager
+    def _open(self) -> Iterator[tuple[Target, ResolvedMerge, MergeRows]]:
         with open_target(self.spark, self.table, "MERGE", alias=self.alias, evolve=self._evolved) as target:
             resolved = self._resolve(target.shape, target.dml.snapshot.schema.names)
             rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=self.evolves))
             rows.check()
-            yield target, MergeRun(target, resolved, rows, Source(needed_columns(resolved), False)).planned()
+            yield target, resolved, rows
 
     def _resolve(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
         return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)

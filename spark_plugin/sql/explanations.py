@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 
 from spark_plugin.dml.delete_update import planned_delete, planned_update
 from spark_plugin.dml.jobs import PlannedChange, Target, open_target
-from spark_plugin.dml.merge import planned_merge
+from spark_plugin.dml.merge import MergeRequest
 from spark_plugin.spark_internals import SparkInternals
 from spark_plugin.sql.changes import by_name
 from spark_plugin.sql.rows import STATEMENTS, ChangedTable, changed_table, merge_builder
@@ -49,8 +49,8 @@ def _planned(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> Iter
     """While the target is open."""
     if plan.kind == "MergeIntoTable":
         merge = merge_builder(spark, plan, table)
-        asked = (spark, merge.table, merge.source, merge.condition, merge.clauses)
-        with planned_merge(*asked, alias=merge.alias, evolves=merge.schema_evolution) as planned:
+        asked = (spark, merge.table, merge.alias, merge.source, merge.condition, merge.clauses, merge.schema_evolution)
+        with MergeRequest.of(*asked).planned() as planned:
             yield planned
         return
     with open_target(spark, table.target.place, STATEMENTS[plan.kind], alias=table.alias, shown=table.shown) as target:
