@@ -61,14 +61,15 @@ class _WithoutPandas(PathFinder):
 def main() -> None:
     """The process's program: it does not return. But for --spark, which others stop, the process ends here."""
     _mend_streams()
-    if "--spark" not in sys.argv:  # pyspark needs it
+    uses_spark = "--spark" in sys.argv
+    if not uses_spark:  # pyspark needs pandas, and its workers threads
         sys.meta_path[:] = [_WithoutPandas if finder is PathFinder else finder for finder in sys.meta_path]
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts its threads at its import
     gc.set_threshold(100_000)  # what a command imports is no garbage: to look for some there was 6 % of its start
     try:
         app(prog_name="pydelta")
     except SystemExit as ended:
-        if "--spark" not in sys.argv and isinstance(ended.code, int):
+        if not uses_spark and isinstance(ended.code, int):
             _leave(ended.code)
         raise
 
