@@ -39,8 +39,10 @@ THREADS, LOOKUPS = 16, 1000
 
 def query_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     tables = query_tables(directory, sizes)
-    parts = [_queries(tables, sizes, python, readers, peer) for python, readers in environments(peer)]
-    return Part.of_all([*parts, _lookups(tables, sizes, peer)])
+    found = environments(peer)
+    parts = [_queries(tables, sizes, python, readers, peer) for python, readers in found]
+    parts += [_lookups(tables, sizes, python, peer) for python, readers in found if "delta" in readers.split(",")]
+    return Part.of_all(parts)
 
 
 def _queries(tables: Path, sizes: Sizes, python: Path, readers: str, peer: Path) -> Part:
@@ -111,8 +113,7 @@ def _ratio(seconds: Mapping[str, float], peer: str, reader: str = "pydelta") -> 
 # ---------------------------------------------------------------- many at once
 
 
-def _lookups(tables: Path, sizes: Sizes, peer: Path) -> Part:
-    python = peer_python(peer)
+def _lookups(tables: Path, sizes: Sizes, python: Path, peer: Path) -> Part:
     command = [str(python), str(HERE / "threads_run.py"), str(tables), "--rows", str(sizes.scan_rows), "--threads", str(THREADS)]
     result = run_json([*command, "--queries", str(LOOKUPS)], spark_environment(python, peer, TUNED))
     rows = [_lookups_row(reader, found) for reader, found in result["found"].items()]
