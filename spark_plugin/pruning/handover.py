@@ -94,7 +94,6 @@ class Wanted:
         known = tuple(part for part in predicates if part is not None)
         return cls(tree.conjunction(known) if known else None, exact=bool(answer["exact"]) and len(known) == len(predicates))
 
-
     def without(self, column: str) -> Wanted:
         """As far as it does not depend on a column, which the scan makes itself and no file's statistics speak of."""
         parts = () if self.predicate is None else tree.conjuncts(self.predicate)
