@@ -171,7 +171,8 @@ WHERE_TIME_GOES = {
     ),
     "stores": (
         "Where the requests go: an opening reads the newest checksum, the checkpoint, the checkpoint's checksum and the commits "
-        "after one another. Three of an append's round trips open the table. Beyond deltalake's are the bytes up of an append, "
+        "after one another. Three of an append's round trips open the table; where the log has version checksums, one more looks "
+        "at the newest commit. Beyond deltalake's are the bytes up of an append, "
         "by its version checksum, and the first time 1 % of the bytes down of a column, as a footer is fetched by a guess of "
         "64 KB that spares two requests.",
         "",
