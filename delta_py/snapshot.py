@@ -91,7 +91,7 @@ class Snapshot:
     @classmethod
     def _load(cls, store: ObjectStore, version: int | None) -> Self:
         snapshot = cls.of_segment(store, load_segment(store, version))
-        if admit(store, snapshot.config, snapshot.version):
+        if admit(store, snapshot.config, snapshot.version, is_newest=version is None):
             return cls.of_segment(store, load_segment(store, version))
         return snapshot
 

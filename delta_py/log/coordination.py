@@ -11,11 +11,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from delta_py.coordinator.ledger import RatificationUnknownError, Tail, known_otherwise, staged_version
-from delta_py.errors import CorruptTableError, UnsupportedOperationError, UnsupportedTableFeatureError
+from delta_py.errors import (
+    CorruptTableError,
+    LogFileNotFoundError,
+    UnsupportedOperationError,
+    UnsupportedTableFeatureError,
+)
 from delta_py.log.segment import list_commits
 from delta_py.protocol.actions import Action, CommitInfo
 from delta_py.protocol.features import FEATURES
-from delta_py.protocol.paths import STAGED_DIRECTORY
+from delta_py.protocol.paths import LOG_DIRECTORY, STAGED_DIRECTORY, commit_file_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.opening import coordination_of
@@ -83,13 +88,14 @@ def named_group(actions: Iterable[Action], group: Mapping[str, Any]) -> tuple[Ac
     )
 
 
-def admit(store: ObjectStore, config: TableConfig, version: int) -> bool:
+def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: bool) -> bool:
     """As require_coordinator, of a version that is being opened; whether the version is to be looked for once more, because what
-    the ledger said does not count.
+    the ledger said does not count. is_newest: it was taken for the newest, as the log was listed.
 
     A table that its ledger does not know yet is made known to it, by its newest version. One whose newest version needs no
     coordinator any more is forgotten. Raises UnsupportedOperationError where the ledger knows another table at the place, or the
-    table at another place; RatificationUnknownError where the ledger should know it, and does not.
+    table at another place; RatificationUnknownError where the ledger should know it, and does not; LogFileNotFoundError where
+    the ledger knows versions behind the newest whose commits are gone.
     """
     managed, coordinated = require_coordinator(store, config), coordination_of(store)
     if coordinated is None:
@@ -97,12 +103,29 @@ def admit(store: ObjectStore, config: TableConfig, version: int) -> bool:
     tail = coordinated.last_tail
     if tail is not None and tail.table_id != config.metadata.id:
         raise known_otherwise(coordinated.ledger.shown, coordinated.place, coordinated.place)
+    if is_newest and tail is not None and tail.version > version:
+        _check_next_is_there(coordinated, version)
     if managed is not None:
         if tail is None and version == max(commit.version for commit in list_commits(store)):
             _check_never_known(managed, version)
             managed.register(version, config.metadata.id)
         return False
     return tail is not None and coordinated.transaction is None and _let_go(coordinated, tail, version)
+
+
+def _check_next_is_there(coordinated: CoordinatedStore, version: int) -> None:
+    """It may have been ratified since the log was listed; if not, it is lost."""
+    path = f"{LOG_DIRECTORY}/{commit_file_name(version + 1)}"
+    try:
+        coordinated.read_range(path, 0, 1)
+    except FileNotFoundError:
+        raise LogFileNotFoundError(
+            f"The coordinator {coordinated.ledger.shown} has ratified version {version + 1} of the table at {coordinated.root}, "
+            f"and {path} is missing. Nothing was read or written. Restore the file; or, to give up all behind version {version}, "
+            f"read that version, or have the ledger forget the table (open_ledger(url).forget({coordinated.place!r})).",
+            version=version + 1,
+            path=path,
+        ) from None
 
 
 def _check_never_known(coordinated: CoordinatedStore, version: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,14 @@ from delta_py.commands.drop_feature import drop_feature
 from delta_py.commands.replace import build_table
 from delta_py.commands.restore import restore
 from delta_py.coordinator.opening import open_ledger
-from delta_py.errors import CorruptTableError, DeltaError, StorageError, TableNotFoundError, UnsupportedOperationError
+from delta_py.errors import (
+    CorruptTableError,
+    DeltaError,
+    LogFileNotFoundError,
+    StorageError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
 from delta_py.log.cleanup import clean_log
 from delta_py.log.history import history
 from delta_py.log.writer import LogWriter
@@ -24,7 +32,7 @@ from delta_py.protocol.schema import STRING, StructField, StructType
 from delta_py.storage.coordinated import CoordinatedStore, place_of, root_of
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import coordination_of
-from delta_py.storage.store import ObjectStore
+from delta_py.storage.store import ObjectInfo, ObjectStore
 from tests.support.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
@@ -170,6 +178,38 @@ def test_commit_that_nobody_ratified_does_not_count(path: Path, url: str) -> Non
     assert rows_of(path, url) == [0, 1], "nothing was ratified"
     (log / "00000000000000000002.json").unlink()
     assert append(path, url, 2) == 2
+
+
+def test_newest_commit_that_was_published_and_lost_is_missed(path: Path, url: str) -> None:
+    assert (append(path, url, 1), append(path, url, 2)) == (1, 2)
+    lost = path / "_delta_log/00000000000000000002.json"
+    data = lost.read_bytes()
+    lost.unlink()
+    with pytest.raises(LogFileNotFoundError, match="ratified version 2.*00000000000000000002.json is missing"):
+        DeltaTable(str(path), store=coordinated(path, url))
+    with pytest.raises(LogFileNotFoundError):
+        append(path, url, 3)
+    assert DeltaTable(str(path), version=1, store=coordinated(path, url)).to_arrow()["id"].to_pylist() == [1, 0]
+    lost.write_bytes(data)
+    assert append(path, url, 3) == 3 and rows_of(path, url) == [0, 1, 2, 3]
+
+
+def test_commit_that_is_ratified_behind_the_listing_is_not_missed(
+    path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, listed = coordinated(path, url), CoordinatedStore.list_from
+
+    def then_others_write(self: CoordinatedStore, *where: str) -> Iterator[ObjectInfo]:
+        found = list(listed(self, *where))
+        if self is coordination_of(store):
+            monkeypatch.setattr(CoordinatedStore, "list_from", listed)
+            append(path, url, 1)
+            self.tail()
+        return iter(found)
+
+    monkeypatch.setattr(CoordinatedStore, "list_from", then_others_write)
+    assert DeltaTable(str(path), store=store).version == 0
+    assert DeltaTable(str(path), store=store).version == 1
 
 
 def test_place_of_a_table_that_was_deleted_is_not_written_by_mistake(path: Path, url: str) -> None:
