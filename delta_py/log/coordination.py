@@ -103,8 +103,8 @@ def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: b
     tail = coordinated.last_tail
     if tail is not None and tail.table_id != config.metadata.id:
         raise known_otherwise(coordinated.ledger.shown, coordinated.place, coordinated.place)
-    if is_newest and tail is not None and tail.version > version:
-        _check_next_is_there(coordinated, version)
+    if is_newest:
+        check_newest(store, version)
     if managed is not None:
         if tail is None and version == max(commit.version for commit in list_commits(store)):
             _check_never_known(managed, version)
@@ -113,8 +113,13 @@ def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: b
     return tail is not None and coordinated.transaction is None and _let_go(coordinated, tail, version)
 
 
-def _check_next_is_there(coordinated: CoordinatedStore, version: int) -> None:
-    """It may have been ratified since the log was listed; if not, it is lost."""
+def check_newest(store: ObjectStore, version: int) -> None:
+    """Check that the newest version of the log, as it was listed, has all that the table's ledger knows behind it. The next one
+    may have been ratified since; if it was not, it is lost. Raises LogFileNotFoundError."""
+    coordinated = coordination_of(store)
+    tail = None if coordinated is None else coordinated.last_tail
+    if coordinated is None or tail is None or tail.version <= version:
+        return
     path = f"{LOG_DIRECTORY}/{commit_file_name(version + 1)}"
     try:
         coordinated.read_range(path, 0, 1)
