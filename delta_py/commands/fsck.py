@@ -60,6 +60,8 @@ def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = Fa
     mendable = of_files.filter(of_files["can_repair"])
     if not allow_data_loss:
         _check_no_loss(store, found.filter(found["can_repair"]))
+    if mendable.num_rows:
+        check.snapshot.check_last_commit()  # which the commit that takes them out is to follow
     _repair_log(check, check.snapshot)
     if mendable.num_rows:
         _take_out(store, mendable["data_file"])

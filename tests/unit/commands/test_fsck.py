@@ -382,6 +382,18 @@ def test_half_a_commit_of_a_checkpointed_version_is_told(path: str) -> None:
     assert found(path, dry_run=False) == [row] and ids(path) == [*range(110)]
 
 
+def test_repair_behind_half_a_commit_changes_nothing(path: str) -> None:
+    make(path, 11)
+    (Path(path) / file_of(path, 15)).unlink()
+    commit, checkpoint_hint = log(path, f"{10:020d}.json"), log(path, "_last_checkpoint")
+    commit.write_bytes(commit.read_bytes()[:-20])
+    checkpoint_hint.write_bytes(b"{")
+    assert len(found(path)) == 3
+    with pytest.raises(CorruptTableError, match="cannot be followed by another"):
+        found(path, dry_run=False, allow_data_loss=True)
+    assert checkpoint_hint.read_bytes() == b"{" and DeltaTable(path).version == 10
+
+
 def test_incomplete_checkpoint_is_put_aside(path: str) -> None:
     make(path, 12)
     parts = [log(path, f"{8:020d}.checkpoint.{number:010d}.{3:010d}.parquet") for number in (1, 3)]
