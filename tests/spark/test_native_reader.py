@@ -532,7 +532,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
     return make_table(directory, [pa.table({"id": range(n, n + 100), "s": ["é"] * 100}) for n in (0, 100)])
 
 
-@pytest.mark.parametrize("name", LEFT)
+@pytest.mark.parametrize("name", sampled(LEFT, 2))
 def test_read_that_asks_for_more_is_left_to_python(
     name: str, spark: SparkSession, plain: str, native: Callable[[], int]
 ) -> None:
@@ -540,7 +540,7 @@ def test_read_that_asks_for_more_is_left_to_python(
     assert (len(df.collect()), any(tasks(df)), native()) == (200, False, 0)
 
 
-@pytest.mark.parametrize("name", CONFS)
+@pytest.mark.parametrize("name", sampled(CONFS, 2))
 def test_session_in_which_sparks_reader_reads_otherwise_leaves_files_to_python(
     name: str, spark: SparkSession, plain: str, native: Callable[[], int], conf: Any
 ) -> None:
@@ -557,7 +557,7 @@ TABLES: dict[str, tuple[dict[str, str], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", sampled(TABLES, 2))
 def test_table_that_sparks_reader_reads_otherwise_is_left_to_python(
     name: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int]
 ) -> None:
@@ -608,7 +608,7 @@ LEFT_OF_DELETED = {
 }
 
 
-@pytest.mark.parametrize("name", LEFT_OF_DELETED)
+@pytest.mark.parametrize("name", sampled(LEFT_OF_DELETED, 2))
 def test_deleted_rows_are_left_out_by_sparks_reader(
     name: str, spark: SparkSession, with_deleted_rows: str, native: Callable[[], int], conf: Any
 ) -> None:
@@ -653,7 +653,7 @@ DAMAGE: dict[str, Callable[[bytearray], None] | None] = {
 }
 
 
-@pytest.mark.parametrize("name", DAMAGE)
+@pytest.mark.parametrize("name", sampled(DAMAGE, 2))
 def test_damaged_vector_is_the_error_that_python_gives(
     name: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from spark_plugin.exceptions import (
     SchemaMismatchError,
     TableNotFoundError,
 )
+from tests.support.sampling import sampled
 from tests.support.small_table import append, make_table
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -95,8 +97,7 @@ def test_read_schema_has_nullability_and_comments(spark: SparkSession, tmp_path:
 # ---------------------------------------------------------------- filters never go stale
 
 
-@pytest.mark.parametrize("pushdown", ["true", "false"])
-@pytest.mark.parametrize("pruning", ["true", "false"])
+@pytest.mark.parametrize(("pushdown", "pruning"), sampled(product(["true", "false"], repeat=2), 2))
 def test_frame_queried_with_different_filters_gives_the_rows_of_each(
     spark: SparkSession, table: str, conf: Any, pushdown: str, pruning: str
 ) -> None:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from delta_py import write_delta
 from spark_plugin import pruning
+from tests.support.sampling import sampled
 from tests.support.small_table import append, make_table
 
 COLUMNAR = "spark.pydelta.columnarReader.enabled"
@@ -116,7 +117,7 @@ def twice(frame: DataFrame) -> DataFrame:
 QUERIES = {query.__name__: query for query in (doubled, whole, nested, late, twice)}
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", sampled(QUERIES, 2))
 def test_rows_and_counts_are_those_of_sparks_own_reading(
     query: str, spark: SparkSession, table: str, run: Run, columnar: Callable[[], int], conf: Any
 ) -> None:
