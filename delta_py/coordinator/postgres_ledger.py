@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from delta_py.coordinator.connections import Connections
 from delta_py.coordinator.ledger import unavailable
-from delta_py.coordinator.sql_ledger import SqlLedger, Statements, rows_of
+from delta_py.coordinator.sql_ledger import SqlLedger, Statements
 from delta_py.errors import UnsupportedOperationError
 
 _WRITERS = 0x70796465  # the lock that writers take: they come one after the other, as moments do
@@ -32,20 +32,22 @@ class PostgresLedger(SqlLedger):
     def _transaction(self, *, writes: bool) -> Iterator[Statements]:
         try:
             self._look_for_server()
-            with self._connections.one() as connection, connection.cursor() as cursor:
+            with self._connections.one() as connection:
                 levels = self._psycopg.IsolationLevel
                 connection.isolation_level = levels.READ_COMMITTED if writes else levels.REPEATABLE_READ
-                if writes:
-                    cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS,))
-                yield _Statements(cursor)  # where it fails, closing the connection rolls back
-                connection.commit()
+                with connection.pipeline(), connection.cursor() as cursor:
+                    statements = _Statements(cursor)
+                    if writes:
+                        statements.do("SELECT pg_advisory_xact_lock(?)", _WRITERS)
+                    yield statements  # where it fails, closing the connection rolls back
+                    connection.commit()
         except self._psycopg.Error as error:
             raise unavailable(self.shown, str(error).replace(self._url, self.shown)) from error
 
     def _look_for_server(self) -> None:
         """A connection that was used before may be one that the server has closed since: then all of them are made anew."""
         try:
-            with self._connections.one() as connection:
+            with self._connections.one() as connection, connection.pipeline():
                 connection.execute("SELECT 1")
                 connection.rollback()
         except self._psycopg.OperationalError:
@@ -63,8 +65,15 @@ def _psycopg() -> Any:
 
 
 class _Statements:
+    """In a pipeline: a statement is on its way at once, and only who wants its rows waits for the server. Writers hold a lock
+    that all others wait for, so each wait counts."""
+
     def __init__(self, cursor: Any) -> None:
         self._cursor = cursor
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        return list(rows_of(self._cursor.execute(sql.replace("?", "%s"), values)))
+        rows: list[tuple[Any, ...]] = self._cursor.execute(sql.replace("?", "%s"), values).fetchall()
+        return rows
+
+    def do(self, sql: str, *values: Any) -> None:
+        self._cursor.execute(sql.replace("?", "%s"), values)

@@ -14,9 +14,8 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any, Protocol
 
 from delta_py.coordinator.ledger import (
@@ -62,7 +61,10 @@ class Statements(Protocol):
     """What runs SQL within one transaction; `?` stands for a value."""
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a query; none of another statement."""
+        """The rows of a query, or those that a change returns."""
+
+    def do(self, sql: str, *values: Any) -> None:
+        """A change that returns no rows. It may be sent later, with what comes next; where it fails, that does, or the commit."""
 
 
 class SqlLedger:
@@ -79,8 +81,8 @@ class SqlLedger:
         """Make the tables where they are missing, and find out which ledger it is."""
         with self._transaction(writes=True) as sql:
             for statement in _SCHEMA:
-                sql.run(statement)
-            sql.run("INSERT INTO ledger VALUES (1, ?, 0) ON CONFLICT DO NOTHING", str(uuid.uuid4()))
+                sql.do(statement)
+            sql.do("INSERT INTO ledger VALUES (1, ?, 0) ON CONFLICT DO NOTHING", str(uuid.uuid4()))
             self.identity = _identity(sql)
 
     # ------------------------------------------------------------ tables
@@ -99,7 +101,7 @@ class SqlLedger:
                 raise known_otherwise(self.shown, table, place)
         if not rows:
             ((moment,),) = sql.run("SELECT moment FROM ledger")
-            sql.run("INSERT INTO tables VALUES (?, ?, ?, ?, ?, ?)", table, table_id, version, version, version, moment)
+            sql.do("INSERT INTO tables VALUES (?, ?, ?, ?, ?, ?)", table, table_id, version, version, version, moment)
         return not rows
 
     def inventory(self) -> Inventory:
@@ -112,13 +114,13 @@ class SqlLedger:
             if (present := _identity(sql)) != identity:
                 if sql.run("SELECT 1 FROM tables LIMIT 1"):
                     raise another_ledger(self.shown, present, identity)
-                sql.run("UPDATE ledger SET identity = ?", identity)
+                sql.do("UPDATE ledger SET identity = ?", identity)
             for table in tables:
                 if not self._add(sql, table.table, table.published, table.table_id):
-                    raise taken(table.table, table.published, _version(sql, table.table))
+                    raise taken(table.table, table.published, _versions(sql, {table.table}).get(table.table))
             commits = [commit for table in tables for commit in table.commits]
             if commits:
-                _ratify(sql, commits, _now_ms())
+                _ratify(sql, commits, {table.table: table.published for table in tables}, _now_ms())
         self.identity = identity
 
     def forget(self, table: str, version: int | None = None) -> bool:
@@ -126,8 +128,8 @@ class SqlLedger:
             rows = sql.run("SELECT version, published FROM tables WHERE place = ?", table)
             if rows and version is not None and rows[0] != (version, version):
                 return False
-            sql.run("DELETE FROM tables WHERE place = ?", table)
-            sql.run("DELETE FROM commits WHERE place = ?", table)
+            sql.do("DELETE FROM tables WHERE place = ?", table)
+            sql.do("DELETE FROM commits WHERE place = ?", table)
             return True
 
     def tail(self, table: str) -> Tail | None:
@@ -163,12 +165,12 @@ class SqlLedger:
             if transaction is not None:
                 _begun(sql, transaction)
                 _end(sql, transaction, _COMMITTED)
+            newest = _versions(sql, {commit.table for commit in commits}.union(expected or ()))
             for table, version in (expected or {}).items():
-                newest = _version(sql, table)
-                if newest != version:
-                    raise taken(table, version, newest)
+                if newest.get(table) != version:
+                    raise taken(table, version, newest.get(table))
             now = _now_ms()
-            moment = _ratify(sql, commits, now)
+            moment = _ratify(sql, commits, newest, now)
             if token is not None:
                 _use_token(sql, token, moment, now)
         return moment
@@ -176,8 +178,8 @@ class SqlLedger:
     def acknowledge(self, table: str, version: int) -> None:
         with self._transaction(writes=True) as sql:
             where = "WHERE place = ? AND published < ? AND version >= ?"
-            sql.run(f"UPDATE tables SET published = ? {where}", version, table, version, version)
-            sql.run("DELETE FROM commits WHERE place = ? AND version < ?", table, version - _KEPT_VERSIONS)
+            sql.do(f"UPDATE tables SET published = ? {where}", version, table, version, version)
+            sql.do("DELETE FROM commits WHERE place = ? AND version < ?", table, version - _KEPT_VERSIONS)
 
     # ------------------------------------------------------------ moments
 
@@ -197,11 +199,11 @@ class SqlLedger:
         identity, now = str(uuid.uuid4()), _now_ms()
         with self._transaction(writes=True) as sql:
             for kept in _OF_TRANSACTIONS:
-                sql.run(f"DELETE FROM {kept} WHERE transaction_id IN (SELECT identity FROM transactions WHERE ends_ms < ?)", now)
+                sql.do(f"DELETE FROM {kept} WHERE transaction_id IN (SELECT identity FROM transactions WHERE ends_ms < ?)", now)
             old = "ends_ms < CASE WHEN state = ? THEN ? ELSE ? END"
-            sql.run(f"DELETE FROM transactions WHERE {old}", _COMMITTED, now - KEPT_COMMITTED_MS, now)
+            sql.do(f"DELETE FROM transactions WHERE {old}", _COMMITTED, now - KEPT_COMMITTED_MS, now)
             ((moment,),) = sql.run("SELECT moment FROM ledger")
-            sql.run("INSERT INTO transactions VALUES (?, ?, ?, ?)", identity, moment, _OPEN, now + round(seconds * 1000))
+            sql.do("INSERT INTO transactions VALUES (?, ?, ?, ?)", identity, moment, _OPEN, now + round(seconds * 1000))
         return Begun(identity, moment)
 
     def find(self, transaction: str) -> Begun:
@@ -216,7 +218,7 @@ class SqlLedger:
             if sql.run("SELECT 1 FROM proposals WHERE transaction_id = ? AND place = ? AND version = ?", *key):
                 raise taken(commit.table, commit.version, commit.version)
             values = (*key, commit.name, commit.size_bytes, commit.time_ms, proposed.described.decode())
-            sql.run("INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?, ?)", *values)
+            sql.do("INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?, ?)", *values)
 
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
         with self._transaction(writes=False) as sql:
@@ -225,7 +227,7 @@ class SqlLedger:
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
         with self._transaction(writes=True) as sql:
             _begun(sql, transaction)
-            sql.run("INSERT INTO held_reads VALUES (?, ?, ?, ?)", str(uuid.uuid4()), transaction, table, reads.decode())
+            sql.do("INSERT INTO held_reads VALUES (?, ?, ?, ?)", str(uuid.uuid4()), transaction, table, reads.decode())
 
     def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
         held: dict[str, list[bytes]] = {}
@@ -294,7 +296,7 @@ def _end(sql: Statements, transaction: str, state: str) -> bool:
     where = "WHERE identity = ? AND state = ? RETURNING identity"
     is_open = bool(sql.run(f"UPDATE transactions SET state = ? {where}", state, transaction, _OPEN))
     for kept in _OF_TRANSACTIONS:
-        sql.run(f"DELETE FROM {kept} WHERE transaction_id = ?", transaction)
+        sql.do(f"DELETE FROM {kept} WHERE transaction_id = ?", transaction)
     return is_open
 
 
@@ -306,38 +308,34 @@ def _proposed(sql: Statements, transaction: str, table: str | None) -> list[Prop
 
 
 def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:
-    sql.run("DELETE FROM tokens WHERE time_ms < ?", now - _KEPT_TOKENS_MS)
+    sql.do("DELETE FROM tokens WHERE time_ms < ?", now - _KEPT_TOKENS_MS)
     rows = sql.run("SELECT moment FROM tokens WHERE token = ?", token)
     if rows:
         raise TokenUsedError(f"What the token {token} stands for was done already; nothing was done again.", moment=rows[0][0])
-    sql.run("INSERT INTO tokens VALUES (?, ?, ?)", token, moment, now)
+    sql.do("INSERT INTO tokens VALUES (?, ?, ?)", token, moment, now)
 
 
-def _version(sql: Statements, table: str) -> int | None:
-    rows = sql.run("SELECT version FROM tables WHERE place = ?", table)
-    return rows[0][0] if rows else None
+def _versions(sql: Statements, tables: Collection[str]) -> dict[str, int]:
+    """The newest version of each of the tables that is known."""
+    if not tables:
+        return {}
+    marks = ", ".join("?" * len(tables))
+    return {place: version for place, version in sql.run(f"SELECT place, version FROM tables WHERE place IN ({marks})", *tables)}
 
 
-def _ratify(sql: Statements, commits: Sequence[Ratified], now: int) -> int:
-    """The moment."""
-    ((moment,),) = sql.run("UPDATE ledger SET moment = moment + 1 RETURNING moment")
-    for table, group in groupby(commits, key=lambda commit: commit.table):
-        _append(sql, table, list(group), moment)
-    sql.run("INSERT INTO moments VALUES (?, ?)", moment, now)
-    sql.run("DELETE FROM moments WHERE moment < ?", moment - _KEPT_MOMENTS)
-    return int(moment)
-
-
-def _append(sql: Statements, table: str, commits: list[Ratified], moment: int) -> None:
-    newest = _version(sql, table)
-    if newest is None or [commit.version for commit in commits] != list(range(newest + 1, newest + 1 + len(commits))):
-        raise taken(table, commits[0].version, newest)
+def _ratify(sql: Statements, commits: Sequence[Ratified], newest: Mapping[str, int], now: int) -> int:
+    """The moment. newest: versions of the commits' tables."""
+    versions = dict(newest)
     for commit in commits:
-        values = (table, commit.version, commit.name, commit.size_bytes, commit.time_ms, moment)
-        sql.run("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?)", *values)
-    sql.run("UPDATE tables SET version = ? WHERE place = ?", commits[-1].version, table)
-
-
-def rows_of(cursor: Any) -> Iterator[tuple[Any, ...]]:
-    """The rows of a statement of DB-API; none of one that is no query."""
-    return iter(cursor.fetchall()) if cursor.description is not None else iter(())
+        if commit.version - 1 != versions.get(commit.table):
+            raise taken(commit.table, commit.version, newest.get(commit.table))
+        versions[commit.table] = commit.version
+    ((moment,),) = sql.run("UPDATE ledger SET moment = moment + 1 RETURNING moment")
+    for commit in commits:
+        values = (commit.table, commit.version, commit.name, commit.size_bytes, commit.time_ms, moment)
+        sql.do("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?)", *values)
+    for table in {commit.table for commit in commits}:
+        sql.do("UPDATE tables SET version = ? WHERE place = ?", versions[table], table)
+    sql.do("INSERT INTO moments VALUES (?, ?)", moment, now)
+    sql.do("DELETE FROM moments WHERE moment < ?", moment - _KEPT_MOMENTS)
+    return int(moment)

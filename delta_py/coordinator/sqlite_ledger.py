@@ -11,7 +11,7 @@ from typing import Any
 
 from delta_py.coordinator.connections import Connections
 from delta_py.coordinator.ledger import unavailable
-from delta_py.coordinator.sql_ledger import SqlLedger, Statements, rows_of
+from delta_py.coordinator.sql_ledger import SqlLedger, Statements
 
 _WAIT_SECONDS = 60.0  # for other processes' transactions
 
@@ -47,4 +47,7 @@ class _Statements:
         self._cursor = cursor
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        return list(rows_of(self._cursor.execute(sql, values)))
+        return self._cursor.execute(sql, values).fetchall()
+
+    def do(self, sql: str, *values: Any) -> None:
+        self._cursor.execute(sql, values)

@@ -12,6 +12,7 @@ import pytest
 
 from delta_py.coordinator.ledger import CoordinatorUnavailableError, Ratified, Tail
 from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.sql_ledger import SqlLedger
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
 from tests.support import postgres as postgres_server
 from tests.support.ledger_contract import *  # noqa: F403
@@ -51,6 +52,25 @@ def test_password_of_a_database_is_not_shown(postgres: str) -> None:
     with pytest.raises(CoordinatorUnavailableError, match="nothing") as caught:
         open_ledger(wrong)
     assert password not in open_ledger(postgres).shown + str(caught.value) + repr(caught.value)
+
+
+def test_change_that_the_database_refuses_is_no_commit(url: str) -> None:
+    """Whatever is sent before and behind it."""
+    ledger = open_ledger(url)
+    assert isinstance(ledger, SqlLedger)
+    with pytest.raises(CoordinatorUnavailableError), ledger._transaction(writes=True) as sql:
+        sql.do("INSERT INTO moments VALUES (?, ?)", 7, 1)
+        sql.do("INSERT INTO moments VALUES (?, ?)", 7, 2)
+    with pytest.raises(CoordinatorUnavailableError), ledger._transaction(writes=True) as sql:
+        sql.do("INSERT INTO moments VALUES (?, ?)", 8, 1)
+        sql.do("INSERT INTO moments VALUES (?, ?)", 8, 2)
+        sql.run("SELECT moment FROM moments")
+    with ledger._transaction(writes=False) as sql:
+        assert sql.run("SELECT moment FROM moments") == []
+    with ledger._transaction(writes=True) as sql:
+        sql.do("INSERT INTO moments VALUES (?, ?)", 7, 1)
+    with ledger._transaction(writes=False) as sql:
+        assert sql.run("SELECT moment FROM moments") == [(7,)]
 
 
 def test_connection_that_the_server_has_closed_is_made_anew(postgres: str) -> None:
