@@ -9,6 +9,7 @@ Protocol: Delta Log Entries; Actions; Add File and Remove File.
 from __future__ import annotations
 
 import logging
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -65,6 +66,8 @@ _FILES_AHEAD = 16
 _REMEMBERED_FILE_BYTES = 1024 * 1024
 _REMEMBERED_BYTES = 32 * 1024 * 1024
 _END_BYTES = 64 * 1024
+_MARK = uuid.uuid4().hex  # between lines that are read at once: no log knows it, so no two of its lines are one value
+_BETWEEN = b"," + orjson.dumps(_MARK) + b","
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,8 +307,8 @@ def _check_objects(file: LogFile, first: int, lines: list[bytes]) -> None:
     """Raises CorruptTableError unless each line that is not blank is a JSON object."""
     texts = [line for line in lines if line.strip()]
     try:
-        values = orjson.loads(b"[" + b",".join(texts) + b"]")
-        if len(values) == len(texts) and all(type(value) is dict for value in values):
+        values = orjson.loads(b"[" + _BETWEEN.join(texts) + b"]")
+        if all(type(value) is dict for value in values[::2]) and values[1::2] == [_MARK] * (len(texts) - 1):
             return
     except orjson.JSONDecodeError:
         pass

@@ -328,6 +328,15 @@ def test_empty_compaction_is_refused(table: TableBuilder) -> None:
     assert "the file is empty" in refusal(table, file).message
 
 
+@pytest.mark.parametrize("between", [",", ",0,"])
+def test_lines_that_are_objects_only_together_are_refused(table: TableBuilder, between: str) -> None:
+    """The first is cut within a value that the second ends; with it, the second has an object more."""
+    objects = between.join(["]}", "{}"])
+    file = raw(table, f'{{"x":[1\n2{objects}\n'.encode())
+    with pytest.raises(CorruptTableError, match="line 1: it is no JSON"):
+        CommitReader(table.store).check_whole(file)
+
+
 @pytest.mark.parametrize("text", [b"\n", b"  \n\n"])
 def test_commit_of_blanks_is_refused(table: TableBuilder, text: bytes) -> None:
     file = raw(table, text)
