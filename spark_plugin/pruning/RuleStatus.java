@@ -53,7 +53,8 @@ class RuleStatus {
   synchronized void notColumnar(Throwable error) {
     if (columnarError == null) {
       LOG.warn("The columnar reader cannot be used here: " + error + ". Spark's own reader is used, and gives the same rows. Set "
-          + ColumnarChoice.ENABLED_CONF + " to false to be rid of this.", error);
+          + ColumnarChoice.ENABLED_CONF + " to false to be rid of this.");
+      LOG.debug("Why it cannot be used", error);
     }
     columnarError = error.toString();
   }
@@ -65,7 +66,8 @@ class RuleStatus {
   synchronized void notNative(Throwable error) {
     if (nativeError == null) {
       LOG.warn("The native reader cannot be used here: " + error + ". Files are read in Python, which gives the same rows. Set "
-          + NativeChoice.ENABLED_CONF + " to false to be rid of this.", error);
+          + NativeChoice.ENABLED_CONF + " to false to be rid of this.");
+      LOG.debug("Why it cannot be used", error);
     }
     nativeError = error.toString();
   }
