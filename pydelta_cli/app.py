@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import os
 import sys
 import traceback
 import typing
@@ -22,7 +21,8 @@ from typer.exceptions import TyperException
 
 from delta_py.errors import DeltaError, StorageError
 from pydelta_cli.parameters import store_options_of
-from pydelta_cli.run import FAILED, INTERRUPTED, AnswerLostError, ReaderGone, Run, say, writing
+from pydelta_cli.run import FAILED, INTERRUPTED, Run, say
+from pydelta_cli.streams import AnswerLostError, ReaderGone, close_stdout
 from pydelta_cli.text import printable
 
 Command = Callable[..., int | None]
@@ -137,26 +137,35 @@ def _with_common_options(command: Command) -> Callable[..., None]:
     return called
 
 
+def exit_code(app: typer.Typer) -> int:
+    """Runs the command that the process was started with, to the exit code. A reader that has gone is no error."""
+    try:
+        try:
+            app(prog_name="pydelta")
+        except SystemExit as ended:
+            sys.stdout.flush()
+            return ended.code if isinstance(ended.code, int) else FAILED
+    except ReaderGone:
+        close_stdout()
+    except AnswerLostError as error:
+        close_stdout()
+        return _failed(str(error), debug=False)
+    except OSError as error:  # --install-completion writes files
+        return _failed(str(_storage_error(error)), debug=False)
+    return 0
+
+
 def _guarded(command: Callable[[], int | None], debug: bool) -> int:
-    """The exit code. Errors of tables and of the machine are one message each; a reader that has gone is no error."""
+    """The exit code. Errors of tables and of the machine are one message each."""
     with _warnings_on_stderr():
         return _exit_code(command, debug)
 
 
 def _exit_code(command: Callable[[], int | None], debug: bool) -> int:
     try:
-        code = command() or 0
-        with writing():
-            sys.stdout.flush()
-        return code
-    except ReaderGone:
-        _close_stdout()
-        return 0
-    except (typer.Exit, typer.Abort, TyperException):
+        return command() or 0
+    except (typer.Exit, typer.Abort, TyperException, ReaderGone, AnswerLostError):
         raise
-    except AnswerLostError as error:
-        _close_stdout()
-        return _failed(str(error), debug)
     except KeyboardInterrupt:
         say("pydelta: interrupted. What was committed before stays; what was not is in no version.", error=True)
         return INTERRUPTED
@@ -183,11 +192,6 @@ def _failed(message: str, debug: bool) -> int:
         say(traceback.format_exc(), error=True)
     say(f"pydelta: {message}", error=True)
     return FAILED
-
-
-def _close_stdout() -> None:
-    """Nobody reads any more: what is left in buffers goes nowhere, instead of to an error at the end of the process."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Printable(logging.Formatter):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -130,7 +129,7 @@ class Run:
         if is_terminal and not _fits(names, cells, console.width):
             _print_lists(names, cells)
             return
-        with writing(), console.capture() as drawn:  # which writes nothing, but flushes what was written before
+        with console.capture() as drawn:
             console.print(_drawn(names, cells, is_terminal))
         say(drawn.get().removesuffix("\n"), is_safe=True)
 
@@ -186,34 +185,7 @@ def check_no_file(path: str) -> None:
 def say(text: str, *, is_safe: bool = False, error: bool = False) -> None:
     """A line, or several. is_safe: nothing in it needs to be escaped."""
     text = text if is_safe else printable_lines(text)
-    if error:
-        print(text, file=sys.stderr)
-        return
-    with writing():
-        print(text)
-
-
-class ReaderGone(Exception):
-    """Nobody reads standard output any more."""
-
-
-class AnswerLostError(Exception):
-    """Standard output takes nothing more: the disk of its file is full."""
-
-
-@contextmanager
-def writing() -> Iterator[None]:
-    """Around each write to standard output. Raises ReaderGone and AnswerLostError; a pipe that breaks elsewhere is an error like
-    others."""
-    try:
-        yield
-    except BrokenPipeError as error:
-        raise ReaderGone from error
-    except OSError as error:
-        raise AnswerLostError(
-            f"The answer could not be written to standard output as a whole: {error}. What the command did to a table, it did. "
-            "Make room, or send the answer elsewhere."
-        ) from error
+    print(text, file=sys.stderr if error else sys.stdout)
 
 
 def _is_table(value: Any) -> bool:
