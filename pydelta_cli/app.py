@@ -108,8 +108,27 @@ def make_app(commands: Sequence[Command]) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     for command in commands:
-        app.command(name=command.__name__.rstrip("_"), cls=_Command, help=inspect.getdoc(command))(_with_common_options(command))
+        text = inspect.getdoc(command) or ""
+        sentence = text.partition("\n")[0].partition(". ")[0].removesuffix(".")
+        called = _with_common_options(command)
+        app.command(name=command.__name__.rstrip("_"), cls=_Command, help=text, short_help=f"{sentence}.")(called)
+    app.callback()(_whole_program)
     return app
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        from delta_py.release import own_version
+
+        say(f"pydelta {own_version()}")
+        raise typer.Exit
+
+
+Release = Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version, and exit.")]
+
+
+def _whole_program(version: Release = False) -> None:
+    """The options of `pydelta` without a command."""
 
 
 def _with_common_options(command: Command) -> Callable[..., None]:
@@ -199,11 +218,26 @@ class _Printable(logging.Formatter):
         return printable(super().format(record))
 
 
+class _Once(logging.Filter):
+    """What a command that opens a table more than once is warned of, is told once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        is_new = text not in self._told
+        self._told.add(text)
+        return is_new
+
+
 @contextmanager
 def _warnings_on_stderr() -> Iterator[None]:
     """Warnings of delta_py name tables and files: they are escaped too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Printable("pydelta: %(levelname)s: %(message)s"))
+    handler.addFilter(_Once())
     log = logging.getLogger("delta_py")
     log.addHandler(handler)
     before, log.propagate = log.propagate, False

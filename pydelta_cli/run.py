@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from pydelta_cli.parameters import check_one_version
 from pydelta_cli.text import cell, printable, printable_json, printable_lines
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Run:
     def table(self, path: str, version: int | None = None, at: str | None = None) -> DeltaTable:
         from delta_py.table import DeltaTable
 
+        check_one_version(version, at)
         check_no_file(path)
         return DeltaTable(path, version=version, timestamp=at, session_timezone=self.zone, storage_options=self.storage)
 
@@ -97,8 +99,8 @@ class Run:
     # ------------------------------------------------------------ answers
 
     def answer(self, form: Form, columns: Mapping[str, Sequence[str]] | None = None) -> None:
-        """One JSON object, or the same for people: values by their names, lists of objects as tables. columns: of these tables by
-        name, where not all are wanted."""
+        """One JSON object, or the same for people: values by their names, lists of objects as tables, under their names where the
+        answer has more. columns: of these tables by name, where not all are wanted."""
         if self.as_json:
             self.write_json(form)
             return
@@ -109,6 +111,8 @@ class Run:
                 say(f"{'' if number else name:{width}}  {line}")
         for name, value in form.items():
             if _is_table(value):
+                if len(form) > 1:
+                    say(f"\n{name}")
                 chosen = (columns or {}).get(name) or list(value[0])
                 self.print_table(chosen, [[cell(row[column]) for column in chosen] for row in value])
 
