@@ -6,14 +6,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any, Self
 
 from pydelta_cli.parameters import check_one_version
 from pydelta_cli.text import cell, printable, printable_json, printable_lines
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-
     from delta_py.storage.store import ObjectStore
     from delta_py.table import DeltaTable
 
@@ -122,57 +121,13 @@ class Run:
         say(printable_json(orjson.dumps(form, option=orjson.OPT_INDENT_2).decode()), is_safe=True)
 
     def print_table(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
-        """rows: text as a table has it; null is shown as such. On a terminal that is too narrow for a table, each row is a list
-        of names and values."""
-        from rich.console import Console
+        """rows: text as a table has it; null is shown as such."""
+        from pydelta_cli.tables import table_text
 
         is_terminal = sys.stdout.isatty()
-        console = Console(markup=False, highlight=False, emoji=False, width=None if is_terminal else 1 << 20)
-        names = [printable(name) for name in columns]
-        cells = [[None if cell is None else printable(cell) for cell in row] for row in rows]
-        if is_terminal and not _fits(names, cells, console.width):
-            _print_lists(names, cells)
-            return
-        with console.capture() as drawn:
-            console.print(_drawn(names, cells, is_terminal))
-        say(drawn.get().removesuffix("\n"), is_safe=True)
-
-
-Cells: TypeAlias = "Sequence[Sequence[str | None]]"
-
-
-def _drawn(names: Sequence[str], cells: Cells, is_terminal: bool) -> RichTable:
-    """Rich draws the table, and is told of no markup."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in names:
-        table.add_column(Text(name), overflow="fold" if is_terminal else "ignore", no_wrap=not is_terminal)
-    for row in cells:
-        table.add_row(*(Text("null", style="dim") if cell is None else Text(cell) for cell in row))
-    return table
-
-
-def _fits(names: Sequence[str], cells: Cells, width: int) -> bool:
-    """Whether there is room for all columns as they are, but for the widest, which may be folded."""
-    from rich.cells import cell_len
-
-    if not names or not cells:
-        return True
-    widths = sorted(max(cell_len(cell or "null") for cell in column) for column in zip(names, *cells, strict=True))
-    return sum(widths[:-1]) + _GAP * (len(widths) - 1) + min(widths[-1], _FOLDED_WIDTH) <= width
-
-
-_GAP, _FOLDED_WIDTH = 3, 24
-
-
-def _print_lists(names: Sequence[str], cells: Cells) -> None:
-    width = max(map(len, names))
-    for number, row in enumerate(cells, 1):
-        lines = (f"{name:{width}}  {'null' if cell is None else cell}" for name, cell in zip(names, row, strict=True))
-        say("\n".join([f"-- {number}", *lines]), is_safe=True)
+        is_styled = is_terminal and os.environ.get("TERM", "dumb") != "dumb"
+        width = get_terminal_size().columns if is_terminal else None
+        say(table_text(columns, rows, width, is_styled=is_styled), is_safe=True)
 
 
 def check_no_file(path: str) -> None:

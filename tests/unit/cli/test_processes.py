@@ -76,7 +76,9 @@ def test_starts_without_what_it_does_not_need(table: str) -> None:
     assert min(seconds) < 2.0, seconds
 
 
-NEVER = {"pyspark", "py4j", "pandas", "pydantic", "pyarrow.dataset", "boto3", "duckdb", "polars", "psycopg", "sqlite3"}
+NEVER = {
+    "pyspark", "py4j", "pandas", "pydantic", "pyarrow.dataset", "rich.console", "boto3", "duckdb", "polars", "psycopg", "sqlite3"
+}
 ROWS = {"delta_py.parquet.reader", "delta_py.scan.planning"}
 SQL = {"sqlglot", "delta_py.expressions.parse", "delta_py.expressions.evaluate"}
 WRITING = {"delta_py.commit.transaction", "delta_py.write.conform", "delta_py.log.checkpoint", "delta_py.changes.change_feed"}
