@@ -97,6 +97,10 @@ def _is_within(number: int, bounds: Any) -> bool:
     return (bounds.min is None or bounds.min <= number) and (bounds.max is None or number <= bounds.max)
 
 
+def command_name(command: Command) -> str:
+    return command.__name__.rstrip("_")
+
+
 def make_app(commands: Sequence[Command]) -> typer.Typer:
     app = typer.Typer(
         name="pydelta",
@@ -111,7 +115,7 @@ def make_app(commands: Sequence[Command]) -> typer.Typer:
         text = inspect.getdoc(command) or ""
         sentence = text.partition("\n")[0].partition(". ")[0].removesuffix(".")
         called = _with_common_options(command)
-        app.command(name=command.__name__.rstrip("_"), cls=_Command, help=text, short_help=f"{sentence}.")(called)
+        app.command(name=command_name(command), cls=_Command, help=text, short_help=f"{sentence}.")(called)
     app.callback()(_whole_program)
     return app
 

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+from typer import Typer
+
 from pydelta_cli import compare, copies, describe, files, picture, rows, upkeep
-from pydelta_cli.app import Command, exit_code, make_app
+from pydelta_cli.app import Command, command_name, exit_code, make_app
 from pydelta_cli.streams import mend_streams
 
 COMMANDS: tuple[Command, ...] = (
@@ -67,10 +69,16 @@ def main() -> None:
         sys.meta_path[:] = [_WithoutPandas if finder is PathFinder else finder for finder in sys.meta_path]
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts its threads at its import
     gc.set_threshold(100_000)  # what a command imports is no garbage: to look for some there was 6 % of its start
-    code = exit_code(app)
+    code = exit_code(_app_for(sys.argv[1:2]))
     if uses_spark:
         raise SystemExit(code)
     _leave(code)
+
+
+def _app_for(words: Sequence[str]) -> Typer:
+    """The program with the command alone that the first word names, else with all: typer makes each anew for every run."""
+    named = [command for command in COMMANDS if command_name(command) in words]
+    return make_app(named) if named else app
 
 
 def _leave(code: int) -> None:
