@@ -13,8 +13,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
 import orjson
@@ -52,6 +50,7 @@ from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_wri
 from delta_py.protocol.identity import with_marks
 from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
+from delta_py.release import own_version
 from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import coordination_of, is_in_transaction
@@ -298,7 +297,7 @@ class Transaction:
         if self._snapshot is not None:
             info["readVersion"] = self._snapshot.version
         info["operationMetrics"] = {name: str(value) for name, value in (metrics or {}).items()}
-        info["engineInfo"] = f"pydelta/{_own_version()}"
+        info["engineInfo"] = f"pydelta/{own_version()}"
         return info
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
@@ -368,14 +367,6 @@ def _vector_files(actions: Iterable[Action]) -> set[str]:
 def _parameter_text(value: Any) -> str | None:
     """A parameter as the reference writes it: texts as they are, nulls as null, everything else as JSON text."""
     return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
-
-
-@cache
-def _own_version() -> str:
-    try:
-        return version("pydelta")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 # ---------------------------------------------------------------- what was read
