@@ -33,6 +33,7 @@ from delta_py.commit.prepared import (
     row_id_high_water_mark,
 )
 from delta_py.commit.proposed_form import reads_to_json
+from delta_py.commit.row_counts import counted
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     CorruptTableError,
@@ -302,6 +303,7 @@ class Transaction:
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole action set, and bring it into the form in which it is tried."""
+        written = replace(written, adds=counted(self._store, tuple(written.adds), gives_row_ids=config.feature("rowTracking")))
         _check_actions(self._store.root, config, written, config if self._snapshot is None else self._snapshot.config)
         _check_iceberg(self._snapshot, config, written)
         if self._domains and not config.feature("domainMetadata"):
@@ -449,9 +451,7 @@ def _check_actions(root: str, config: TableConfig, written: WrittenFiles, before
     if keeps_rows and any(remove.data_change for remove in written.removes):
         raise append_only(root)
     iceberg = config.iceberg_versions
-    counted = config.feature("rowTracking") or bool(iceberg)
-    for add in written.adds:
-        if iceberg and num_records(add) is None:
+    for add in written.adds if iceberg else ():
+        if num_records(add) is None:
             why = f"the file {add.path} does not say how many records it has (numRecords)"
             raise violation(iceberg[-1], "", why)
-        assert (counted or add.deletion_vector is not None) <= (num_records(add) is not None), f"{add.path} lacks numRecords"
