@@ -78,9 +78,9 @@ def restore(
 
     timestamp: the time as the caller wrote it, for the history.
     Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), TimestampOutOfRangeError
-    (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER); UnsupportedOperationError for a version of a column mapping mode that the table cannot
-    get back; DataFileError when files of that version are gone, and, with the version standing, when a VACUUM that had begun before
-    deleted some meanwhile; conflicts as Transaction.commit.
+    (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER); UnsupportedOperationError for a version of a column mapping mode that the table
+    cannot get back; DataFileError when files of that version are gone, and, with the version standing, when a VACUUM that had
+    begun before deleted some meanwhile; conflicts as Transaction.commit.
     """
     present = Snapshot.load(store)
     past = _past(store, present, version, timestamp_ms)
