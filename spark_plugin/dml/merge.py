@@ -39,7 +39,7 @@ from spark_plugin.dml.merge_clauses import Clause, ResolvedMerge, checked_clause
 from spark_plugin.dml.merge_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.dml.merge_rows import PARTITION_VALUE, MergeRows
 from spark_plugin.dml.merge_scopes import MergeScopes, first_clause
-from spark_plugin.dml.merge_source import Source, SourceFacts, facts_without_rows, held_source, needed_columns, source_facts
+from spark_plugin.dml.merge_source import Source, SourceFacts, facts_without_rows, held_source, source_facts, unread_source
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.spark_internals import is_connect
@@ -127,10 +127,10 @@ class MergeRequest:
 
     @contextmanager
     def planned(self) -> Iterator[tuple[Target, PlannedChange]]:
-        """What `merge` would do, in a classic session, while the target is open: the source is not read. A MERGE knows more when
-        it has read it, and then reads fewer files. Raises as `merge` before anything runs."""
+        """What `merge` would do, while the target is open: the source is not read. A MERGE knows more when it has read it, and
+        then reads fewer files. Raises as `merge` before anything runs."""
         with self._open() as (target, resolved, rows):
-            yield target, MergeRun(target, resolved, rows, Source(needed_columns(resolved), False)).planned()
+            yield target, MergeRun(target, resolved, rows, unread_source(resolved)).planned()
 
     @contextmanager
     def _open(self) -> Iterator[tuple[Target, ResolvedMerge, MergeRows]]:
