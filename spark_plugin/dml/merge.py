@@ -26,7 +26,7 @@ from delta_py.commands.dml import MetricNames
 from delta_py.commands.evolve import changed_metadata
 from delta_py.commands.merge_metrics import Kind, merge_metrics
 from delta_py.commands.request import WriteRequest
-from delta_py.errors import DeltaError, UnsupportedOperationError
+from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import DATETIME, is_numeric
 from delta_py.protocol.schema import BINARY, STRING, StructType
 from delta_py.scan.planning import ROW_ADDRESS
@@ -135,10 +135,19 @@ class MergeRequest:
     @contextmanager
     def _open(self) -> Iterator[tuple[Target, ResolvedMerge, MergeRows]]:
         with open_target(self.spark, self.table, "MERGE", alias=self.alias, evolve=self._evolved) as target:
+            self._check_columns(target.dml.snapshot)
             resolved = self._resolve(target.shape, target.dml.snapshot.schema.names)
             rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=self.evolves))
             rows.check()
             yield target, resolved, rows
+
+    def _check_columns(self, snapshot: Snapshot) -> None:
+        if not snapshot.schema.fields and not self.evolves:
+            raise SchemaMismatchError(
+                "Cannot MERGE INTO a table without columns. Nothing was changed. Add columns first, or use schema evolution.",
+                error_class="DELTA_MERGE_INTO_EMPTY_SCHEMA_TARGET",
+                sql_state="428GU",
+            )
 
     def _resolve(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
         return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)
