@@ -14,13 +14,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from delta_py.protocol.column_rules import GENERATION
-from delta_py.protocol.identity import identity_columns
-from delta_py.snapshot import Snapshot
-from delta_py.write.rule_columns import rules_for_spark
 from spark_plugin.dataframe_api.batch_save import OPTIMIZE_CONF
-from spark_plugin.dml.jobs import newest
-from spark_plugin.options.settings import conf, is_on, resets_transaction
+from spark_plugin.dataframe_api.rule_columns import asks_for_saves
+from spark_plugin.options.settings import is_on, resets_transaction
 from spark_plugin.sql.grammar import properties_of
 from spark_plugin.sql.inserts import may_evolve, write_insert
 from spark_plugin.sql.syntax import Words
@@ -50,24 +46,15 @@ def insert_of_client(spark: SparkSession, words: Words) -> DataFrame | None:
     target = None if insert is None else find_target(spark, insert.target.parts)
     if insert is None or target is None:
         return None
-    snapshot = newest(spark, target.place)
-    if not _is_of_client(spark, snapshot, insert):
+    if not (_is_asked_of_client(spark, insert) or asks_for_saves(spark, target.place)):
         return None
     alias = insert.target.alias
-    return write_insert(
-        spark, target, snapshot, insert, alias if alias is not None or target.name is None else insert.target.parts[-1]
-    )
+    return write_insert(spark, target, insert, alias if alias is not None or target.name is None else insert.target.parts[-1])
 
 
-def _is_of_client(spark: SparkSession, snapshot: Snapshot, insert: ParsedInsert) -> bool:
-    """Whether the server refuses the statement, or writes the rows in another way than a saved DataFrame's."""
+def _is_asked_of_client(spark: SparkSession, insert: ParsedInsert) -> bool:
+    """Whether the server refuses the statement, or writes the rows otherwise than a saved DataFrame's, whatever the table."""
     if insert.replaces_using or insert.replaces_on is not None or insert.if_not_exists:
-        return True
-    schema = snapshot.schema
-    if identity_columns(schema) or any(GENERATION in field.metadata for field in schema.fields):
-        return True
-    zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
-    if rules_for_spark(snapshot.config, schema.names, zone) is not None:
         return True
     is_optimized = is_on(spark, OPTIMIZE_CONF, default=False) or "optimizewrite" in map(str.lower, insert.options)
     return is_optimized or may_evolve(spark, insert) or resets_transaction(spark)

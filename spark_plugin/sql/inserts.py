@@ -27,7 +27,6 @@ from delta_py.expressions.tree import And, Cast, Comparison, Literal
 from delta_py.protocol.names import joined_name, quoted
 from delta_py.protocol.schema import STRING
 from delta_py.protocol.schema import StructField as DeltaField
-from delta_py.snapshot import Snapshot
 from spark_plugin.convert import find_field, to_spark_schema
 from spark_plugin.dataframe_api import named_tables
 from spark_plugin.dataframe_api.batch_save import Save
@@ -59,15 +58,12 @@ def insert_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
     if insert is None or target is None:
         return None
     alias = None if insert.replaces_on is None else _alias(plan, insert, target, text)
-    return write_insert(spark, target, newest(spark, target.place), insert, alias)
+    return write_insert(spark, target, insert, alias)
 
 
-def write_insert(
-    spark: SparkSession, target: Target, snapshot: Snapshot, insert: ParsedInsert, alias: str | None
-) -> DataFrame:
-    """The same once it is parsed. snapshot: of the table as it is now. alias: by what the condition of REPLACE ON may call the
-    table."""
-    table = _Table.of(target, snapshot)
+def write_insert(spark: SparkSession, target: Target, insert: ParsedInsert, alias: str | None) -> DataFrame:
+    """The same once it is parsed. alias: by what the condition of REPLACE ON may call the table."""
+    table = _Table.of(spark, target)
     _check(table, insert)
     frame, columns = _arranged(spark, table, insert)
     if insert.replaces_on is None:
@@ -94,7 +90,8 @@ class _Table:
     partition_columns: Sequence[str]
 
     @classmethod
-    def of(cls, target: Target, snapshot: Snapshot) -> _Table:
+    def of(cls, spark: SparkSession, target: Target) -> _Table:
+        snapshot = newest(spark, target.place)
         return cls(target, snapshot.schema.fields, to_spark_schema(snapshot.schema), snapshot.metadata.partition_columns)
 
 
