@@ -133,7 +133,7 @@ for name, text in {
     "inserts": f"EXPLAIN {into} AND t.p = 99 WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)",
     "of_spark": f"EXPLAIN SELECT 'DELETE' FROM {t}",
 }.items():
-    frame = spark.sql(text, args={"id": 4} if ":id" in text else None)
+    frame = spark.sql(text, args={"id": 8} if ":id" in text else None)
     ((found[name],),) = [list(row) for row in frame.collect()]
 found["schema"] = frame.schema.simpleString()
 found["wrong"] = [rows(f"EXPLAIN DELETE FROM {t} WHERE nope = 1"), rows(f"EXPLAIN UPDATE {table('nothing')} SET a = 1")]
@@ -212,7 +212,7 @@ def test_explain_of_a_change_of_a_client_changes_nothing(cached: str) -> None:
     for name in ("delete", "formatted", "extended", "inserts"):
         assert "version 1" in found[name], name
     assert found["delete"].startswith("== Physical Plan ==\n") and "== DELETE ==" in found["delete"]
-    assert "predicate: t.id = CAST(4 AS INT)" in found["delete"] and "Files: 1 of 3 are read" in found["delete"]
+    assert "predicate: t.id = CAST(8 AS INT)" in found["delete"] and "Files: 1 of 3 are read" in found["delete"]
     assert "Files: 0 of 3 are read, 3 are removed" in found["whole"]
     assert "No row has to be read" in found["none"] and "Files: 0 of 3 are read\n" in found["none"]
     assert "== UPDATE ==" in found["formatted"] and "(1) " in found["formatted"]
