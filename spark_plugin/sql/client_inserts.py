@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 from spark_plugin.dataframe_api.batch_save import OPTIMIZE_CONF
 from spark_plugin.dataframe_api.rule_columns import asks_for_saves
-from spark_plugin.options.settings import is_on, resets_transaction
+from spark_plugin.options.settings import conf, is_on, resets_transaction
 from spark_plugin.sql.grammar import properties_of
 from spark_plugin.sql.inserts import may_evolve, write_insert
 from spark_plugin.sql.syntax import Words
 from spark_plugin.sql.targets import find_target
+from spark_plugin.sql_catalog.install import catalog_conf
 from spark_plugin.sql_definitions import ParsedInsert, WrittenQuery, WrittenReplaceOn
 from spark_plugin.sql_internals import ParsedTarget
 
@@ -57,7 +58,9 @@ def _is_asked_of_client(spark: SparkSession, insert: ParsedInsert) -> bool:
     if insert.replaces_using or insert.replaces_on is not None or insert.if_not_exists:
         return True
     is_optimized = is_on(spark, OPTIMIZE_CONF, default=False) or "optimizewrite" in map(str.lower, insert.options)
-    return is_optimized or may_evolve(spark, insert) or resets_transaction(spark)
+    if is_optimized or may_evolve(spark, insert) or resets_transaction(spark):
+        return True
+    return conf(spark, catalog_conf("pydelta")) is None  # the server took no classes
 
 
 # ---------------------------------------------------------------- the statement

@@ -105,12 +105,17 @@ spark.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "true")
 spark.sql(f"INSERT INTO {t} BY NAME SELECT 4L AS id, true AS gift")
 spark.conf.unset("spark.databricks.delta.schema.autoMerge.enabled")
 spark.sql(f"INSERT INTO {t} WITH ('mergeSchema' = 'true') BY NAME SELECT 5L AS id, 'n' AS note")
-for name, value in (("txnAppId", "app"), ("txnVersion", "5"), ("txnVersion.autoReset.enabled", "true")):
-    spark.conf.set(f"spark.databricks.delta.write.{name}", value)
+transaction = "spark.databricks.delta.write.txn"
+spark.conf.set(f"{transaction}AppId", "app")
+spark.conf.set(f"{transaction}Version", "5")
 spark.sql(f"INSERT INTO {t} (id) VALUES (6)")
-spark.sql(f"INSERT INTO {t} (id) VALUES (7)")
-for name in ("txnAppId", "txnVersion.autoReset.enabled"):
-    spark.conf.unset(f"spark.databricks.delta.write.{name}")
+spark.conf.set(f"{transaction}Version.autoReset.enabled", "true")
+found["reset"] = []
+for number in (5, 6):
+    spark.conf.set(f"{transaction}Version", str(number))
+    spark.sql(f"INSERT INTO {t} (id) VALUES (7)")
+    found["reset"].append(spark.conf.get(f"{transaction}Version", None))
+spark.conf.unset(f"{transaction}AppId")
 found["of_the_client"] = list(saved)
 found["plain"] = rows(f"SELECT id, v, price, gift, note FROM {t} ORDER BY id")
 spark.conf.set("spark.databricks.delta.optimizeWrite.enabled", "true")
@@ -184,7 +189,7 @@ def test_inserts_of_a_client_get_what_saved_rows_get(cached: str) -> None:
         [7, "2024-02-05", "c"],
     ]
     assert found["wrong_day"] == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
-    assert (found["of_the_server"], found["of_the_client"]) == ([], ["plain"] * 4)
+    assert (found["of_the_server"], found["of_the_client"], found["reset"]) == ([], ["plain"] * 5, [None, None])
     assert found["plain"] == [
         [1, "none", None, None, None],
         [2, "none", None, None, None],
