@@ -179,7 +179,7 @@ def test_inserts_of_a_client_get_what_saved_rows_get(cached: str) -> None:
         "UNRESOLVED_COLUMN.WITH_SUGGESTION",
         "DELTA_REPLACE_WHERE_MISMATCH",
         "CAST_OVERFLOW_IN_TABLE_INSERT",
-        "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION",
+        "UNRESOLVED_COLUMN.WITH_SUGGESTION",
     ]
     assert found["overwritten"] == [["only", 3]]
     assert found["days"] == [

@@ -84,12 +84,12 @@ def test_errors_of_names_suggest_the_table_s_own(spark: SparkSession, table: str
         first, *_ = str(raised.value).split(";")
         assert "nope" in first or "s.v" in first or "`s`.`v`" in first
         assert "__pydelta" not in first, statement
-    empty = table + "_empty"
-    spark.sql(f"CREATE TABLE pydelta.`{empty}` USING pydelta")
-    refused(spark, f"DELETE FROM pydelta.`{empty}` WHERE a = 1", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION")
-    merge = f"MERGE INTO pydelta.`{empty}` t USING {source} s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+    empty = name(table + "_empty")
+    spark.sql(f"CREATE TABLE {empty} USING pydelta")
+    refused(spark, f"DELETE FROM {empty} WHERE a = 1", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION")
+    merge = f"MERGE INTO {empty} t USING {source} s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
     refused(spark, merge, "DELTA_MERGE_INTO_EMPTY_SCHEMA_TARGET")
-    assert spark.sql(f"SELECT count(*) FROM pydelta.`{empty}`").first() == (0,)
+    assert spark.sql(f"SELECT count(*) FROM {empty}").first() == (0,)
 
 
 def test_intervals_are_cast_where_spark_casts_them(spark: SparkSession, table: str) -> None:
