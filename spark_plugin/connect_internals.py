@@ -103,3 +103,8 @@ def may_have_subqueries(frame: Any) -> bool:
 
 _ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logical Plan ==", re.DOTALL)
 _SECOND_CHILD = re.compile(r"^:", re.MULTILINE)
+
+
+def client_explained(frame: Any, mode: str) -> str:
+    """As SparkInternals.explained, by the server."""
+    return str(frame._explain_string(mode=mode))

@@ -143,8 +143,13 @@ def _check_type(field: StructField) -> None:
 _NOT_STORABLE = (spark.UserDefinedType, spark.AnsiIntervalType, spark.CalendarIntervalType)
 
 
+def is_storable(kind: spark.DataType) -> bool:
+    """Whether a Delta table can hold values of the type."""
+    return not _any_type(kind, lambda one: isinstance(one, _NOT_STORABLE))
+
+
 def _check_storable(field: spark.StructField) -> None:
-    if _any_type(field.dataType, lambda kind: isinstance(kind, _NOT_STORABLE)):
+    if not is_storable(field.dataType):
         raise UnsupportedOperationError(
             f"Column {field.name} has the type {field.dataType.simpleString()}, which Delta tables cannot hold. "
             "Cast it before writing.",

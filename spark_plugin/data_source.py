@@ -42,7 +42,15 @@ from spark_plugin.convert import (
     with_metadata,
     without_metadata,
 )
-from spark_plugin.options.common import COMMAND, FACTS, FROM_CATALOG, REPLACE_PREDICATE, confs_of_session, has_path
+from spark_plugin.options.common import (
+    COMMAND,
+    FACTS,
+    FACTS_OF_WRITES,
+    FROM_CATALOG,
+    REPLACE_PREDICATE,
+    confs_of_session,
+    has_path,
+)
 from spark_plugin.options.private import admitted
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
 from spark_plugin.options.told_settings import with_session
@@ -107,7 +115,7 @@ class DeltaSource(DataSource):
         if FACTS in self.options and isinstance(pinned, PinnedTable):
             from spark_plugin.source.table_facts import with_table_facts  # tables of catalogs alone are asked for them
 
-            return with_table_facts(schema, pinned)
+            return with_table_facts(schema, pinned, of_writes=self.options[FACTS] == FACTS_OF_WRITES)
         return schema if entry is None else with_metadata(schema, CATALOG_KEY, entry)
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -10,7 +10,7 @@ Nothing is looked up; see sql_internals.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -70,24 +70,31 @@ class ParsedQuery:
 
 @dataclass(frozen=True, slots=True)
 class WrittenQuery:
-    """The query of an INSERT of a client without a parser. text: what can stand for itself. alias: by which a condition may call
-    its rows; None for none."""
+    """The query of an INSERT of a client without a parser. pieces: of a text that can stand for itself; in the place of each
+    value that is the word DEFAULT alone, the number of the value in its row. values: how many a row has, None for not known.
+    alias: by which a condition may call its rows; None for none."""
 
     spark: SparkSession
-    text: str
+    pieces: tuple[str | int, ...]
+    values: int | None = None
     alias: str | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join("DEFAULT" if isinstance(piece, int) else piece for piece in self.pieces)
 
     def frame(self) -> DataFrame:
         """Raises AnalysisException for what is no query, and for names that are not there."""
         frame: DataFrame = spark_sql(self.spark, self.text)
         return frame if self.alias is None else frame.alias(self.alias)
 
-    def width(self) -> None:
-        """Not known before the server's analysis."""
+    def width(self) -> int | None:
+        """As of ParsedQuery."""
+        return self.values
 
     def with_defaults(self, default_of: Callable[[int], str]) -> WrittenQuery:
-        """As it is: DEFAULT is the server's to refuse."""
-        return self
+        """As of ParsedQuery."""
+        return replace(self, pieces=tuple(default_of(one) if isinstance(one, int) else one for one in self.pieces))
 
 
 def _is_default(expression: Any) -> bool:
@@ -128,7 +135,8 @@ class WrittenReplaceOn:
 class ParsedInsert:
     """options: of WITH (...) behind the table's name. columns: that the statement lists; none for all. values: of PARTITION, by
     column, as text. open_columns: of PARTITION, without a value. overwrites: OVERWRITE. replaces_using: columns of REPLACE USING.
-    replaces_on: what REPLACE ON says. replaces_where: the condition of REPLACE WHERE. evolves: WITH SCHEMA EVOLUTION."""
+    replaces_on: what REPLACE ON says. replaces_where: the condition of REPLACE WHERE, or its text. evolves: WITH SCHEMA
+    EVOLUTION."""
 
     target: ParsedTarget
     query: ParsedQuery | WrittenQuery
@@ -141,7 +149,7 @@ class ParsedInsert:
     if_not_exists: bool = False
     replaces_using: tuple[str, ...] = ()
     replaces_on: ParsedReplaceOn | WrittenReplaceOn | None = None
-    replaces_where: Column | None = None
+    replaces_where: Column | str | None = None
     evolves: bool = False
 
 

@@ -287,11 +287,7 @@ def _check_default(config: TableConfig, path: Path, column: StructField) -> None
             sql_state="0AKDE",
             column=name,
         )
-    if len(path) > 1:
-        raise UnsupportedOperationError(
-            f"{name} is inside a column, and only columns themselves have defaults. Nothing was changed.", column=name
-        )
-    check_default(column)
+    check_default(column)  # one inside of a column is kept; the gate refuses rows that lack it
 
 
 # ---------------------------------------------------------------- all columns at once

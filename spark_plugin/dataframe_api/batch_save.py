@@ -32,7 +32,7 @@ from spark_plugin.source.arrow_batches import unweighed
 from spark_plugin.spark_internals import SparkInternals, is_connect, new_writer
 from spark_plugin.wrapping import original
 
-_OPTIMIZE_CONF = "spark.databricks.delta.optimizeWrite.enabled"
+OPTIMIZE_CONF = "spark.databricks.delta.optimizeWrite.enabled"
 _OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite"
 
 
@@ -189,7 +189,7 @@ def _arranged(save: Save, path: str | None, snapshot: Snapshot | None) -> Any:
 def _is_optimized(save: Save, snapshot: Snapshot | None) -> bool:
     """The option, else the session's setting, else the table's property. Over Spark Connect the table is the server's, and
     asking it for a property would cost as much as a small write: there the property counts only when it is an option."""
-    said = save.option("optimizeWrite") or conf(save.spark, _OPTIMIZE_CONF) or save.option(_OPTIMIZE_PROPERTY)
+    said = save.option("optimizeWrite") or conf(save.spark, OPTIMIZE_CONF) or save.option(_OPTIMIZE_PROPERTY)
     if said is None and snapshot is not None:
         properties = snapshot.metadata.configuration
         said = next((value for name, value in properties.items() if name.lower() == _OPTIMIZE_PROPERTY.lower()), None)

@@ -10,6 +10,7 @@ Nothing here uses more than DataFrames, so that it is the same over Spark Connec
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any
 
@@ -26,9 +27,12 @@ from delta_py.storage.store import ObjectStore
 from delta_py.write.casts import may_assign
 from delta_py.write.rule_columns import RulesForSpark, rules_for_spark
 from spark_plugin.convert import delta_type, spark_type
+from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.options.common import FACTS, FACTS_OF_WRITES
 from spark_plugin.options.settings import TablePath, conf
+from spark_plugin.session_source import private
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
 
@@ -38,6 +42,17 @@ def rules_of_table(spark: Any, table: TablePath, frame: Any) -> RulesForSpark | 
     zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
     snapshot = at_table(spark, partial(_snapshot_of, table.open_store(spark)))
     return None if snapshot is None else rules_for_spark(snapshot.config, tuple(frame.columns), zone)
+
+
+def asks_for_saves(spark: Any, table: TablePath) -> bool:
+    """Whether new rows of the table need what a save gives them and Spark's own writes by the catalogs do not: numbers of
+    identity columns, values of generated ones, answers to rules that only Spark can compute. It costs an analysis, no job.
+
+    Raises as `load` for a table that is not there.
+    """
+    asked = private(spark, {FACTS: FACTS_OF_WRITES})
+    fields = spark.read.format(FORMAT).options(**asked, **table.storage).load(table.url).schema.fields
+    return bool(fields) and bool(json.loads(fields[0].metadata[FACTS])["asks_for_saves"])
 
 
 def _snapshot_of(store: ObjectStore) -> Snapshot | None:

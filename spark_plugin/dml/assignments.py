@@ -19,10 +19,9 @@ from delta_py.protocol.column_rules import GENERATION
 from delta_py.protocol.identity import identity_of
 from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import STRING, DataType, Path, StructField, StructType, find_path
-from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.write.casts import may_assign
 from delta_py.write.row_changes import NEW
-from spark_plugin.convert import delta_type, spark_type
+from spark_plugin.convert import delta_type, is_storable, spark_type
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import asks_for_default, default_of
 from spark_plugin.dml.store_assignment import Assigning, Typed
@@ -53,7 +52,7 @@ def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Col
 
 def _path_in(schema: StructType, path: Path, name: str) -> Path:
     """The path in the table's own spelling: Spark keeps the case of letters that was written."""
-    column = None if path[0] == ROW_ADDRESS else schema.find(path[0])
+    column = schema.find(path[0])
     if column is None:
         raise SchemaMismatchError(
             f"{name} is no column of the table. It has {', '.join(schema.names)}.",
@@ -131,7 +130,7 @@ def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignmen
 
 
 def _cast(rule: Assigning, value: Typed, wanted: DataType, name: str) -> Column:
-    if wanted == STRING:  # the gate does not know how Spark writes every type as text
+    if wanted == STRING or not is_storable(value.data_type):  # the gate does not know how Spark casts every type
         return rule.cast(value, spark_type(wanted), name)
     data_type = delta_type(value.data_type)
     if is_atomic(data_type) and is_atomic(wanted) and may_assign(data_type, wanted):

@@ -96,10 +96,10 @@ class Target:
 
     @cached_property
     def shape(self) -> DataFrame:
-        """A frame of the same columns, in which the same names mean the same, for the analyzer. Over Spark Connect one without
-        rows: the server would look at the table, and plan to read it, each time that it is asked."""
+        """The frame without ROW_ADDRESS, which no error is to name: the same names mean the same in it, for the analyzer. Over
+        Spark Connect one without rows: the server would look at the table, and plan to read it, each time that it is asked."""
         if not is_connect(self.spark):
-            return self.frame
+            return self.frame.drop(ROW_ADDRESS)
         columns = self.dml.snapshot.schema.fields
         metadata = (metadata_scan_column().logical,) if self.has_metadata else ()
         empty = self.spark.createDataFrame([], to_spark_schema(StructType((*columns, *metadata))))

@@ -26,7 +26,7 @@ from delta_py.commands.dml import MetricNames
 from delta_py.commands.evolve import changed_metadata
 from delta_py.commands.merge_metrics import Kind, merge_metrics
 from delta_py.commands.request import WriteRequest
-from delta_py.errors import DeltaError, UnsupportedOperationError
+from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import DATETIME, is_numeric
 from delta_py.protocol.schema import BINARY, STRING, StructType
 from delta_py.scan.planning import ROW_ADDRESS
@@ -39,7 +39,7 @@ from spark_plugin.dml.merge_clauses import Clause, ResolvedMerge, checked_clause
 from spark_plugin.dml.merge_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.dml.merge_rows import PARTITION_VALUE, MergeRows
 from spark_plugin.dml.merge_scopes import MergeScopes, first_clause
-from spark_plugin.dml.merge_source import Source, SourceFacts, facts_without_rows, held_source, needed_columns, source_facts
+from spark_plugin.dml.merge_source import Source, SourceFacts, facts_without_rows, held_source, source_facts, unread_source
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.spark_internals import is_connect
@@ -127,18 +127,27 @@ class MergeRequest:
 
     @contextmanager
     def planned(self) -> Iterator[tuple[Target, PlannedChange]]:
-        """What `merge` would do, in a classic session, while the target is open: the source is not read. A MERGE knows more when
-        it has read it, and then reads fewer files. Raises as `merge` before anything runs."""
+        """What `merge` would do, while the target is open: the source is not read. A MERGE knows more when it has read it, and
+        then reads fewer files. Raises as `merge` before anything runs."""
         with self._open() as (target, resolved, rows):
-            yield target, MergeRun(target, resolved, rows, Source(needed_columns(resolved), False)).planned()
+            yield target, MergeRun(target, resolved, rows, unread_source(resolved)).planned()
 
     @contextmanager
     def _open(self) -> Iterator[tuple[Target, ResolvedMerge, MergeRows]]:
         with open_target(self.spark, self.table, "MERGE", alias=self.alias, evolve=self._evolved) as target:
+            self._check_columns(target.dml.snapshot)
             resolved = self._resolve(target.shape, target.dml.snapshot.schema.names)
             rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=self.evolves))
             rows.check()
             yield target, resolved, rows
+
+    def _check_columns(self, snapshot: Snapshot) -> None:
+        if not snapshot.schema.fields and not self.evolves:
+            raise SchemaMismatchError(
+                "Cannot MERGE INTO a table without columns. Nothing was changed. Add columns first, or use schema evolution.",
+                error_class="DELTA_MERGE_INTO_EMPTY_SCHEMA_TARGET",
+                sql_state="428GU",
+            )
 
     def _resolve(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
         return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)

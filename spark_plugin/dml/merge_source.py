@@ -93,6 +93,11 @@ def _held_by_server(source: DataFrame, level: StorageLevel) -> Iterator[Source]:
     yield Source(held, True, round((time.monotonic() - started) * 1000))
 
 
+def unread_source(merge: ResolvedMerge) -> Source:
+    """The source as it is, which plans are made of: no job runs."""
+    return Source(merge.source if is_connect(merge.source.sparkSession) else needed_columns(merge), False)
+
+
 def needed_columns(merge: ResolvedMerge) -> DataFrame:
     """The source's columns that the MERGE names."""
     both = merge.target.crossJoin(merge.source)
@@ -157,9 +162,11 @@ def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> S
 
 
 def facts_without_rows(merge: ResolvedMerge, source: Source) -> SourceFacts:
-    """What is known of a source before its rows are: no job runs. Of as many bytes as Spark expects it to have."""
+    """What is known of a source before its rows are: no job runs. Of as many bytes as Spark expects it to have; of none over
+    Spark Connect, which does not tell."""
     restriction = reduce(and_, merge.parts.of_target) if merge.parts.of_target else None
-    size = SparkInternals(source.frame.sparkSession).estimated_bytes(source.frame)
+    spark = source.frame.sparkSession
+    size = 0 if is_connect(spark) else SparkInternals(spark).estimated_bytes(source.frame)
     return SourceFacts(0, restriction, False, merge.parts.has_equal_keys, size, size)
 
 

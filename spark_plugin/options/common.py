@@ -31,6 +31,7 @@ PARTITION_BY = "pydelta.partitionBy"
 CLUSTER_BY = "pydelta.clusterBy"
 COMMAND = "pydelta.command"
 FACTS = "pydelta.facts"
+FACTS_OF_WRITES = "writes"
 # Of writes through the catalogs (sql_catalog): that they are, the rows to replace as PredicateJson.java writes them, a comment.
 FROM_CATALOG = "pydelta.fromcatalog"
 REPLACE_PREDICATE = "pydelta.replacepredicate"

@@ -80,9 +80,13 @@ def default_settings(spark: Any) -> dict[str, str]:
 
 def reset_transaction(spark: Any) -> None:
     """After a write that took its transaction from the session: its version was for one write, if the settings say so."""
-    name = WRITE_CONFS["txnVersion"]
-    if conf(spark, name) is not None and (conf(spark, _AUTO_RESET_CONF) or "false").lower() == "true":
-        spark.conf.unset(name)
+    if resets_transaction(spark):
+        spark.conf.unset(WRITE_CONFS["txnVersion"])
+
+
+def resets_transaction(spark: Any) -> bool:
+    """Whether a write would take its transaction from the session, for itself alone."""
+    return conf(spark, WRITE_CONFS["txnVersion"]) is not None and (conf(spark, _AUTO_RESET_CONF) or "false").lower() == "true"
 
 
 def _said(spark: Any, names: Iterable[str]) -> dict[str, str]:

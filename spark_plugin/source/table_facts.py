@@ -13,18 +13,23 @@ from pyspark.sql.types import StructField, StructType
 
 from delta_py.protocol.actions import Protocol
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns
+from delta_py.protocol.column_rules import GENERATION
 from delta_py.protocol.identity import identity_columns
+from delta_py.snapshot import Snapshot
 from spark_plugin.source.pinned import PinnedTable
 
 FACTS_KEY = "pydelta.facts"
 
 
-def with_table_facts(schema: StructType, pinned: PinnedTable) -> StructType:
-    """The schema, whose first field carries the facts."""
+def with_table_facts(schema: StructType, pinned: PinnedTable, *, of_writes: bool) -> StructType:
+    """The schema, whose first field carries the facts. of_writes: how rows are to be written, too, which takes longer to say."""
     if not schema.fields:
         return schema
     first, *others = schema.fields
-    metadata = {**(first.metadata or {}), FACTS_KEY: json.dumps(_facts(pinned))}
+    facts = _facts(pinned)
+    if of_writes:
+        facts["asks_for_saves"] = _asks_for_saves(pinned.snapshot)
+    metadata = {**(first.metadata or {}), FACTS_KEY: json.dumps(facts)}
     return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *others])
 
 
@@ -46,6 +51,16 @@ def _facts(pinned: PinnedTable) -> dict[str, Any]:
         "writer_version": protocol.min_writer_version,
         "has_identity": bool(identity_columns(snapshot.schema)),
     }
+
+
+def _asks_for_saves(snapshot: Snapshot) -> bool:
+    """As rule_columns.asks_for_saves."""
+    from delta_py.write.rule_columns import rules_for_spark  # reads need none of this
+
+    schema = snapshot.schema
+    if identity_columns(schema) or any(GENERATION in field.metadata for field in schema.fields):
+        return True
+    return rules_for_spark(snapshot.config, schema.names, "UTC") is not None
 
 
 def _features(protocol: Protocol) -> dict[str, str]:

@@ -62,7 +62,11 @@ def parse_change(text: str, args: Any = None) -> Change | None:
 
     Raises SyntaxFault for a text that does not go on as these do.
     """
-    words = Words(text, args, binds=True)
+    return change_of(Words(text, args, binds=True))
+
+
+def change_of(words: Words) -> Change | None:
+    """The same of the words that are left."""
     if words.take("DELETE", "FROM"):
         parse = _delete
     elif words.take("UPDATE"):

@@ -6,13 +6,14 @@ server, which refuses it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spark_plugin.dml import delete_update
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.sql.changes import by_name, counted
-from spark_plugin.sql.clauses import Assignments, DeleteRows, MergeRows, UpdateRows, parse_change
-from spark_plugin.sql.syntax import SyntaxFault
+from spark_plugin.sql.clauses import Assignments, Change, DeleteRows, MergeRows, UpdateRows, change_of
+from spark_plugin.sql.syntax import SyntaxFault, Words
 from spark_plugin.sql.targets import Target, find_target
 from spark_plugin.sql_router import Statement
 from spark_plugin.table_api.arguments import as_assignments, as_condition
@@ -23,42 +24,67 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenChange:
+    """A statement on a table of ours, as a client can read it. alias: by what its conditions and values may call the table."""
+
+    asked: Change
+    target: Target
+    alias: str | None
+
+    @classmethod
+    def of(cls, spark: SparkSession, words: Words) -> WrittenChange | None:
+        """Of the words that are left. None for another statement, for one about no table of ours, and for one that cannot be
+        read: the server says what is wrong."""
+        try:
+            asked = change_of(words)
+        except SyntaxFault:
+            return None
+        target = None if asked is None else find_target(spark, asked.table.parts)
+        if asked is None or target is None:
+            return None
+        alias = asked.alias if asked.alias is not None or target.name is None else asked.table.parts[-1]
+        return cls(asked, target, alias)
+
+
 def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
     """As rows.change_rows, of the text."""
     try:
-        change = parse_change(statement.text, statement.args)
+        words = Words(statement.text, statement.args, binds=True)
     except SyntaxFault:
-        return None  # the server says what is wrong
-    target = None if change is None else find_target(spark, change.table.parts)
-    if change is None or target is None:
         return None
-    alias = change.alias if change.alias is not None or target.name is None else change.table.parts[-1]
-    match change:
-        case DeleteRows():
-            done = delete_update.delete(spark, target.place, as_condition(change.where), alias=alias)
+    change = WrittenChange.of(spark, words)
+    if change is None:
+        return None
+    place, alias = change.target.place, change.alias
+    match change.asked:
+        case DeleteRows(where=where):
+            done = delete_update.delete(spark, place, as_condition(where), alias=alias)
             return counted(spark, done.metrics.get("numDeletedRows", 0))
-        case UpdateRows():
-            done = delete_update.update(spark, target.place, as_condition(change.where), _values(change.assignments), alias=alias)
+        case UpdateRows(assignments=assignments, where=where):
+            done = delete_update.update(spark, place, as_condition(where), values_of(assignments), alias=alias)
             return counted(spark, done.metrics.get("numUpdatedRows", 0))
-        case MergeRows():
-            return _merge(spark, change, target, alias)
+        case MergeRows() as merge:
+            return merge_builder(spark, merge, change).execute()
 
 
-def _merge(spark: SparkSession, change: MergeRows, target: Target, alias: str | None) -> DataFrame:
+def merge_builder(spark: SparkSession, asked: MergeRows, change: WrittenChange) -> DeltaMergeBuilder:
+    """The MERGE that a text asks for."""
     clauses = tuple(
         Clause(
             one.kind,
             one.action,
             as_condition(one.condition),
-            None if one.assignments is None else _values(one.assignments, one.action.upper()),
+            None if one.assignments is None else values_of(one.assignments, one.action.upper()),
         )
-        for one in change.clauses
+        for one in asked.clauses
     )
-    source, condition = spark_sql(spark, f"SELECT * FROM {change.source}"), as_condition(change.condition)
+    source, condition = spark_sql(spark, f"SELECT * FROM {asked.source}"), as_condition(asked.condition)
     assert condition is not None
-    return DeltaMergeBuilder(spark, target.place, alias, source, condition, clauses, change.evolves).execute()
+    return DeltaMergeBuilder(spark, change.target.place, change.alias, source, condition, clauses, asked.evolves)
 
 
-def _values(assignments: Assignments, action: str = "UPDATE") -> dict[str, Column]:
+def values_of(assignments: Assignments, action: str = "UPDATE") -> dict[str, Column]:
+    """The values of SET, by the names of columns."""
     return as_assignments(by_name(assignments, action), "SET")
 

@@ -1,4 +1,4 @@
-"""SHOW PARTITIONS, TRUNCATE TABLE, CREATE TABLE LIKE and some INSERTs over Spark Connect, whose clients have no parser.
+"""SHOW PARTITIONS, TRUNCATE TABLE, CREATE TABLE LIKE and INSERT over Spark Connect, whose clients have no parser.
 
     SHOW PARTITIONS shop.sales PARTITION (day = '2024-05-01')
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spark_plugin.dml.delete_update import truncate
-from spark_plugin.sql.client_inserts import insert_of_client
+from spark_plugin.sql.client_inserts import insert_of_client, partition_spec
 from spark_plugin.sql.grammar import properties_of
 from spark_plugin.sql.likenesses import create_parsed
 from spark_plugin.sql.partitions import show_parsed
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_OF_INSERT = ("INSERT", "WITH", "FROM")
+
+
 def run_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None:
     """None, and nothing done, for another statement, and for one about no table of ours."""
     try:
-        words = Words(statement.text, statement.args, binds=statement.word == "INSERT")
-        if words.take("INSERT"):
+        words = Words(statement.text, statement.args, binds=statement.word in _OF_INSERT)
+        if statement.word in _OF_INSERT:
             return insert_of_client(spark, words)
         if words.take("SHOW", "PARTITIONS"):
             return show_parsed(spark, _partitions(words))
@@ -41,16 +44,10 @@ def run_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None
 
 
 def _partitions(words: Words) -> ParsedPartitions:
-    parts, values = words.name(), {}
-    if words.take("PARTITION"):
-        words.expect("(")
-        while True:
-            column = words.part()
-            words.expect("=")
-            values[column] = words.constant()
-            if not words.take(","):
-                break
-        words.expect(")")
+    parts = words.name()
+    values, open_columns = partition_spec(words) if words.take("PARTITION") else ({}, ())
+    if open_columns:
+        words.fault(f"{open_columns[0]} has no value")
     words.end()
     return ParsedPartitions(parts, values)
 

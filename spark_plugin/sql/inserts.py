@@ -21,7 +21,11 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from delta_py.commands.write import has_own_value
 from delta_py.errors import InvalidOptionError, InvariantViolationError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.expressions import tree
+from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.tree import And, Cast, Comparison, Literal
 from delta_py.protocol.names import joined_name, quoted
+from delta_py.protocol.schema import STRING
 from delta_py.protocol.schema import StructField as DeltaField
 from spark_plugin.convert import find_field, to_spark_schema
 from spark_plugin.dataframe_api import named_tables
@@ -134,7 +138,8 @@ def _check_listed(table: _Table, insert: ParsedInsert) -> None:
         )
 
 
-def _evolves(spark: SparkSession, insert: ParsedInsert) -> bool:
+def may_evolve(spark: SparkSession, insert: ParsedInsert) -> bool:
+    """Whether columns that only the query has become the table's."""
     said = next((value for name, value in insert.options.items() if name.lower() == "mergeschema"), None)
     said = said or conf(spark, "spark.databricks.delta.schema.autoMerge.enabled")
     return insert.evolves or (said is not None and said.lower() == "true")
@@ -150,7 +155,8 @@ def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: S
     if insert.replaces_using:
         return replace(save, mode="overwrite", matching=Matching.using([joined_name((name,)) for name in insert.replaces_using]))
     if insert.replaces_where is not None:
-        return named_tables.overwriting_where(save, path, insert.replaces_where)
+        where = insert.replaces_where
+        return named_tables.overwriting_where(save, path, F.expr(where) if isinstance(where, str) else where)
     if not insert.overwrites:
         return save
     said = save.option(_PARTITION_MODE) or conf(spark, "spark.sql.sources.partitionOverwriteMode") or "static"
@@ -158,10 +164,7 @@ def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: S
         return replace(save, mode="overwrite").with_options(partitionOverwriteMode="dynamic")
     if not insert.values:
         return replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
-    condition = F.lit(True)
-    for field, value in _static_columns(table, insert):
-        condition = condition & F.col(quoted(field.name)).eqNullSafe(value)
-    return named_tables.overwriting_where(save, path, condition)
+    return named_tables.overwriting_where(save, path, F.expr(_static_partition(table, insert)))
 
 
 def _alias(plan: ParsedPlan, insert: ParsedInsert, target: Target, text: str) -> str | None:
@@ -187,6 +190,15 @@ def _replacing_on(
     return replace(save, frame=save.frame.select("*", *made), mode="overwrite", matching=matching)
 
 
+def _static_partition(table: _Table, insert: ParsedInsert) -> str:
+    """The condition of rows of the partitions that PARTITION has values for, as SQL: a client knows no other as text."""
+    equal = []
+    for name, text in insert.values.items():
+        field = next(f for f in table.fields if f.name.lower() == name.lower())
+        equal.append(Comparison("<=>", tree.Column((field.name,)), Cast(Literal(text, STRING), field.data_type)))
+    return to_sql(And(tuple(equal)))
+
+
 def _static_columns(table: _Table, insert: ParsedInsert) -> Iterator[tuple[StructField, Column]]:
     """The columns that PARTITION has values for, and these in the columns' types."""
     for name, text in insert.values.items():
@@ -200,7 +212,7 @@ def _static_columns(table: _Table, insert: ParsedInsert) -> Iterator[tuple[Struc
 
 def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple[DataFrame, list[tuple[str, Column]]]:
     """The query, and the columns of the table that it fills, with values in their types; those of PARTITION's values too."""
-    wanted, query, evolves = _wanted(table, insert), insert.query, _evolves(spark, insert)
+    wanted, query, evolves = _wanted(table, insert), insert.query, may_evolve(spark, insert)
     width = query.width()
     if width is not None and width <= len(wanted) and not insert.by_name:
         query = query.with_defaults(lambda number: _default_text(table, wanted[number]))

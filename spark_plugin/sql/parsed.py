@@ -15,13 +15,13 @@ from spark_plugin.sql import client_rows
 from spark_plugin.sql.alterations import alter_table
 from spark_plugin.sql.client_statements import run_of_client
 from spark_plugin.sql.definitions import define_table
-from spark_plugin.sql.explanations import explain_change
+from spark_plugin.sql.explanations import explain_change, explain_of_client
 from spark_plugin.sql.inserts import insert_rows
 from spark_plugin.sql.likenesses import create_like
 from spark_plugin.sql.partitions import show_partitions
 from spark_plugin.sql.rows import change_rows
 from spark_plugin.sql_internals import ParsedPlan, SqlInternals
-from spark_plugin.sql_router import Statement
+from spark_plugin.sql_router import Handler, Statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,13 +37,15 @@ _RUNNERS: Mapping[str, Runner] = {
     "ShowPartitions": show_partitions,
     "ExplainCommand": explain_change,
 }
-_OF_CLIENTS = ("DELETE", "UPDATE", "MERGE")
+_OF_CLIENTS: Mapping[str, Handler] = {
+    **dict.fromkeys(("DELETE", "UPDATE", "MERGE"), client_rows.change_rows),
+    "EXPLAIN": explain_of_client,
+}
 
 
 def run_parsed(spark: SparkSession, statement: Statement) -> DataFrame | None:
     """Raises what the methods of DeltaTable and of DataFrames' writers raise."""
     if is_connect(spark):
-        run = client_rows.change_rows if statement.word in _OF_CLIENTS else run_of_client
-        return run(spark, statement)
+        return _OF_CLIENTS.get(statement.word, run_of_client)(spark, statement)
     plan = SqlInternals(spark).parsed(statement.text, statement.args)
     return None if plan is None else _RUNNERS.get(plan.kind, alter_table)(spark, plan, statement.text)

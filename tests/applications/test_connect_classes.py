@@ -52,6 +52,8 @@ table = f"pydelta.`{path}`"
 found = {}
 if off == "off":
     found["refused"] = caught(f"SELECT * FROM {table}")
+    spark.sql(f"INSERT INTO {table} (id) VALUES (:id)", args={"id": 7})
+    found["inserted"] = spark.read.format("pydelta").load(path).filter("id = 7").count()
 else:
     def scan(plan):
         return next(line for line in plan.splitlines() if "BatchScan" in line)
@@ -205,5 +207,5 @@ def test_session_has_the_catalogs_and_the_rule(
 def test_setting_keeps_the_classes_at_home(cache: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYDELTA_CACHE_DIR", cache)
     found = run_script(CONNECT, path, str(tmp_path / "warehouse"), "off")
-    assert found["refused"] is not None
+    assert found["refused"] is not None and found["inserted"] == 1
     assert found["stderr"].count("without column pruning") == 1 and "connectClasses.enabled is false" in found["stderr"]

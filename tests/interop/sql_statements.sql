@@ -908,3 +908,55 @@ INSERT INTO {new:cg} VALUES (1, named_struct('a', 1))
 ALTER TABLE {new:cg} ALTER COLUMN st.a TYPE BIGINT
 ALTER TABLE {new:cg} ALTER COLUMN id TYPE BIGINT
 ALTER TABLE {new:cg} DROP FEATURE typeWidening
+
+-- corners
+UPDATE {t} SET n = INTERVAL 1 DAY WHERE id = 1
+UPDATE {t} SET d = INTERVAL '2' HOUR WHERE id = 2
+UPDATE {t} SET v = INTERVAL '1' MONTH WHERE id = 1
+UPDATE {t} SET ts = INTERVAL 1 DAY
+UPDATE {t} SET st = INTERVAL 1 DAY
+UPDATE {t} SET arr = INTERVAL 1 DAY
+UPDATE {t} SET n = make_interval(1)
+UPDATE {t} SET st.a = INTERVAL '3' DAY WHERE id = 3
+UPDATE {t} SET id = INTERVAL '1' YEAR WHERE id = 4
+UPDATE {t} SET n = INTERVAL '1' HOUR WHERE id = 5
+INSERT INTO {t} (id, n, v) VALUES (901, INTERVAL 1 DAY, INTERVAL 1 DAY)
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = INTERVAL 1 DAY
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET ts = INTERVAL 1 DAY
+UPDATE {t} SET n = 10/0 WHERE id = 3
+UPDATE {t} SET n = 10/0 WHERE false
+UPDATE {t} SET n = 10 / (id - id) WHERE id = 6
+UPDATE {t} SET n = 10 / (id - id) WHERE id = 9999
+UPDATE {t} SET n = 10 DIV 0 WHERE id = 3
+UPDATE {t} SET n = 10 % 0 WHERE id = 3
+UPDATE {t} SET v = 10/0 WHERE id = 3
+UPDATE {t} SET n = CAST('x' AS INT) WHERE id = 3
+UPDATE {t} SET arr = array(element_at(array(1), 5)) WHERE id = 3
+DELETE FROM {t} WHERE 10/0 = 1
+INSERT INTO {t} (id, n) VALUES (1, 10/0)
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = 10/0
+ALTER TABLE {t} ALTER COLUMN v SET DEFAULT 'dv'
+UPDATE {t} SET n = DEFAULT, v = DEFAULT WHERE id = 7
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED AND s.id = -1 THEN UPDATE SET n = DEFAULT, v = DEFAULT
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED AND s.id = -1 THEN INSERT (id, n, v) VALUES (s.id, DEFAULT, DEFAULT)
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = DEFAULT + 1
+ALTER TABLE {t} ALTER COLUMN st.a SET DEFAULT 5
+UPDATE {t} SET st.a = DEFAULT WHERE id = 8
+INSERT INTO {t} (id, st) VALUES (902, named_struct('a', 1, 'b', 'x'))
+ALTER TABLE {t} ALTER COLUMN st.a SET DEFAULT 'x'
+ALTER TABLE {t} ALTER COLUMN st.nope SET DEFAULT 5
+ALTER TABLE {t} ALTER COLUMN st.a DROP DEFAULT
+ALTER TABLE {t} ALTER COLUMN arr.element SET DEFAULT 5
+UPDATE {t} SET v = 1 WHERE nope = 1
+DELETE FROM {t} WHERE nope.x = 1
+UPDATE {t} SET v = st.nope
+UPDATE {t} SET st.nope = 1
+CREATE TABLE {new:nc} USING {f}
+SELECT * FROM {new:nc}
+SELECT count(*) FROM {new:nc}
+SELECT a FROM {new:nc}
+UPDATE {new:nc} SET a = 1 WHERE b = 2
+MERGE INTO {new:nc} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *
+INSERT INTO {new:nc} VALUES (1)
+MERGE WITH SCHEMA EVOLUTION INTO {new:nc} t USING sql_source s ON 1 = 0 WHEN NOT MATCHED THEN INSERT *
+SELECT count(*) FROM {new:nc}

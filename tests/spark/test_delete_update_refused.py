@@ -72,7 +72,7 @@ def test_bad_input_is_refused_and_leaves_nothing_behind(plain: DataFrame, tmp_pa
         (AnalysisException, "DELTA_CONFLICT_SET_COLUMN", lambda: table.update("id = 1", {"st": "null", "st.a": "1"})),
         (AnalysisException, "DELTA_CONFLICT_SET_COLUMN", lambda: table.update("id = 1", {"x": "1", "X": "2"})),
         (AnalysisException, "DELTA_UNSUPPORTED_NESTED", lambda: table.update("id = 1", {"m.k": "1"})),
-        (SchemaMismatchError, "DELTA_COLUMN_NOT_FOUND", lambda: table.update("id = 1", {"__pydelta.row_index": "1"})),
+        (AnalysisException, "UNRESOLVED_COLUMN", lambda: table.update("id = 1", {"__pydelta.row_index": "1"})),
         (SchemaMismatchError, "DELTA_UPDATE_SCHEMA_MISMATCH", lambda: table.update("id = 1", {"st": "named_struct('z', 1)"})),
         (SchemaMismatchError, "DELTA_UPDATE_SCHEMA_MISMATCH", lambda: table.update("id = 1", {"st": "named_struct('a', 1)"})),
         (UnsupportedOperationError, "row at a time", lambda: table.update("id = 1", {"x": "max(x)"})),

@@ -68,6 +68,37 @@ def test_update_sets_columns_fields_and_counts_rows(spark: SparkSession, table: 
     refused(spark, f"UPDATE {name(table)} SET nope = 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION")
 
 
+def test_errors_of_names_suggest_the_table_s_own(spark: SparkSession, table: str, source: str) -> None:
+    into = f"MERGE INTO {name(table)} t USING {source} s"
+    for statement in (
+        f"DELETE FROM {name(table)} WHERE nope = 1",
+        f"UPDATE {name(table)} SET v = 1 WHERE nope = 1",
+        f"UPDATE {name(table)} SET v = nope",
+        f"UPDATE {name(table)} SET nope = 1",
+        f"{into} ON t.nope = s.id WHEN MATCHED THEN DELETE",
+        f"{into} ON t.id = s.id WHEN MATCHED AND nope = 1 THEN DELETE",
+        f"{into} ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = s.v",
+    ):
+        with pytest.raises(AnalysisException) as raised:
+            spark.sql(statement)
+        first, *_ = str(raised.value).split(";")
+        assert "nope" in first or "s.v" in first or "`s`.`v`" in first
+        assert "__pydelta" not in first, statement
+    empty = name(table + "_empty")
+    spark.sql(f"CREATE TABLE {empty} USING pydelta")
+    refused(spark, f"DELETE FROM {empty} WHERE a = 1", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION")
+    merge = f"MERGE INTO {empty} t USING {source} s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+    refused(spark, merge, "DELTA_MERGE_INTO_EMPTY_SCHEMA_TARGET")
+    assert spark.sql(f"SELECT count(*) FROM {empty}").first() == (0,)
+
+
+def test_intervals_are_cast_where_spark_casts_them(spark: SparkSession, table: str) -> None:
+    assert spark.sql(f"UPDATE {name(table)} SET v = INTERVAL '3' DAY WHERE id = 2").first() == (1,)
+    assert values(spark, table)[2] == 3
+    refused(spark, f"UPDATE {name(table)} SET st = INTERVAL '3' DAY", "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION")
+    refused(spark, f"UPDATE {name(table)} SET v = make_interval(1)", "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION")
+
+
 def test_merge_takes_all_clauses_and_a_with(spark: SparkSession, table: str, source: str) -> None:
     done = spark.sql(
         f"""WITH q AS (SELECT * FROM {source}) MERGE INTO {name(table)} t USING q s ON t.id = s.id

@@ -399,6 +399,26 @@ def test_default_holds_for_rows_that_come_and_can_be_dropped(tmp_path: Path) -> 
     assert refusal(lambda: change_columns(plain, [ColumnChange("id", default="1")])) == condition
 
 
+def test_default_inside_of_a_column_is_kept_and_rows_without_the_field_are_refused(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    inner = StructType((StructField("a", LONG), StructField("b", LONG)))
+    configuration = {"delta.feature.allowColumnDefaults": "supported"}
+    schema = StructType((StructField("id", LONG), StructField("st", inner)))
+    create_table(store, define_table(schema, configuration=configuration))
+    assert refusal(lambda: change_columns(store, [ColumnChange("st.a", default="'x'")])) == "INVALID_DEFAULT_VALUE.DATA_TYPE"
+    change_columns(store, [ColumnChange("st.a", default="5")])
+    (st,) = [f for f in Snapshot.load(store).schema.fields if f.name == "st"]
+    assert isinstance(st.data_type, StructType) and st.data_type.fields[0].metadata == {"CURRENT_DEFAULT": "5"}
+    write_delta(store.root, pa.table({"id": [1]}), mode="append")
+    shape = pa.struct([("a", pa.int64()), ("b", pa.int64())])
+    write_delta(store.root, pa.table({"id": [2], "st": pa.array([{"a": None, "b": 7}], shape)}), mode="append")
+    lacking = pa.table({"id": [3], "st": [{"b": 7}]})
+    assert refusal(lambda: write_delta(store.root, lacking, mode="append")) == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
+    assert sorted(rows_of(store), key=lambda row: row["id"]) == [{"id": 1, "st": None}, {"id": 2, "st": {"a": None, "b": 7}}]
+    change_columns(store, [ColumnChange("st.a", drop_default=True)])
+    assert "CURRENT_DEFAULT" not in Snapshot.load(store).metadata.schema_string
+
+
 def test_replace_columns_gives_comments_and_places_and_new_columns(tmp_path: Path) -> None:
     store = mapped(tmp_path, delta__enableTypeWidening="true")
     fields = (
