@@ -55,7 +55,7 @@ class PruningStatus:
     after all although the log was asked, where that was an error. filtered: scans whose files were chosen once more by what the
     other side of a join, or a subquery, had found; join_error: why a join was planned without a table's size or without choosing
     files, where that was an error. metadata_error: why a table was loaded without its hidden column `_metadata`, if that was an
-    error.
+    error. partial: aggregates whose tasks gave partial rows; partial_error: why one was read as it was, where that was an error.
     """
 
     installed: bool
@@ -74,6 +74,8 @@ class PruningStatus:
     filtered: int = 0
     join_error: str | None = None
     metadata_error: str | None = None
+    partial: int = 0
+    partial_error: str | None = None
 
 
 def install(spark: SparkSession, *formats: str) -> bool:
