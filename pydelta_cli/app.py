@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import os
 import sys
 import traceback
 import typing
@@ -22,7 +21,8 @@ from typer.exceptions import TyperException
 
 from delta_py.errors import DeltaError, StorageError
 from pydelta_cli.parameters import store_options_of
-from pydelta_cli.run import FAILED, INTERRUPTED, AnswerLostError, ReaderGone, Run, say, writing
+from pydelta_cli.run import FAILED, INTERRUPTED, Run, say
+from pydelta_cli.streams import AnswerLostError, ReaderGone, close_stdout
 from pydelta_cli.text import printable
 
 Command = Callable[..., int | None]
@@ -97,6 +97,10 @@ def _is_within(number: int, bounds: Any) -> bool:
     return (bounds.min is None or bounds.min <= number) and (bounds.max is None or number <= bounds.max)
 
 
+def command_name(command: Command) -> str:
+    return command.__name__.rstrip("_")
+
+
 def make_app(commands: Sequence[Command]) -> typer.Typer:
     app = typer.Typer(
         name="pydelta",
@@ -108,8 +112,27 @@ def make_app(commands: Sequence[Command]) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     for command in commands:
-        app.command(name=command.__name__.rstrip("_"), cls=_Command, help=inspect.getdoc(command))(_with_common_options(command))
+        text = inspect.getdoc(command) or ""
+        sentence = text.partition("\n")[0].partition(". ")[0].removesuffix(".")
+        called = _with_common_options(command)
+        app.command(name=command_name(command), cls=_Command, help=text, short_help=f"{sentence}.")(called)
+    app.callback()(_whole_program)
     return app
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        from delta_py.release import own_version
+
+        say(f"pydelta {own_version()}")
+        raise typer.Exit
+
+
+Release = Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version, and exit.")]
+
+
+def _whole_program(version: Release = False) -> None:
+    """The options of `pydelta` without a command."""
 
 
 def _with_common_options(command: Command) -> Callable[..., None]:
@@ -137,26 +160,35 @@ def _with_common_options(command: Command) -> Callable[..., None]:
     return called
 
 
+def exit_code(app: typer.Typer) -> int:
+    """Runs the command that the process was started with, to the exit code. A reader that has gone is no error."""
+    try:
+        try:
+            app(prog_name="pydelta")
+        except SystemExit as ended:
+            sys.stdout.flush()
+            return ended.code if isinstance(ended.code, int) else FAILED
+    except ReaderGone:
+        close_stdout()
+    except AnswerLostError as error:
+        close_stdout()
+        return _failed(str(error), debug=False)
+    except OSError as error:  # --install-completion writes files
+        return _failed(str(_storage_error(error)), debug=False)
+    return 0
+
+
 def _guarded(command: Callable[[], int | None], debug: bool) -> int:
-    """The exit code. Errors of tables and of the machine are one message each; a reader that has gone is no error."""
+    """The exit code. Errors of tables and of the machine are one message each."""
     with _warnings_on_stderr():
         return _exit_code(command, debug)
 
 
 def _exit_code(command: Callable[[], int | None], debug: bool) -> int:
     try:
-        code = command() or 0
-        with writing():
-            sys.stdout.flush()
-        return code
-    except ReaderGone:
-        _close_stdout()
-        return 0
-    except (typer.Exit, typer.Abort, TyperException):
+        return command() or 0
+    except (typer.Exit, typer.Abort, TyperException, ReaderGone, AnswerLostError):
         raise
-    except AnswerLostError as error:
-        _close_stdout()
-        return _failed(str(error), debug)
     except KeyboardInterrupt:
         say("pydelta: interrupted. What was committed before stays; what was not is in no version.", error=True)
         return INTERRUPTED
@@ -185,14 +217,23 @@ def _failed(message: str, debug: bool) -> int:
     return FAILED
 
 
-def _close_stdout() -> None:
-    """Nobody reads any more: what is left in buffers goes nowhere, instead of to an error at the end of the process."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 class _Printable(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
+
+
+class _Once(logging.Filter):
+    """What a command that opens a table more than once is warned of, is told once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        is_new = text not in self._told
+        self._told.add(text)
+        return is_new
 
 
 @contextmanager
@@ -200,6 +241,7 @@ def _warnings_on_stderr() -> Iterator[None]:
     """Warnings of delta_py name tables and files: they are escaped too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Printable("pydelta: %(levelname)s: %(message)s"))
+    handler.addFilter(_Once())
     log = logging.getLogger("delta_py")
     log.addHandler(handler)
     before, log.propagate = log.propagate, False

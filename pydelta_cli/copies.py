@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pydelta_cli import spark as on_spark
-from pydelta_cli.parameters import At, Path, Place, Properties, Spark, Version, pairs_of
+from pydelta_cli.parameters import At, Path, Place, Properties, Spark, Version, check_one_version, pairs_of
 from pydelta_cli.run import Run
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def clone(
     """A table at another place with the rows of this one."""
     target, properties = run.place(target), pairs_of(property_, "--property")
     if spark:
+        check_one_version(version, at)
         on_spark.clone(run, path, target, version, at, is_shallow=shallow, replace=replace, properties=properties)
         cloned = run.table(target)
     else:

@@ -13,8 +13,11 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+from typer import Typer
+
 from pydelta_cli import compare, copies, describe, files, picture, rows, upkeep
-from pydelta_cli.app import Command, make_app
+from pydelta_cli.app import Command, command_name, exit_code, make_app
+from pydelta_cli.streams import mend_streams
 
 COMMANDS: tuple[Command, ...] = (
     rows.show,
@@ -60,18 +63,22 @@ class _WithoutPandas(PathFinder):
 
 def main() -> None:
     """The process's program: it does not return. But for --spark, which others stop, the process ends here."""
-    _mend_streams()
+    mend_streams()
     uses_spark = "--spark" in sys.argv
     if not uses_spark:  # pyspark needs pandas, and its workers threads
         sys.meta_path[:] = [_WithoutPandas if finder is PathFinder else finder for finder in sys.meta_path]
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts its threads at its import
     gc.set_threshold(100_000)  # what a command imports is no garbage: to look for some there was 6 % of its start
-    try:
-        app(prog_name="pydelta")
-    except SystemExit as ended:
-        if not uses_spark and isinstance(ended.code, int):
-            _leave(ended.code)
-        raise
+    code = exit_code(_app_for(sys.argv[1:2]))
+    if uses_spark:
+        raise SystemExit(code)
+    _leave(code)
+
+
+def _app_for(words: Sequence[str]) -> Typer:
+    """The program with the command alone that the first word names, else with all: typer makes each anew for every run."""
+    named = [command for command in COMMANDS if command_name(command) in words]
+    return make_app(named) if named else app
 
 
 def _leave(code: int) -> None:
@@ -80,19 +87,5 @@ def _leave(code: int) -> None:
     if code:
         gc.collect()  # files that were begun, and are held by the error in a circle, are taken back
     atexit._run_exitfuncs()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        return  # Python's own end tells of it
+    sys.stderr.flush()
     os._exit(code)
-
-
-def _mend_streams() -> None:
-    """A stream that was closed before the start takes what nobody reads, so that no file of a table gets its number. What the
-    terminal cannot show is shown as `\\u65e5` and the like."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-        stream = getattr(sys, name)
-        stream.reconfigure(errors="backslashreplace")

@@ -22,6 +22,11 @@ Properties = Annotated[
 ]
 
 
+def check_one_version(version: int | None, at: str | None) -> None:
+    if version is not None and at is not None:
+        raise typer.BadParameter("say either --version or --at, not both.", param_hint="--version")
+
+
 def columns_of(text: str | None) -> list[str] | None:
     """`a, `b,c`` -> names of columns, without backticks."""
     from delta_py.protocol.names import split_list, unquoted

@@ -60,7 +60,10 @@ def open_rows(
 def _opened(file: str, storage: Mapping[str, str]) -> Any:
     """A file that is there is one of this machine, even if its name begins as a URL does."""
     if file == STANDARD_INPUT:
-        return _Pipe(sys.stdin.fileno()) if sys.stdin is sys.__stdin__ and sys.stdin and os.name == "posix" else sys.stdin.buffer
+        if sys.stdin is None:
+            raise StorageError("Standard input is closed, so there are no rows. Nothing was written. Give a file.", path=file)
+        is_pipe = sys.stdin is sys.__stdin__ and os.name == "posix"
+        return _Pipe(sys.stdin.fileno()) if is_pipe else sys.stdin.buffer
     try:
         if Path(file).is_fifo():
             return _Pipe(os.open(file, os.O_RDONLY))

@@ -10,7 +10,6 @@ from typing import BinaryIO
 import pyarrow as pa
 import typer
 
-from pydelta_cli.run import writing
 from pydelta_cli.text import printable_json, printable_lines
 from pydelta_cli.values import json_rows, text_cells
 
@@ -41,10 +40,8 @@ def write_json_lines(batches: Iterable[pa.RecordBatch], zone: str) -> None:
     for batch in batches:
         text = b"\n".join(map(orjson.dumps, json_rows(batch, zone)))
         if text:
-            with writing():
-                out.write(printable_json(text.decode()).encode() + b"\n")
-    with writing():
-        out.flush()
+            out.write(printable_json(text.decode()).encode() + b"\n")
+    out.flush()
 
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -62,8 +59,7 @@ def write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def _binary_stdout() -> BinaryIO:
-    with writing():
-        sys.stdout.flush()
+    sys.stdout.flush()
     return sys.stdout.buffer
 
 
@@ -88,8 +84,7 @@ class _Forward(io.RawIOBase):
         return True
 
     def write(self, data) -> int:  # type: ignore[no-untyped-def]
-        with writing():
-            self._out.write(data)
+        self._out.write(data)
         self._written += len(data)
         return len(data)
 
@@ -98,8 +93,7 @@ class _Forward(io.RawIOBase):
 
     def flush(self) -> None:
         if not self.closed:
-            with writing():
-                self._out.flush()
+            self._out.flush()
 
 
 class _Printable(io.RawIOBase):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any, Self
 
+from pydelta_cli.parameters import check_one_version
 from pydelta_cli.text import cell, printable, printable_json, printable_lines
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-
     from delta_py.storage.store import ObjectStore
     from delta_py.table import DeltaTable
 
@@ -45,6 +44,7 @@ class Run:
     def table(self, path: str, version: int | None = None, at: str | None = None) -> DeltaTable:
         from delta_py.table import DeltaTable
 
+        check_one_version(version, at)
         check_no_file(path)
         return DeltaTable(path, version=version, timestamp=at, session_timezone=self.zone, storage_options=self.storage)
 
@@ -98,8 +98,8 @@ class Run:
     # ------------------------------------------------------------ answers
 
     def answer(self, form: Form, columns: Mapping[str, Sequence[str]] | None = None) -> None:
-        """One JSON object, or the same for people: values by their names, lists of objects as tables. columns: of these tables by
-        name, where not all are wanted."""
+        """One JSON object, or the same for people: values by their names, lists of objects as tables, under their names where the
+        answer has more. columns: of these tables by name, where not all are wanted."""
         if self.as_json:
             self.write_json(form)
             return
@@ -110,6 +110,8 @@ class Run:
                 say(f"{'' if number else name:{width}}  {line}")
         for name, value in form.items():
             if _is_table(value):
+                if len(form) > 1:
+                    say(f"\n{name}")
                 chosen = (columns or {}).get(name) or list(value[0])
                 self.print_table(chosen, [[cell(row[column]) for column in chosen] for row in value])
 
@@ -119,57 +121,13 @@ class Run:
         say(printable_json(orjson.dumps(form, option=orjson.OPT_INDENT_2).decode()), is_safe=True)
 
     def print_table(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
-        """rows: text as a table has it; null is shown as such. On a terminal that is too narrow for a table, each row is a list
-        of names and values."""
-        from rich.console import Console
+        """rows: text as a table has it; null is shown as such."""
+        from pydelta_cli.tables import table_text
 
         is_terminal = sys.stdout.isatty()
-        console = Console(markup=False, highlight=False, emoji=False, width=None if is_terminal else 1 << 20)
-        names = [printable(name) for name in columns]
-        cells = [[None if cell is None else printable(cell) for cell in row] for row in rows]
-        if is_terminal and not _fits(names, cells, console.width):
-            _print_lists(names, cells)
-            return
-        with writing(), console.capture() as drawn:  # which writes nothing, but flushes what was written before
-            console.print(_drawn(names, cells, is_terminal))
-        say(drawn.get().removesuffix("\n"), is_safe=True)
-
-
-Cells: TypeAlias = "Sequence[Sequence[str | None]]"
-
-
-def _drawn(names: Sequence[str], cells: Cells, is_terminal: bool) -> RichTable:
-    """Rich draws the table, and is told of no markup."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in names:
-        table.add_column(Text(name), overflow="fold" if is_terminal else "ignore", no_wrap=not is_terminal)
-    for row in cells:
-        table.add_row(*(Text("null", style="dim") if cell is None else Text(cell) for cell in row))
-    return table
-
-
-def _fits(names: Sequence[str], cells: Cells, width: int) -> bool:
-    """Whether there is room for all columns as they are, but for the widest, which may be folded."""
-    from rich.cells import cell_len
-
-    if not names or not cells:
-        return True
-    widths = sorted(max(cell_len(cell or "null") for cell in column) for column in zip(names, *cells, strict=True))
-    return sum(widths[:-1]) + _GAP * (len(widths) - 1) + min(widths[-1], _FOLDED_WIDTH) <= width
-
-
-_GAP, _FOLDED_WIDTH = 3, 24
-
-
-def _print_lists(names: Sequence[str], cells: Cells) -> None:
-    width = max(map(len, names))
-    for number, row in enumerate(cells, 1):
-        lines = (f"{name:{width}}  {'null' if cell is None else cell}" for name, cell in zip(names, row, strict=True))
-        say("\n".join([f"-- {number}", *lines]), is_safe=True)
+        is_styled = is_terminal and os.environ.get("TERM", "dumb") != "dumb"
+        width = get_terminal_size().columns if is_terminal else None
+        say(table_text(columns, rows, width, is_styled=is_styled), is_safe=True)
 
 
 def check_no_file(path: str) -> None:
@@ -186,34 +144,7 @@ def check_no_file(path: str) -> None:
 def say(text: str, *, is_safe: bool = False, error: bool = False) -> None:
     """A line, or several. is_safe: nothing in it needs to be escaped."""
     text = text if is_safe else printable_lines(text)
-    if error:
-        print(text, file=sys.stderr)
-        return
-    with writing():
-        print(text)
-
-
-class ReaderGone(Exception):
-    """Nobody reads standard output any more."""
-
-
-class AnswerLostError(Exception):
-    """Standard output takes nothing more: the disk of its file is full."""
-
-
-@contextmanager
-def writing() -> Iterator[None]:
-    """Around each write to standard output. Raises ReaderGone and AnswerLostError; a pipe that breaks elsewhere is an error like
-    others."""
-    try:
-        yield
-    except BrokenPipeError as error:
-        raise ReaderGone from error
-    except OSError as error:
-        raise AnswerLostError(
-            f"The answer could not be written to standard output as a whole: {error}. What the command did to a table, it did. "
-            "Make room, or send the answer elsewhere."
-        ) from error
+    print(text, file=sys.stderr if error else sys.stdout)
 
 
 def _is_table(value: Any) -> bool:

@@ -13,7 +13,7 @@ from pydelta_cli import spark as on_spark
 from pydelta_cli.parameters import Place, Spark, Where, pairs_of
 from pydelta_cli.run import FOUND, Run
 
-_NEEDS_ONE = "Say either --version or --at."
+_NEEDS_ONE = "say either --version or --at."
 _TOO_SHORT, _RETENTION = "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT", "delta.deletedFileRetentionDuration"
 
 Full = Annotated[bool, typer.Option("--full", help="Of a clustered table, also the files that are clustered by other columns.")]
@@ -28,8 +28,8 @@ ToVersion = Annotated[int | None, typer.Option("--version", metavar="N", help="T
 ToTime = Annotated[str | None, typer.Option("--at", metavar="TIME", help="Go back to the newest version at or before this time.")]
 Repair = Annotated[bool, typer.Option("--repair", help="Mend what can be mended. Without it, only tell what is wrong.")]
 Loss = Annotated[bool, typer.Option("--allow-data-loss", help="Take files out of the table whose rows are lost by that.")]
-Assignments = Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="Properties and their values.")]
-Names = Annotated[list[str], typer.Argument(metavar="KEY...", help="Names of properties.")]
+Assignments = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Properties and their values.")]
+Names = Annotated[list[str], typer.Argument(metavar="KEY", help="Names of properties.")]
 IfExists = Annotated[bool, typer.Option("--if-exists", help="Pass over properties that the table does not have.")]
 
 

@@ -282,15 +282,7 @@ def _column_mapping(change: _Change) -> None:
         change.removes_mapping, change.schema_string = True, schema_to_json(column_mapping.strip(schema))
         change.configuration.pop(column_mapping.MAX_ID_PROPERTY, None)
         return
-    if (before, after) != ("none", "name"):
-        raise UnsupportedOperationError(
-            f"The column mapping mode of a table that is there cannot change from {before!r} to {after!r}: its files were "
-            "written with the one it has. Nothing was changed. 'none' can become 'name', and 'name' or 'id' can become 'none'.",
-            error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
-            sql_state="0AKDC",
-            old_mode=before,
-            new_mode=after,
-        )
+    column_mapping.check_mode_change(before, after)
     _assign_ids(change)
 
 

@@ -78,8 +78,9 @@ def restore(
 
     timestamp: the time as the caller wrote it, for the history.
     Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), TimestampOutOfRangeError
-    (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER); DataFileError when files of that version are gone, and, with the version standing,
-    when a VACUUM that had begun before deleted some meanwhile; conflicts as Transaction.commit.
+    (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER); UnsupportedOperationError for a version of a column mapping mode that the table
+    cannot get back; DataFileError when files of that version are gone, and, with the version standing, when a VACUUM that had
+    begun before deleted some meanwhile; conflicts as Transaction.commit.
     """
     present = Snapshot.load(store)
     past = _past(store, present, version, timestamp_ms)
@@ -89,6 +90,7 @@ def restore(
 
 def _restore(store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: str | None) -> Restored:
     """A lease on the past version keeps each VACUUM that begins meanwhile from its files."""
+    column_mapping.check_mode_change(present.config.column_mapping_mode, past.config.column_mapping_mode)
     transaction = Transaction(present)
     options = ScanOptions(keep_all=True)
     now = {_key(file): file for file in transaction.scan(None, options=options).scan_files()}

@@ -171,7 +171,7 @@ class PreparedCommit:
         for add in self.adds:
             if add.base_row_id is None:
                 row_count = num_records(add)
-                assert row_count is not None, "Transaction.commit lets no add pass without numRecords"
+                assert row_count is not None, "row_counts.counted has counted them"
                 if mark + row_count > _MAX_LONG:
                     raise _used_up(f"Row ids up to {mark} are given out, and {row_count} more")
                 add = replace(add, base_row_id=mark + 1, default_row_commit_version=self.version)

@@ -13,8 +13,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
 import orjson
@@ -35,6 +33,7 @@ from delta_py.commit.prepared import (
     row_id_high_water_mark,
 )
 from delta_py.commit.proposed_form import reads_to_json
+from delta_py.commit.row_counts import counted
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     CorruptTableError,
@@ -52,6 +51,7 @@ from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_wri
 from delta_py.protocol.identity import with_marks
 from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
+from delta_py.release import own_version
 from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import coordination_of, is_in_transaction
@@ -298,11 +298,12 @@ class Transaction:
         if self._snapshot is not None:
             info["readVersion"] = self._snapshot.version
         info["operationMetrics"] = {name: str(value) for name, value in (metrics or {}).items()}
-        info["engineInfo"] = f"pydelta/{_own_version()}"
+        info["engineInfo"] = f"pydelta/{own_version()}"
         return info
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole action set, and bring it into the form in which it is tried."""
+        written = replace(written, adds=counted(self._store, tuple(written.adds), gives_row_ids=config.feature("rowTracking")))
         _check_actions(self._store.root, config, written, config if self._snapshot is None else self._snapshot.config)
         _check_iceberg(self._snapshot, config, written)
         if self._domains and not config.feature("domainMetadata"):
@@ -368,14 +369,6 @@ def _vector_files(actions: Iterable[Action]) -> set[str]:
 def _parameter_text(value: Any) -> str | None:
     """A parameter as the reference writes it: texts as they are, nulls as null, everything else as JSON text."""
     return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
-
-
-@cache
-def _own_version() -> str:
-    try:
-        return version("pydelta")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 # ---------------------------------------------------------------- what was read
@@ -458,9 +451,7 @@ def _check_actions(root: str, config: TableConfig, written: WrittenFiles, before
     if keeps_rows and any(remove.data_change for remove in written.removes):
         raise append_only(root)
     iceberg = config.iceberg_versions
-    counted = config.feature("rowTracking") or bool(iceberg)
-    for add in written.adds:
-        if iceberg and num_records(add) is None:
+    for add in written.adds if iceberg else ():
+        if num_records(add) is None:
             why = f"the file {add.path} does not say how many records it has (numRecords)"
             raise violation(iceberg[-1], "", why)
-        assert (counted or add.deletion_vector is not None) <= (num_records(add) is not None), f"{add.path} lacks numRecords"

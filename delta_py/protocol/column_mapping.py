@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from delta_py.errors import CorruptTableError
+from delta_py.errors import CorruptTableError, UnsupportedOperationError
 from delta_py.protocol.features import Properties
 from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructField, StructType, find_path, map_fields
 
@@ -38,6 +38,20 @@ def mode(configuration: Mapping[str, str]) -> str:
             f"Table property {MODE_PROPERTY} is {text!r}; known are {', '.join(MODES)}.", property=MODE_PROPERTY
         )
     return text
+
+
+def check_mode_change(before: str, after: str) -> None:
+    """Raises UnsupportedOperationError (DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE) for a mode that a table cannot get, or get
+    back, as the reference has it."""
+    if before != after and after != "none" and (before, after) != ("none", "name"):
+        raise UnsupportedOperationError(
+            f"The column mapping mode of a table that is there cannot change from {before!r} to {after!r}: its files were "
+            "written with the one it has. Nothing was changed. 'none' can become 'name', and 'name' or 'id' can become 'none'.",
+            error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+            sql_state="0AKDC",
+            old_mode=before,
+            new_mode=after,
+        )
 
 
 def physical_name(f: StructField, mode: str) -> str:

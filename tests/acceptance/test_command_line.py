@@ -19,6 +19,7 @@ from tests.support.json_forms import FORMS, faults
 from tests.support.sampling import sampled
 
 LOOKS = ["schema", "history", "detail", "features", "streams", "files", "vacuum", "fsck", "show"]
+SQL_NAME = re.compile(r"\w+")
 OPENS = {"schema", "features"}  # for these it is enough that the table is opened
 
 
@@ -61,6 +62,8 @@ def test_table_is_looked_at(name: str, corpus: Path) -> None:
     assert len(lines.stdout.splitlines()) == rows.num_rows
     assert [list(json.loads(line)) for line in lines.stdout.splitlines()[:1]] == [rows.schema.names][: rows.num_rows]
     assert len(answers["show"]["rows"]) == min(20, rows.num_rows)
+    forms = {column["name"]: FORMS[SQL_NAME.match(column["type"])[0]] for column in answers["schema"]["columns"]}
+    assert [fault for row in answers["show"]["rows"] for name, value in row.items() for fault in faults(value, forms[name])] == []
     assert answers["files"]["files_total"] == table.files().num_rows == answers["detail"]["numFiles"]
     same = looked("diff", path, path)
     assert same["differs"] is False and same["a"]["rows"] == rows.num_rows

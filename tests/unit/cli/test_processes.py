@@ -76,7 +76,9 @@ def test_starts_without_what_it_does_not_need(table: str) -> None:
     assert min(seconds) < 2.0, seconds
 
 
-NEVER = {"pyspark", "py4j", "pandas", "pydantic", "pyarrow.dataset", "boto3", "duckdb", "polars", "psycopg", "sqlite3"}
+NEVER = {
+    "pyspark", "py4j", "pandas", "pydantic", "pyarrow.dataset", "rich.console", "boto3", "duckdb", "polars", "psycopg", "sqlite3"
+}
 ROWS = {"delta_py.parquet.reader", "delta_py.scan.planning"}
 SQL = {"sqlglot", "delta_py.expressions.parse", "delta_py.expressions.evaluate"}
 WRITING = {"delta_py.commit.transaction", "delta_py.write.conform", "delta_py.log.checkpoint", "delta_py.changes.change_feed"}
@@ -150,6 +152,40 @@ def test_answer_that_does_not_fit_is_a_failure_that_says_so(table: str, command:
     name, *options = command.split()
     done = shell(f"pydelta {name} {table} {' '.join(options)} > /dev/full")
     assert done.returncode == 3 and "could not be written to standard output" in done.stderr and "No space" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", ["--help", "show --help", "--show-completion"])
+def test_help_that_does_not_fit_is_a_failure_that_says_so(arguments: str) -> None:
+    done = shell(f"pydelta {arguments} > /dev/full; exit $?")  # completion asks for the name of the shell, which has to stay
+    assert done.returncode == 3 and "could not be written to standard output" in done.stderr
+    assert done.stderr.count("\n") == 1
+    done = shell(f"set -o pipefail; pydelta {arguments} | true")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("", 2),
+        ("nothing", 2),
+        ("schema TABLE --nothing", 2),
+        ("schema TABLE-none", 3),
+        ("schema TABLE >/dev/full", 3),
+        ("schema TABLE --debug --at never", 3),
+        ("optimize TABLE", 0),
+    ],
+)
+def test_exit_code_tells_what_standard_error_does_not_take(table: str, command: str, code: int) -> None:
+    command = command.replace("TABLE", table)
+    assert shell(f"pydelta {command} 2>/dev/full").returncode == code
+    assert shell(f"set -o pipefail; pydelta {command} 2>&1 | true").returncode == code
+
+
+def test_completion_that_cannot_be_installed_says_so(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("")
+    done = shell("pydelta --install-completion; exit $?", HOME=str(tmp_path / "home"))
+    assert done.returncode == 3 and "[DELTA_STORAGE_ERROR]" in done.stderr and f"{tmp_path}/home" in done.stderr, done
     assert done.stderr.count("\n") == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter import set_properties
+from delta_py.commands.clone import clone_table
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.restore import restore, restore_faults
 from delta_py.commands.vacuum import VacuumRequest, vacuum
@@ -19,6 +21,7 @@ from delta_py.errors import (
     ConcurrentAppendException,
     DataFileError,
     TimestampOutOfRangeError,
+    UnsupportedOperationError,
     UnsupportedTableFeatureError,
     VersionNotFoundError,
 )
@@ -133,6 +136,42 @@ def test_restore_never_counts_down(tmp_path: Path) -> None:
     assert snapshot.domain_metadata()["delta.rowTracking"] == mark
     write_delta(store.root, name, mode="append")
     assert ids(store) == [3]
+
+
+def test_files_whose_statistics_the_checkpoint_left_out_are_restored_with_their_row_counts(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    properties = {
+        "delta.enableRowTracking": "true",
+        "delta.enableDeletionVectors": "true",
+        "delta.checkpointInterval": "3",
+        "delta.checkpoint.writeStatsAsJson": "false",
+        "delta.checkpoint.writeStatsAsStruct": "false",
+    }
+    write_delta(path, rows(1, 2, 3), configuration=properties)
+    write_delta(path, rows(4, 5), mode="append")
+    DeltaTable(path).delete("id = 5")
+    write_delta(path, rows(6), mode="append")
+    write_delta(path, rows(9), mode="overwrite")
+    clean = Snapshot.load(open_store(path))
+    assert clean.segment.checkpoint is not None and clean.segment.checkpoint.version == 3
+    restore(open_store(path), version=3)
+    assert ids(open_store(path)) == [1, 2, 3, 4, 6]
+    lines = map(json.loads, (tmp_path / f"t/_delta_log/{5:020d}.json").read_text().splitlines())
+    added = {line["add"]["baseRowId"]: line["add"] for line in lines if "add" in line}
+    assert {row_id: json.loads(add.get("stats") or "{}") for row_id, add in added.items()} == {0: {}, 3: {"numRecords": 2}, 5: {}}
+    clone = open_store(str(tmp_path / "clone"))
+    clone_table(Snapshot.load(open_store(path), version=3), clone)
+    assert ids(clone) == [1, 2, 3, 4, 6]
+
+
+def test_mapping_by_id_that_was_taken_away_does_not_come_back(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    write_delta(store.root, rows(1), configuration={"delta.columnMapping.mode": "id"})
+    set_properties(store, {"delta.columnMapping.mode": "none"})
+    with pytest.raises(UnsupportedOperationError, match="cannot change from 'none' to 'id'") as caught:
+        restore(store, version=0)
+    assert caught.value.error_class == "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"
+    assert ids(store) == [1]
 
 
 def test_restore_beside_an_append_conflicts(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
