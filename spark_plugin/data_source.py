@@ -70,9 +70,9 @@ from spark_plugin.source.readers import FORMAT as FORMAT
 from spark_plugin.source.readers import DeltaReader, TaskSource
 
 if TYPE_CHECKING:
+    from delta_py.scan.partial_rows import PartialRows
     from delta_py.scan.planning import Scan
     from spark_plugin.source.native_files import NativeFiles
-    from spark_plugin.source.partial_rows import PartialRows
     from spark_plugin.streaming.stream_reader import PinnedStream
 
 _CREATE_WORKER = "pyspark.sql.worker.create_data_source"

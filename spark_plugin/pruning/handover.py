@@ -6,7 +6,7 @@ The rule writes JSON text into the metadata of the first field, under MARKER_KEY
 `"metadata_column": true` one of the columns is the metadata column that the rule offers (MetadataTable.java); with
 `"native": true` files may be told of that Spark's own Parquet reader can read (NativeScan.java). Where the log may
 answer a query it asks too, with a `question` (delta_py.scan.log_answers.Question); `"only": true` in it says that the scan will
-not be read in any case. With `partial` (spark_plugin.source.partial_rows.PartialRows) the schema is of partial rows, and the
+not be read in any case. With `partial` (delta_py.scan.partial_rows.PartialRows) the schema is of partial rows, and the
 predicates must hold exactly; a `partial` note says that they are given.
 
 What goes back is text inside the first pickled partition (on files of a task: inside its own), where there may be any other text:
@@ -37,8 +37,8 @@ from delta_py.protocol.schema import primitive_from_name
 
 if TYPE_CHECKING:
     from delta_py.scan.log_answers import Question
+    from delta_py.scan.partial_rows import PartialRows
     from delta_py.scan.planning import ScanReport
-    from spark_plugin.source.partial_rows import PartialRows
 
 MARKER_KEY = "pydelta.pruning"
 
@@ -157,7 +157,7 @@ def partial_rows(schema: StructType) -> PartialRows | None:
     wanted = _handed_over(schema).get("partial")
     if wanted is None:
         return None
-    from spark_plugin.source.partial_rows import PartialRows  # few scans are read so
+    from delta_py.scan.partial_rows import PartialRows  # few scans are read so
 
     return PartialRows(*(tuple(wanted[name]) for name in ("by", "valued", "minima", "maxima", "sums")))
 

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from spark_plugin.source.partial_rows import PartialRows, partial_batches
+from delta_py.scan.partial_rows import PartialRows, partial_batches
 from spark_plugin.source.task_batches import relabelled
 
 

@@ -11,9 +11,9 @@ from pyspark.errors import ArithmeticException
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_plugin import DeltaTable, pruning
+from spark_plugin.pruning.rule import PARTIAL_CONF as ENABLED
 from tests.support.sampling import sampled
 
-ENABLED = "spark.pydelta.partialAggregates.enabled"
 ROW_COUNT = 6_000
 
 PARTIAL = [

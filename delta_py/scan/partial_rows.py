@@ -39,8 +39,8 @@ class PartialRows:
 
 
 def partial_batches(batches: Iterable[pa.RecordBatch], wanted: PartialRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """schema: of the partial rows. A sum is int64 for integers, and for decimals whose point is left out; else a decimal that is wide
-    enough for 10^10 rows."""
+    """schema: of the partial rows. A sum is int64 for integers, and for decimals whose point is left out; else a decimal that is
+    wide enough for 10^10 rows."""
     adding = _Adding(wanted, schema)
     held: list[pa.Table] = []
     is_worth_it = True

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_plugin.source.partial_rows import PartialRows, partial_batches
+from delta_py.scan.partial_rows import PartialRows, partial_batches
 
 ROWS = pa.schema(
     [
