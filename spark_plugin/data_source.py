@@ -56,6 +56,7 @@ from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, read_o
 from spark_plugin.options.told_settings import with_session
 from spark_plugin.pruning import (
     answer_text,
+    exact_predicate,
     explain_text,
     facts_text,
     is_only_question,
@@ -63,6 +64,8 @@ from spark_plugin.pruning import (
     limited,
     log_question,
     native_wish,
+    partial_rows,
+    partial_text,
     predicate_of,
     pushed_limit,
     pushed_predicate,
@@ -75,6 +78,7 @@ from spark_plugin.source.readers import FORMAT as FORMAT
 from spark_plugin.source.readers import DeltaReader, TaskSource
 
 if TYPE_CHECKING:
+    from delta_py.scan.partial_rows import PartialRows
     from delta_py.scan.planning import Scan
     from spark_plugin.source.native_files import NativeFiles
     from spark_plugin.streaming.stream_reader import PinnedStream
@@ -131,6 +135,9 @@ class DeltaSource(DataSource):
         answer = _answer_from_log(pinned, schema)
         if answer is not None or is_only_question(schema):
             return AnswerReader("" if answer is None else answer_text(answer, schema))
+        partial = partial_rows(schema)
+        if partial is not None:
+            return _partial_reader(pinned, schema, partial)
         requested = from_spark_schema(columns)
         try:
             predicate = pushed_predicate(schema) if pinned.options.pruning else None
@@ -294,6 +301,23 @@ def _facts(pinned: Pinned, scan: Scan, schema: StructType) -> str:
 
         numbers = partition_numbers(scan.files, partitions, pinned.options.session.time_zone)
     return facts_text({"rows": scan.report.rows_kept, "partition_columns": [*partitions], "columns": numbers}, schema)
+
+
+def _partial_reader(pinned: Pinned, schema: StructType, wanted: PartialRows) -> DataSourceReader:
+    """schema: of the partial rows. Without the note of `partial_text` the rule reads the rows themselves."""
+    from spark_plugin.source.partial_reader import PartialReader  # few scans are read so
+
+    if not isinstance(pinned, PinnedTable) or pinned.options.files is not None or not pinned.options.pruning:
+        return AnswerReader("")
+    try:
+        predicate = exact_predicate(schema)
+    except ValueError:
+        return AnswerReader("")
+    columns = StructType([to_spark_schema(pinned.everything)[name] for name in wanted.columns])
+    scan = pinned.plan(from_spark_schema(columns), predicate, is_exact=True)
+    note = explain_text(scan.report, schema) + partial_text(schema)
+    rows = DeltaReader(scan, columns, pinned.options.session, note=note, lease=pinned.lease())
+    return PartialReader(rows, wanted, strip_marker(schema))
 
 
 def _native_files(pinned: Pinned, scan: Scan, schema: StructType) -> NativeFiles | None:

@@ -84,12 +84,18 @@ class LogAnswers extends scala.runtime.AbstractPartialFunction {
   }
 
   private static PrunedScan scanBelow(Aggregate aggregate) {
+    DataSourceV2ScanRelation relation = relationBelow(aggregate);
+    return relation == null ? null : (PrunedScan) relation.scan();
+  }
+
+  /** Our scan below the aggregate, with nothing between them but filters and projections; null if there is none. */
+  static DataSourceV2ScanRelation relationBelow(Aggregate aggregate) {
     LogicalPlan node = aggregate.child();
     if (!node.deterministic()) return null;
     while (node instanceof Project || node instanceof Filter) node = (LogicalPlan) node.children().head();
     if (!(node instanceof DataSourceV2ScanRelation)) return null;
     DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node;
-    return relation.scan() instanceof PrunedScan ? (PrunedScan) relation.scan() : null;
+    return relation.scan() instanceof PrunedScan ? relation : null;
   }
 
   /** Null if the aggregate needs more than the log may know, or the log does not know it. */

@@ -77,7 +77,7 @@ class LogQuestion extends scala.runtime.AbstractPartialFunction {
     }
   }
 
-  private static Attribute column(String name, DataType type, boolean nullable) {
+  static Attribute column(String name, DataType type, boolean nullable) {
     return new AttributeReference(
         name, type, nullable, Metadata.empty(), NamedExpression$.MODULE$.newExprId(), Lists.toScala(new ArrayList()));
   }
@@ -107,7 +107,7 @@ class LogQuestion extends scala.runtime.AbstractPartialFunction {
     if (aggregate.filter().isDefined()) plain = false;
     if (function instanceof Min || function instanceof Max) {
       Attribute column = scannedColumn((Expression) function.children().head());
-      if (column != null) return extreme(aggregate, column, function instanceof Min);
+      if (column != null && hasEnds(column)) return extreme(aggregate, column, function instanceof Min);
     }
     if (aggregate.isDistinct()) {
       plain = false;
@@ -115,11 +115,23 @@ class LogQuestion extends scala.runtime.AbstractPartialFunction {
     }
     Attribute counted = function instanceof Count ? counted(function.children()) : null;
     if (counted != null) return total(aggregate, counted);
+    Expression sum = function instanceof Sum ? sum(aggregate, (Sum) function) : null;
+    if (sum != null) return sum;
     understood = false;
     return aggregate;
   }
 
-  private Attribute scannedColumn(Expression expression) {
+  /** The same over a column told; null where sums are not told. */
+  Expression sum(AggregateExpression aggregate, Sum sum) {
+    return null;
+  }
+
+  /** Whether the smallest and the largest value of a column can be told. */
+  boolean hasEnds(Attribute column) {
+    return true;
+  }
+
+  Attribute scannedColumn(Expression expression) {
     return expression instanceof Attribute ? (Attribute) scanned.get(((Attribute) expression).exprId()) : null;
   }
 
@@ -147,7 +159,7 @@ class LogQuestion extends scala.runtime.AbstractPartialFunction {
     return new Coalesce(Lists.toScala(parts));
   }
 
-  private static Attribute told(Map columns, Attribute column, DataType type) {
+  static Attribute told(Map columns, Attribute column, DataType type) {
     Attribute known = (Attribute) columns.get(column.name());
     if (known == null) columns.put(column.name(), known = column(column.name(), type, true));
     return known;
@@ -198,13 +210,18 @@ class LogQuestion extends scala.runtime.AbstractPartialFunction {
 
   /** For Python. only: the scan will not be read. */
   String json(List by, boolean only) {
-    List names = new ArrayList();
-    for (int i = 0; i < by.size(); i++) names.add(((Attribute) by.get(i)).name());
-    return "{\"by\": " + texts(names) + ", \"valued\": " + texts(valued.keySet()) + ", \"minima\": " + texts(minima.keySet())
-        + ", \"maxima\": " + texts(maxima.keySet()) + ", \"only\": " + only + "}";
+    return "{" + columnsJson(by) + ", \"only\": " + only + "}";
   }
 
-  private static String texts(Collection names) {
+  /** The parts of `json`, without the braces. */
+  String columnsJson(List by) {
+    List names = new ArrayList();
+    for (int i = 0; i < by.size(); i++) names.add(((Attribute) by.get(i)).name());
+    return "\"by\": " + texts(names) + ", \"valued\": " + texts(valued.keySet()) + ", \"minima\": " + texts(minima.keySet())
+        + ", \"maxima\": " + texts(maxima.keySet());
+  }
+
+  static String texts(Collection names) {
     List quoted = new ArrayList();
     for (java.util.Iterator each = names.iterator(); each.hasNext();) {
       quoted.add(TextNode.valueOf((String) each.next()).toString());

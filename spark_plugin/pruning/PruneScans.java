@@ -224,6 +224,8 @@ public class PruneScans extends Rule {
     status.applied(reopen.count());
     LogicalPlan answered = LogAnswers.in(pruned, status);
     if (!sameOutput(pruned.output(), answered.output())) answered = pruned;
+    LogicalPlan partial = PartialAggregates.in(answered, status, reads);
+    if (sameOutput(answered.output(), partial.output())) answered = partial;
     LogicalPlan joined = JoinRules.in(answered, status);
     return sameOutput(answered.output(), joined.output()) ? joined : answered;
   }

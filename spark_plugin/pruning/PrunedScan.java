@@ -5,6 +5,8 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** Spark's scan of a Python source, over the columns that the query needs. Runs on Spark's own tasks. */
@@ -77,9 +79,21 @@ class PrunedScan extends PythonScan {
     return new PrunedScan(request, source, ScanReaders.ROWS);
   }
 
-  /** Whether the log may be asked in place of reading: never for rows that a limit picks. */
+  /** A scan of partial rows in the place of this one; null if the source does not give them. question: of PartialQuestion. */
+  PrunedScan partially(String question, StructType schema, ScanReaders readers) {
+    PrunedSource partial = source.partially(question, schema);
+    return partial == null ? null : new PrunedScan(partial.request(), partial, readers);
+  }
+
+  /** What says of which table of a catalog the scan is: metadata of its first column, in which the source looks for it. */
+  Metadata tableMetadata() {
+    StructField[] fields = request.fullSchema().fields();
+    return fields.length == 0 ? Metadata.empty() : fields[0].metadata();
+  }
+
+  /** Whether the log may be asked in place of reading: never for rows that a limit picks, nor where others were put in their place. */
   boolean mayAsk() {
-    return !hasLimit() && request.options().getBoolean(LogAnswers.OPTION, true);
+    return !hasLimit() && !request.isPartial() && request.options().getBoolean(LogAnswers.OPTION, true);
   }
 
   /** The log's answer, for each combination of values of the attributes `by`; null if it does not say. */
@@ -90,7 +104,7 @@ class PrunedScan extends PythonScan {
   /** For explain(): plans the scan, once; the query then runs with that plan. */
   public String description() {
     return request.path() + " PushedFilters: " + request.predicates() + limitText() + ", " + keptText()
-        + ", ReadSchema: " + request.schema().simpleString();
+        + (request.isPartial() ? ", PartialRows: " : ", ReadSchema: ") + request.schema().simpleString();
   }
 
   /** For explain("formatted"). */

@@ -79,6 +79,17 @@ class PrunedSource extends PythonDataSourceV2 {
     return answer;
   }
 
+  /** The source of partial rows, planned; null if there is none. */
+  PrunedSource partially(String question, StructType schema) {
+    PrunedSource partial = new PrunedSource(request.partially(question, schema), status);
+    partial.readInfo();
+    return partial.planned.note("partial", "given") == null ? null : partial;
+  }
+
+  ScanRequest request() {
+    return request;
+  }
+
   /** The partitions of the planned scan, and their factory, with Spark's Parquet reader for simple files; null for Python alone. */
   synchronized Object[] natively(ScanReaders readers, InputPartition[] partitions, PartitionReaderFactory factory) {
     try {

@@ -29,6 +29,8 @@ class RuleStatus {
   private long filtered = 0;
   private String joinError = null;
   private String metadataError = null;
+  private long partial = 0;
+  private String partialError = null;
   private final Map comparedColumns = new LinkedHashMap();
 
   synchronized void applied(int scans) {
@@ -104,6 +106,15 @@ class RuleStatus {
     LOG.debug("A table is read without its metadata column", error);
   }
 
+  synchronized void partially() {
+    partial++;
+  }
+
+  synchronized void notPartially(Throwable error) {
+    partialError = error.toString();
+    LOG.debug("An aggregate reads rows where partial ones would do", error);
+  }
+
   synchronized void planned(KeptFiles kept) {
     lastScan = kept;
   }
@@ -155,6 +166,8 @@ class RuleStatus {
         + ", \"filtered\": " + filtered
         + ", \"join_error\": " + quoted(joinError)
         + ", \"metadata_error\": " + quoted(metadataError)
+        + ", \"partial\": " + partial
+        + ", \"partial_error\": " + quoted(partialError)
         + ", \"last_scan\": " + (lastScan == null ? "null" : lastScan.toJson()) + "}";
   }
 

@@ -31,15 +31,16 @@ class ScanRequest {
   private final List predicates;
   private final Integer limit;
   private final boolean again;
+  private final String partial;
 
   /** Asks for every column and row. */
   ScanRequest(PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema) {
-    this(source, shortName, options, fullSchema, fullSchema, Collections.EMPTY_LIST, null, false);
+    this(source, shortName, options, fullSchema, fullSchema, Collections.EMPTY_LIST, null, false, null);
   }
 
   private ScanRequest(
       PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema,
-      StructType schema, List predicates, Integer limit, boolean again) {
+      StructType schema, List predicates, Integer limit, boolean again, String partial) {
     this.source = source;
     this.shortName = shortName;
     this.options = options;
@@ -48,24 +49,34 @@ class ScanRequest {
     this.predicates = predicates;
     this.limit = limit;
     this.again = again;
+    this.partial = partial;
   }
 
   /** Asks for one column more, which the source makes beside those of the full schema. */
   ScanRequest with(StructField metadataColumn) {
     StructType more = schema.add(metadataColumn);
-    return new ScanRequest(source, shortName, options, fullSchema, more, predicates, limit, again);
+    return new ScanRequest(source, shortName, options, fullSchema, more, predicates, limit, again, partial);
   }
 
   /** predicates: PredicateJson. limit: null for all rows. */
   ScanRequest narrowed(StructType columns, List predicates, Integer limit) {
-    return new ScanRequest(source, shortName, options, fullSchema, columns, new ArrayList(predicates), limit, false);
+    return new ScanRequest(source, shortName, options, fullSchema, columns, new ArrayList(predicates), limit, false, null);
   }
 
   /** The same rows but for those that further predicates leave out, to be read by the read function of this request. */
   ScanRequest again(List further) {
     List all = new ArrayList(predicates);
     all.addAll(further);
-    return new ScanRequest(source, shortName, options, fullSchema, schema, all, limit, true);
+    return new ScanRequest(source, shortName, options, fullSchema, schema, all, limit, true, null);
+  }
+
+  /** Partial rows in the place of those for which all predicates hold. question: of PartialQuestion. schema: of partial rows. */
+  ScanRequest partially(String question, StructType schema) {
+    return new ScanRequest(source, shortName, options, fullSchema, schema, predicates, null, false, question);
+  }
+
+  boolean isPartial() {
+    return partial != null;
   }
 
   PythonDataSourceV2 source() {
@@ -186,7 +197,8 @@ class ScanRequest {
     }
     text.append("], \"limit\": ").append(limit);
     if (again) text.append(", \"again\": true");
-    if (asksForMore()) text.append(", \"metadata_column\": true");
+    if (partial != null) text.append(", \"partial\": ").append(partial);
+    else if (asksForMore()) text.append(", \"metadata_column\": true");
     return text.append(further).append("}").toString();
   }
 

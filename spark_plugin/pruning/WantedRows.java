@@ -67,7 +67,7 @@ class WantedRows {
   }
 
   /** Whether the conditions between the plan and the scan are the predicates that were handed over, and there is nothing else. */
-  private static boolean isExact(LogicalPlan plan, DataSourceV2ScanRelation relation) {
+  static boolean isExact(LogicalPlan plan, DataSourceV2ScanRelation relation) {
     if (((PrunedScan) relation.scan()).hasLimit()) return false;
     List conditions = new ArrayList();
     while (plan != relation) {

@@ -27,6 +27,10 @@ rows. A source that knows it exactly returns a reader whose first partition carr
 attribute; the rule then puts the answer into the plan, and nothing is read. One that does not goes on as if it had not been
 asked.
 
+Where a query only adds up what is in the rows, `partial_rows(schema)` says what partial rows would do in their place: the schema
+is that of partial rows then, and rows for which `exact_predicate(schema)` is not true must be left out. A source that gives them
+says so by `partial_text(schema)`; one that does not is asked for the rows once more.
+
 The first partition of `partitions()` may carry `explain_text(report, schema)` in any str attribute; then `explain()`, the
 driver's log and `status(spark).last_scan` say how many files and bytes were kept. Not so of a scan without columns: it has no
 predicate either, and keeps all files.
@@ -41,6 +45,7 @@ from typing import TYPE_CHECKING, Any
 from spark_plugin.pruning.handover import (
     NativeWish,
     answer_text,
+    exact_predicate,
     explain_text,
     facts_text,
     files_text,
@@ -50,6 +55,8 @@ from spark_plugin.pruning.handover import (
     log_question,
     native_text,
     native_wish,
+    partial_rows,
+    partial_text,
     predicate_of,
     pushed_limit,
     pushed_predicate,
@@ -73,6 +80,7 @@ __all__ = [
     "NativeWish",
     "PruningStatus",
     "answer_text",
+    "exact_predicate",
     "explain_text",
     "facts_text",
     "files_text",
@@ -84,6 +92,8 @@ __all__ = [
     "log_question",
     "native_text",
     "native_wish",
+    "partial_rows",
+    "partial_text",
     "predicate_of",
     "pushed_limit",
     "pushed_predicate",

@@ -6,7 +6,8 @@ The rule writes JSON text into the metadata of the first field, under MARKER_KEY
 `"metadata_column": true` one of the columns is the metadata column that the rule offers (MetadataTable.java); with
 `"native": true` files may be told of that Spark's own Parquet reader can read (NativeScan.java). Where the log may
 answer a query it asks too, with a `question` (delta_py.scan.log_answers.Question); `"only": true` in it says that the scan will
-not be read in any case.
+not be read in any case. With `partial` (delta_py.scan.partial_rows.PartialRows) the schema is of partial rows, and the
+predicates must hold exactly; a `partial` note says that they are given.
 
 What goes back is text inside the first pickled partition (on files of a task: inside its own), where there may be any other text:
 names of files, values of the table. So it bears the nonce, which the rule makes anew for each call and looks for
@@ -36,6 +37,7 @@ from delta_py.protocol.schema import primitive_from_name
 
 if TYPE_CHECKING:
     from delta_py.scan.log_answers import Question
+    from delta_py.scan.partial_rows import PartialRows
     from delta_py.scan.planning import ScanReport
 
 MARKER_KEY = "pydelta.pruning"
@@ -148,6 +150,27 @@ def log_question(schema: StructType) -> Question | None:
     from delta_py.scan.log_answers import Question  # few scans are asked
 
     return Question(*(tuple(question[name]) for name in ("by", "valued", "minima", "maxima")))
+
+
+def partial_rows(schema: StructType) -> PartialRows | None:
+    """What the rule adds up, so that partial rows are enough; None where it wants the rows themselves."""
+    wanted = _handed_over(schema).get("partial")
+    if wanted is None:
+        return None
+    from delta_py.scan.partial_rows import PartialRows  # few scans are read so
+
+    return PartialRows(*(tuple(wanted[name]) for name in ("by", "valued", "minima", "maxima", "sums")))
+
+
+def partial_text(schema: StructType) -> str:
+    """That partial rows are given, in the form that PartialAggregates.java finds."""
+    return _note("partial", "given", schema)
+
+
+def exact_predicate(schema: StructType) -> tree.Expression | None:
+    """As pushed_predicate, of rows for which it must be true. Raises ValueError for one that Python cannot hold."""
+    conditions = _handed_over(schema).get("predicates", ())
+    return predicate_of(json.dumps(conditions)) if conditions else None
 
 
 def is_only_question(schema: StructType) -> bool:

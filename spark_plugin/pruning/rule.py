@@ -30,6 +30,9 @@ COLUMNAR_CONF = "spark.pydelta.columnarReader.enabled"
 NATIVE_CONF = "spark.pydelta.nativeReader.enabled"
 """Set to true in a session to have Spark's own Parquet reader read simple files (spark_plugin/native_reader)."""
 
+PARTIAL_CONF = "spark.pydelta.partialAggregates.enabled"
+"""Whether tasks add up what an aggregate only adds up again: `auto` for scans of 16 MB and more, `true`, or `false`."""
+
 DRIVER_FOLDERS = ("pruning", "sql_catalog")
 """The Java of the driver: the rule and the catalogs are compiled and loaded together."""
 
@@ -55,7 +58,7 @@ class PruningStatus:
     after all although the log was asked, where that was an error. filtered: scans whose files were chosen once more by what the
     other side of a join, or a subquery, had found; join_error: why a join was planned without a table's size or without choosing
     files, where that was an error. metadata_error: why a table was loaded without its hidden column `_metadata`, if that was an
-    error.
+    error. partial: aggregates whose tasks gave partial rows; partial_error: why one was read as it was, where that was an error.
     """
 
     installed: bool
@@ -74,6 +77,8 @@ class PruningStatus:
     filtered: int = 0
     join_error: str | None = None
     metadata_error: str | None = None
+    partial: int = 0
+    partial_error: str | None = None
 
 
 def install(spark: SparkSession, *formats: str) -> bool:

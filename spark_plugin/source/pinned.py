@@ -67,14 +67,22 @@ class PinnedTable:
         return replace(self, options=replace(self.options, metadata_column=True))
 
     def plan(
-        self, columns: StructType, predicate: Expression | None, limit: int | None = None, *, count_rows: bool = False
+        self,
+        columns: StructType,
+        predicate: Expression | None,
+        limit: int | None = None,
+        *,
+        count_rows: bool = False,
+        is_exact: bool = False,
     ) -> Scan:
-        """limit: so many rows are enough, whichever they are. count_rows: the report shall say how many there are."""
+        """limit: so many rows are enough, whichever they are. count_rows: the report shall say how many there are. is_exact: rows
+        for which the predicate is not true are left out."""
         snapshot = self._newest() if self.options.follow_latest else self.snapshot
         wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
         if self.options.files is not None:
             return self._plan_files(self.options.files, columns, wanted)
         settings = replace(scan_options(self.options), metadata_column=self.options.metadata_column, limit=limit)
+        settings = replace(settings, drop_rows=True) if is_exact else settings
         return plan_scan(snapshot, columns, wanted, replace(settings, count_rows=count_rows))
 
     def answer(self, question: Question, predicate: Expression | None) -> pa.Table | None:

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import pruning, register
-from spark_plugin.pruning.rule import COLUMNAR_CONF, ENABLED_CONF, NATIVE_CONF
+from spark_plugin.pruning.rule import COLUMNAR_CONF, ENABLED_CONF, NATIVE_CONF, PARTIAL_CONF
 from tests.spark import query_shapes
 from tests.spark.query_shapes import SHAPES, Shape, Table, rows
 from tests.spark.random_queries import queries
@@ -33,6 +33,7 @@ ROADS: dict[str, dict[str, str]] = {
     "rule": {ENABLED_CONF: "true", COLUMNAR_CONF: "false"},
     "columns": {ENABLED_CONF: "true", COLUMNAR_CONF: "true", NATIVE_CONF: "false"},
     "native": {ENABLED_CONF: "true", COLUMNAR_CONF: "true", NATIVE_CONF: "true"},
+    "partial": {ENABLED_CONF: "true", COLUMNAR_CONF: "true", NATIVE_CONF: "false", PARTIAL_CONF: "true"},
     "no_rule": {ENABLED_CONF: "false", COLUMNAR_CONF: "true"},
 }
 ADAPTIVE = "spark.sql.adaptive.enabled"
@@ -105,7 +106,9 @@ def run(road: str, spark: SparkSession, query: Callable[[], Any], *, scans: bool
     else:
         assert now.applied > was.applied or not scans
     assert now.native_error == was.native_error
-    assert now.columnar == was.columnar or road in ("columns", "native")
+    assert now.partial_error == was.partial_error
+    assert now.partial == was.partial or road == "partial"
+    assert now.columnar == was.columnar or road in ("columns", "native", "partial")
     assert now.native == was.native or road == "native"
     return found
 
@@ -117,7 +120,7 @@ WITH_SETTINGS = [(name, list(SETTINGS)[place // 8 % len(SETTINGS)]) for place, n
 PUSHED = ["frame_reused_with_other_filters", "join_of_one_load_with_itself"]
 
 
-@pytest.mark.parametrize(("name", "setting"), [*sampled(WITH_SETTINGS, 48), *((name, "pushdown") for name in sampled(PUSHED, 4))])
+@pytest.mark.parametrize(("name", "setting"), [*sampled(WITH_SETTINGS, 60), *((name, "pushdown") for name in sampled(PUSHED, 4))])
 def test_query_shape_gives_the_same_rows_by_every_road(
     name: str, setting: str, delta: Table, expected: Callable[[str], str], conf: Any
 ) -> None:

@@ -1,0 +1,30 @@
+"""The reader of a scan whose rows Spark only adds up: it gives partial rows in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from delta_py.scan.partial_rows import PartialRows, partial_batches
+from spark_plugin.source.task_batches import relabelled
+
+
+class PartialReader(DataSourceReader):
+    """rows: reads the columns that are wanted. schema: of the partial rows."""
+
+    def __init__(self, rows: DataSourceReader, wanted: PartialRows, schema: StructType) -> None:
+        self._rows, self._wanted = rows, wanted
+        self._schema = to_arrow_schema(schema, timezone="UTC")
+
+    def partitions(self) -> list[InputPartition]:
+        return [*self._rows.partitions()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        batches = cast("Iterator[pa.RecordBatch]", self._rows.read(partition))
+        for batch in partial_batches(batches, self._wanted, self._schema):
+            yield relabelled(batch, self._schema)

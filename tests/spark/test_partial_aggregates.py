@@ -1,0 +1,181 @@
+"""Aggregates over partial rows: the same as over rows, and taken wherever nothing but sums, counts and ends is wanted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import ArithmeticException
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_plugin import DeltaTable, pruning
+from spark_plugin.pruning.rule import PARTIAL_CONF as ENABLED
+from tests.support.sampling import sampled
+
+ROW_COUNT = 6_000
+
+PARTIAL = [
+    "select kind, count(*), sum(price), max(day) from {t} group by kind",
+    "select count(name), sum(i), sum(price), max(day), max(at), min(flag) from {t}",
+    "select sum(short), sum(byte), sum(i), sum(big), sum(tiny), sum(p) from {t}",
+    "select flag, day, sum(i), count(i), count(1) from {t} where day <= date'2020-03-01' and price > 3 group by flag, day",
+    "select upper(kind) k, sum(price) / count(*) from {t} where kind in ('1', '2') group by upper(kind)",
+    "select year(day) y, sum(big) + 1, -min(i) from {t} group by 1 having count(*) > 3",
+    "select name, sum(big), count(*) from {t} group by name",
+    "select byte % 2 odd, kind, sum(big), max(p) from {t} where p > 1 group by 1, 2",
+    "select flag, sum(price), count(p) from {t} where p is null and kind like '1%' group by flag",
+    "select count(*) from {t} where name is null",
+    "select count(*), sum(i) from {t} where not (i <=> 5) and (kind = '3' or price between 1 and 2)",
+    "select sum(big), count(*), min(day) from {t} where big < 0",
+    "select kind, sum(big) from {t} where big < 0 group by kind",
+    "select sum(big) from {t} where x > 3.5 and x < 100",
+    "select k, sum(n) from (select kind k, big n, day from {t} where price > 2) group by k",
+    "select a.k, a.s, b.s from (select kind k, sum(i) s from {t} group by kind) a "
+    "join (select kind k, sum(price) s from {t} where flag group by kind) b on a.k = b.k",
+    "select max(s) from (select kind, sum(price) s from {t} group by kind)",
+    "select kind, count(*) from {t} where big = (select max(big) from {t} where i > 4) group by kind",
+]
+READ = [
+    "select sum(x) from {t}",
+    "select avg(price) from {t}",
+    "select sum(big + 1) from {t} where i > 3",
+    "select count(distinct kind), sum(i) from {t}",
+    "select sum(i) filter (where flag) from {t}",
+    "select x, sum(i) from {t} group by x",
+    "select i, sum(big) from {t} group by i",
+    "select kind, flag, sum(big) from {t} group by rollup(kind, flag)",
+    "select max(name), sum(i) from {t}",
+    "select sum(wide) from {t}",
+    "select sum(i) from {t} where abs(i) > 3",
+    "select sum(i) from {t} where day > date'+12000-01-01' or flag",
+    "select sum(i) from (select * from {t} limit 7)",
+    "select st.a, sum(i) from {t} group by st.a",
+    "select kind, sum(big) from {t} where rand() * 2 > -1 group by kind",
+]
+
+
+@pytest.fixture(scope="module")
+def source(spark: SparkSession) -> DataFrame:
+    return spark.range(0, ROW_COUNT, 1, 3).selectExpr(
+        "id * 3 - 40 as big",
+        "cast(id % 7 as string) kind",
+        "cast(id % 13 as decimal(12,2)) / 4 * cast(1.5 as decimal(3,1)) wide",
+        "cast(cast(id % 13 as decimal(12,2)) / 4 as decimal(12,2)) price",
+        "cast(-(id % 5) as decimal(7,2)) short",
+        "cast(id % 3 as decimal(5,0)) tiny",
+        "cast(id % 100 as tinyint) byte",
+        "date_add(date'2020-01-01', cast(id % 100 as int)) day",
+        "if(id % 3 = 0, null, cast(id % 11 as int)) i",
+        "cast(id as double) x",
+        "if(id % 19 = 0, null, id % 2 = 0) flag",
+        "cast(id as timestamp) at",
+        "if(id % 11 = 0, null, 'n' || id) name",
+        "named_struct('a', id % 2) st",
+        "if(id % 4 = 3, null, cast(id % 4 as int)) p",
+    )
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, source: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The same rows, plain; by names of their own in partitions and with rows deleted by vectors."""
+    directory = tmp_path_factory.mktemp("partial")
+    paths = {name: str(directory / name) for name in ("plain", "deleted")}
+    source.write.format("pydelta").save(paths["plain"])
+    options = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"}
+    source.write.format("pydelta").options(**options).partitionBy("p").save(paths["deleted"])
+    DeltaTable.forPath(spark, paths["deleted"]).delete("big % 17 = 3")
+    return paths
+
+
+@pytest.fixture
+def taken(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
+    """How many aggregates were over partial rows since it was last asked; with it they are wherever they can be."""
+    conf({ENABLED: "true"})
+    before = [pruning.status(spark).partial]
+
+    def count() -> int:
+        now = pruning.status(spark)
+        assert now.partial_error is None and now.backed_off == 0, (now.partial_error, now.last_error)
+        before.append(now.partial)
+        return before[-1] - before[-2]
+
+    yield count
+
+
+def rows(frame: DataFrame) -> list[str]:
+    return sorted(repr(row) for row in frame.collect())
+
+
+def queried(spark: SparkSession, query: str, path: str) -> list[str]:
+    spark.read.format("pydelta").load(path).createOrReplaceTempView("partial_rows")
+    return rows(spark.sql(query.format(t="partial_rows")))
+
+
+@pytest.mark.parametrize("query", PARTIAL)
+def test_partial_rows_give_what_rows_give(
+    spark: SparkSession, tables: dict[str, str], conf: Any, taken: Callable[[], int], query: str
+) -> None:
+    for path in tables.values():
+        found = queried(spark, query, path)
+        assert taken() > 0
+        conf({ENABLED: "false"})
+        assert queried(spark, query, path) == found
+        assert taken() == 0
+        conf({ENABLED: "true"})
+
+
+@pytest.mark.parametrize("query", sampled(READ, 2))
+def test_aggregates_that_need_the_rows_read_them(
+    spark: SparkSession, tables: dict[str, str], conf: Any, taken: Callable[[], int], query: str
+) -> None:
+    found = queried(spark, query, tables["deleted"])
+    assert taken() == 0
+    conf({"spark.pydelta.pruning.enabled": "false"})
+    assert queried(spark, query, tables["deleted"]) == found
+
+
+def test_small_scans_are_left_to_the_quicker_reader(spark: SparkSession, tables: dict[str, str], conf: Any) -> None:
+    before = pruning.status(spark).partial
+    conf({ENABLED: "auto"})
+    assert queried(spark, PARTIAL[0], tables["plain"])
+    assert pruning.status(spark).partial == before
+
+
+def test_names_and_versions_have_partial_rows(spark: SparkSession, tables: dict[str, str], taken: Callable[[], int]) -> None:
+    spark.sql(f"CREATE TABLE partial_named USING pydelta LOCATION '{tables['deleted']}'")
+    try:
+        named = rows(spark.sql("SELECT sum(big), count(name), min(day) FROM partial_named"))
+        assert taken() == 1
+        assert rows(spark.sql(f"SELECT sum(big), count(name), min(day) FROM pydelta.`{tables['deleted']}`")) == named
+        whole = rows(spark.sql(f"SELECT sum(big), count(name), min(day) FROM pydelta.`{tables['deleted']}` VERSION AS OF 0"))
+        assert taken() == 2 and whole != named
+        assert queried(spark, "SELECT sum(big), count(name), min(day) FROM {t}", tables["plain"]) == whole
+    finally:
+        spark.sql("DROP TABLE partial_named")
+
+
+def test_a_sum_that_does_not_fit_is_the_error_that_rows_give(
+    spark: SparkSession, tmp_path: Path, conf: Any, taken: Callable[[], int]
+) -> None:
+    path = str(tmp_path / "t")
+    spark.sql("SELECT 'a' kind, 5000000000000000000L v FROM range(0, 3, 1, 1)").write.format("pydelta").save(path)
+    for enabled in ("true", "false"):
+        conf({ENABLED: enabled})
+        with pytest.raises(ArithmeticException) as caught:
+            queried(spark, "select kind, sum(v) from {t} group by kind", path)
+        assert caught.value.getCondition() == "ARITHMETIC_OVERFLOW"
+        assert queried(spark, "select try_sum(v) from {t}", path) == ["Row(try_sum(v)=None)"]
+    assert taken() == 1 or taken() == 0
+    conf({"spark.sql.ansi.enabled": "false"})
+    wrapped = queried(spark, "select sum(v) from {t}", path)
+    conf({ENABLED: "true"})
+    assert queried(spark, "select sum(v) from {t}", path) == wrapped
+
+
+def test_plan_shows_what_tasks_add_up(spark: SparkSession, tables: dict[str, str], taken: Callable[[], int]) -> None:
+    frame = spark.read.format("pydelta").load(tables["plain"]).filter("price > 1").groupBy("kind").sum("big")
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "PartialRows: " in plan and "Filter" not in plan.replace("PushedFilters", "").replace("RuntimeFilters", "")
+    assert frame.count() == 7
