@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any
 from spark_plugin.pruning.handover import (
     NativeWish,
     answer_text,
+    asked_of_batch,
     explain_text,
     facts_text,
     files_text,
@@ -73,6 +74,7 @@ __all__ = [
     "NativeWish",
     "PruningStatus",
     "answer_text",
+    "asked_of_batch",
     "explain_text",
     "facts_text",
     "files_text",
