@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from delta_py.scan.planning import ScanReport
 
 MARKER_KEY = "pydelta.pruning"
+_START = "start"
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _COMPARISONS = frozenset({"=", "<=>", "<", "<=", ">", ">="})
@@ -149,9 +150,9 @@ def asked_of_batch(start: Any) -> tuple[Any, StructType | None]:
 
     A stream's process is asked for files by offsets alone, so StreamView.java puts both into one.
     """
-    if not isinstance(start, dict) or MARKER_KEY not in start:
+    if not isinstance(start, dict) or start.keys() != {MARKER_KEY, _START}:
         return start, None
-    return json.loads(start["start"]), StructType.fromJson(json.loads(start[MARKER_KEY]))
+    return json.loads(start[_START]), StructType.fromJson(json.loads(start[MARKER_KEY]))
 
 
 def log_question(schema: StructType) -> Question | None:
