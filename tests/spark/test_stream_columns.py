@@ -325,7 +325,7 @@ def test_deleted_rows_are_left_out(spark: SparkSession, tmp_path: Path, run: Run
     DeltaTable.forPath(spark, path).delete("id % 3 = 1")
     left = sorted([(n,) for n in range(200) if n % 3 != 1], key=repr)
     assert run.rows(stream(spark, path, maxFilesPerTrigger=1)) == left
-    assert ([rows for rows, _ in run.counted], native()) == ([66, 67], 2)
+    assert (sorted(rows for rows, _ in run.counted), native()) == ([66, 67], 2)
 
 
 def test_parts_of_a_file_have_each_row_once(
