@@ -320,6 +320,12 @@ def test_whole_table_of_plain_columns_comes_in_columns(spark: SparkSession, tmp_
         assert run.comes_in_columns, natively
 
 
+def test_rows_come_once_where_spark_is_told_to_cut_batches(spark: SparkSession, table: str, run: Run, conf: Any) -> None:
+    """Spark 4.2 would give them more than once by rows."""
+    conf({"spark.sql.execution.arrow.maxRecordsPerOutputBatch": "1", NATIVE_CONF: "false"})
+    assert sorted(row[0] for row in run.rows(stream(spark, table).select("id"))) == list(range(ROWS))
+
+
 def test_deleted_rows_are_left_out(spark: SparkSession, tmp_path: Path, run: Run, native: Callable[[], int]) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": range(100)}), pa.table({"id": range(100, 200)})], **WITH_VECTORS)
     DeltaTable.forPath(spark, path).delete("id % 3 = 1")
