@@ -11,9 +11,10 @@ state: a fresh process for every run opens a table of very many files and prunes
 checkpoint: a fresh process writes the checkpoint of such a table. commit: commits of one small file, alone and in a race.
 coordinator: the same for coordinated tables, and transactions over several.
 scan, query, write: one Spark session for each version of Spark, the readers or writers taking turns. open: tables of few and
-very many files, in a running session. sql: what SQL costs before a query runs. dml, maintenance, stream: each writer in a
-session of its own. stores: tables in an emulator of S3, a fresh process for every run. cli: processes of the command
-line. Medians are given, and the targets beside them; ratios.svg draws the ratios to delta-spark.
+very many files, in a running session. first: a fresh process for every first query of a session. sql: what SQL costs before a
+query runs. dml, maintenance, stream: each writer in a session of its own. stores: tables in an emulator of S3, a fresh process
+for every run. cli: processes of the command line. Medians are given, and the targets beside them; ratios.svg draws the ratios
+to delta-spark.
 
 delta-spark is measured twice, with its defaults and tuned: spark.sql.shuffle.partitions = 4 (200 by default) and
 spark.databricks.delta.snapshotPartitions = the number of cores (50 by default), in sessions that are so for both. The ratio
@@ -58,6 +59,7 @@ from benchmarks.common import (
 )
 from benchmarks.coordinator_part import coordinator_part
 from benchmarks.dml_part import dml_part
+from benchmarks.first_part import first_part
 from benchmarks.maintenance_part import OPERATION_TARGETS, maintenance_part, operation_part
 from benchmarks.make_log_table import ROWS_PER_FILE
 from benchmarks.query_part import open_part, query_part
@@ -400,6 +402,7 @@ PARTS: dict[str, Callable[[Path, Sizes, Path], Part]] = {
     "scan": scan_part,
     "query": query_part,
     "open": open_part,
+    "first": first_part,
     "sql": sql_part,
     "write": write_part,
     "dml": dml_part,

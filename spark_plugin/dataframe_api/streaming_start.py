@@ -21,6 +21,7 @@ from spark_plugin.options.private import refuse_private
 from spark_plugin.options.settings import active, conf, write_settings
 from spark_plugin.options.streaming_options import CHECKPOINT_LOCATION, stream_write_options
 from spark_plugin.session_source import private
+from spark_plugin.source.arrow_batches import unweighed
 from spark_plugin.wrapping import original
 
 _MODES = ("append", "complete")
@@ -57,7 +58,8 @@ class StreamSave:
         writer = self.writer.format(FORMAT)
         for name, value in private(self.spark, options).items():  # not as a call of the user's: the writer may start again
             writer = original(type(writer), "option")(writer, name, value)
-        with active(self.spark):
+        # The thread of the query, which is made here, inherits what is said to this one.
+        with active(self.spark), unweighed(self.spark, self.frame.schema):
             return self.launch(writer, path)
 
     def to_table(self, name: str) -> Any:

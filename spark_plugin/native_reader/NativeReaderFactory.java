@@ -40,7 +40,7 @@ public class NativeReaderFactory implements PartitionReaderFactory {
   }
 
   public PartitionReader createReader(InputPartition partition) {
-    return python.createReader(partition);
+    return python.createReader(forPython(partition));
   }
 
   public PartitionReader createColumnarReader(InputPartition partition) {
@@ -61,6 +61,11 @@ public class NativeReaderFactory implements PartitionReaderFactory {
   }
 
   PartitionReader inPython(InputPartition partition) {
-    return pythonGivesRows ? new RowsAsColumns(python.createReader(partition), schema) : python.createColumnarReader(partition);
+    InputPartition own = forPython(partition);
+    return pythonGivesRows ? new RowsAsColumns(python.createReader(own), schema) : python.createColumnarReader(own);
+  }
+
+  private static InputPartition forPython(InputPartition partition) {
+    return partition instanceof NativePartition ? ((NativePartition) partition).inPython() : partition;
   }
 }

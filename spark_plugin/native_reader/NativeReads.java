@@ -19,7 +19,6 @@ import org.apache.spark.sql.execution.datasources.FileFormat$;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
 import org.apache.spark.sql.internal.connector.PredicateUtils$;
 import org.apache.spark.sql.sources.And;
 import org.apache.spark.sql.sources.Filter;
@@ -76,12 +75,11 @@ public class NativeReads implements Function {
     for (int i = 0; i < tasks.length; i++) {
       tasks[i] = partitions[i];
       if (files[i] == null) continue;
-      PythonInputPartition own = (PythonInputPartition) partitions[i];
       List listed = new ArrayList();
       List deleted = new ArrayList();
       list(files[i], (String) scan.get("root"), constant, listed, deleted);
       tasks[i] = new NativePartition(
-          own.index(), own.pickedPartition(), (PartitionedFile[]) listed.toArray(new PartitionedFile[0]),
+          partitions[i], (PartitionedFile[]) listed.toArray(new PartitionedFile[0]),
           (DeletionVector[]) deleted.toArray(new DeletionVector[0]), columns);
     }
     Seq filters = filters((List) scan.get("predicates"));

@@ -34,14 +34,14 @@ class NativeScan {
   private static final long MICROSECONDS_OF_A_DAY = 86400000000L;
   private static final ObjectMapper JSON = new ObjectMapper();
 
-  private final PlannedScan planned;
+  private final PlanNotes notes;
   private final ScanRequest request;
   private final String kinds;
   private final String root;
   private final StructType physical;
 
-  private NativeScan(PlannedScan planned, ScanRequest request, Map told) throws Exception {
-    this.planned = planned;
+  private NativeScan(PlanNotes notes, ScanRequest request, Map told) throws Exception {
+    this.notes = notes;
     this.request = request;
     this.kinds = (String) told.get("kinds");
     this.root = (String) told.get("root");
@@ -52,11 +52,11 @@ class NativeScan {
   }
 
   /** Null if all is for Python. */
-  static NativeScan of(PlannedScan planned, ScanRequest request) throws Exception {
-    Matcher note = planned.note("native", BASE64);
+  static NativeScan of(PlanNotes notes, ScanRequest request) throws Exception {
+    Matcher note = notes.note("native", BASE64);
     if (note == null) return null;
     byte[] text = Base64.getDecoder().decode(note.group(1));
-    return new NativeScan(planned, request, (Map) JSON.readValue(new String(text, StandardCharsets.UTF_8), Map.class));
+    return new NativeScan(notes, request, (Map) JSON.readValue(new String(text, StandardCharsets.UTF_8), Map.class));
   }
 
   /**
@@ -82,9 +82,9 @@ class NativeScan {
 
   private byte[][] files(int count) {
     byte[][] files = new byte[count][];
-    Pattern pattern = planned.pattern("files", BASE64);
+    Pattern pattern = notes.pattern("files", BASE64);
     for (int i = 0; i < count; i++) {
-      Matcher note = planned.note(i, pattern);
+      Matcher note = notes.note(i, pattern);
       files[i] = note == null ? null : Base64.getDecoder().decode(note.group(1));
     }
     return files;

@@ -187,7 +187,7 @@ public class PruneScans extends Rule {
     try {
       boolean inRows = ColumnsUnderUdfs.hang((LogicalPlan) plan);
       if (inRows) plan = ColumnsUnderUdfs.inRows((LogicalPlan) plan);
-      plan = StreamScans.in((LogicalPlan) plan, inRows ? null : batches);
+      plan = StreamScans.in((LogicalPlan) plan, inRows ? null : batches, status);
       return prune((LogicalPlan) plan, inRows ? new ColumnarChoice(status) : batches);
     } catch (VirtualMachineError error) {
       throw error;

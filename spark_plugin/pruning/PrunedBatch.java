@@ -10,8 +10,7 @@ class PrunedBatch implements Batch {
   private final ScanRequest request;
   private final PrunedSource source;
   private final ScanReaders readers;
-  private InputPartition[] partitions = null;
-  private PartitionReaderFactory factory = null;
+  private ScanTasks tasks = null;
 
   PrunedBatch(Batch batch, ScanRequest request, PrunedSource source, ScanReaders readers) {
     this.batch = batch;
@@ -21,25 +20,20 @@ class PrunedBatch implements Batch {
   }
 
   public InputPartition[] planInputPartitions() {
-    prepare();
-    return partitions;
+    return tasks().partitions();
   }
 
   public PartitionReaderFactory createReaderFactory() {
     if (readers.columnar() == null) ColumnarChoice.refuseRepeatedRows();
-    prepare();
-    return factory;
+    return tasks().factory();
   }
 
-  /** Both at once: partitions that are for Spark's Parquet reader have a factory that knows of it. */
-  private synchronized void prepare() {
-    if (factory != null) return;
-    InputPartition[] inPython = batch.planInputPartitions();
-    PartitionReaderFactory python = batch.createReaderFactory();
-    if (readers.columnar() != null) python = (PartitionReaderFactory) readers.columnar().apply(python);
-    Object[] prepared = readers.nativeReads() == null ? null : source.natively(readers, inPython, python);
-    partitions = prepared == null ? inPython : (InputPartition[]) prepared[0];
-    factory = prepared == null ? python : (PartitionReaderFactory) prepared[1];
+  private synchronized ScanTasks tasks() {
+    if (tasks == null) {
+      InputPartition[] partitions = batch.planInputPartitions();
+      tasks = source.tasks(readers, partitions, readers.inPython(batch.createReaderFactory()));
+    }
+    return tasks;
   }
 
   public boolean equals(Object object) {

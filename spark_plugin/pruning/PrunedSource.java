@@ -90,25 +90,9 @@ class PrunedSource extends PythonDataSourceV2 {
     return request;
   }
 
-  /** The partitions of the planned scan, and their factory, with Spark's Parquet reader for simple files; null for Python alone. */
-  synchronized Object[] natively(ScanReaders readers, InputPartition[] partitions, PartitionReaderFactory factory) {
-    try {
-      NativeScan files = NativeScan.of(planned, request);
-      if (files == null) return null;
-      Object[] prepared = files.prepared(readers.nativeReads(), partitions, factory, readers.columnar() == null);
-      if (prepared != null) status.nativelyRead();
-      return prepared;
-    } catch (Exception error) {
-      if (error instanceof InterruptedException) Thread.currentThread().interrupt();
-      status.notNative(error);
-    } catch (LinkageError error) {
-      status.notNative(error);
-    } catch (AssertionError error) {
-      status.notNative(error);
-    } catch (StackOverflowError error) {
-      status.notNative(error);
-    }
-    return null;
+  /** The tasks of the planned scan. As of ScanTasks.of. */
+  synchronized ScanTasks tasks(ScanReaders readers, InputPartition[] partitions, PartitionReaderFactory python) {
+    return ScanTasks.of(readers, request, planned, partitions, python, status);
   }
 
   private void use(PlannedScan planned) {

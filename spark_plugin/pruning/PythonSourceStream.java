@@ -1,5 +1,6 @@
 package pydelta.pruning;
 
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -29,6 +30,11 @@ class PythonSourceStream extends PythonMicroBatchStreamWithTriggerAvailableNow {
   /** All columns. */
   StructType schema() {
     return request.schema();
+  }
+
+  /** What a batch that reads some of the columns asks. */
+  ScanRequest request(StructType columns) {
+    return request.narrowed(columns, Collections.EMPTY_LIST, null);
   }
 
   /** Spark's own factory, of readers that give some of the columns. */

@@ -1,6 +1,7 @@
 package pydelta.pruning;
 
 import java.util.function.Function;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 
 /** What reads a scan's tasks in columns. Immutable. */
 class ScanReaders {
@@ -15,9 +16,19 @@ class ScanReaders {
     this.nativeReads = nativeReads;
   }
 
+  /** Whether rows come of the same readers. */
+  boolean isLike(ScanReaders other) {
+    return (columnar == null) == (other.columnar == null) && (nativeReads == null) == (other.nativeReads == null);
+  }
+
   /** Makes Spark's reader factory columnar; null where Python's batches are read by rows. */
   Function columnar() {
     return columnar;
+  }
+
+  /** What reads all tasks in Python. factory: Spark's own. */
+  PartitionReaderFactory inPython(PartitionReaderFactory factory) {
+    return columnar == null ? factory : (PartitionReaderFactory) columnar.apply(factory);
   }
 
   /** Has Spark's Parquet reader read simple files; null where Python reads them all. */

@@ -154,9 +154,22 @@ class ScanRequest {
 
   /** further: as of `marker`. Each call has a nonce of its own, by which its notes are known. */
   private PlannedScan planned(StructType columns, String further, RuleStatus status) {
-    String nonce = UUID.randomUUID().toString();
-    StructType asked = marked(columns, marker(", \"nonce\": \"" + nonce + "\"" + further));
+    String nonce = newNonce();
+    StructType asked = asking(columns, nonce, further);
     return new PlannedScan(DriverChoice.plan(shortName, source.source(), pythonSource(), asked, status), nonce);
+  }
+
+  static String newNonce() {
+    return UUID.randomUUID().toString();
+  }
+
+  private StructType asking(StructType columns, String nonce, String further) {
+    return marked(columns, marker(", \"nonce\": \"" + nonce + "\"" + further));
+  }
+
+  /** The schema that asks for the files of a stream's batch. The notes that come are known by the nonce. */
+  StructType asking(String nonce) {
+    return asking(schema, nonce, NativeChoice.wish());
   }
 
   /**

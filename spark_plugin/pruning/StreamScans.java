@@ -21,15 +21,17 @@ import scala.collection.immutable.Seq;
  */
 class StreamScans extends scala.runtime.AbstractPartialFunction {
   private final ColumnarChoice choice;
+  private final RuleStatus status;
   private final Map uses = new HashMap();
 
-  private StreamScans(ColumnarChoice choice) {
+  private StreamScans(ColumnarChoice choice, RuleStatus status) {
     this.choice = choice;
+    this.status = status;
   }
 
   /** choice: null for rows. */
-  static LogicalPlan in(LogicalPlan plan, ColumnarChoice choice) {
-    StreamScans scans = new StreamScans(choice);
+  static LogicalPlan in(LogicalPlan plan, ColumnarChoice choice, RuleStatus status) {
+    StreamScans scans = new StreamScans(choice, status);
     scans.find(plan);
     return scans.uses.isEmpty() ? plan : (LogicalPlan) plan.transformDown(scans);
   }
@@ -100,8 +102,11 @@ class StreamScans extends scala.runtime.AbstractPartialFunction {
   private LogicalPlan viewed(StreamingDataSourceV2ScanRelation relation, Seq columns) {
     PythonSourceStream stream = (PythonSourceStream) relation.stream();
     StructType schema = schemaOf(stream.schema(), relation.output(), columns);
-    StreamView view = new StreamView(stream, schema, choice == null ? null : choice.columnarFor(schema));
-    return NodeCopy.with(relation, new Object[] {stream, relation.output()}, new Object[] {view, columns});
+    ScanReaders readers = choice == null ? ScanReaders.ROWS : choice.readersFor(schema);
+    ScanRequest request = stream.request(schema);
+    return NodeCopy.with(
+        relation, new Object[] {stream, relation.scan(), relation.output()},
+        new Object[] {new StreamView(stream, request, readers, status), new ViewedScan(request, readers), columns});
   }
 
   /** The fields of a stream that attributes of its relation stand for. */

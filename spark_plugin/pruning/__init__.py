@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any
 from spark_plugin.pruning.handover import (
     NativeWish,
     answer_text,
+    asked_of_batch,
     exact_predicate,
     explain_text,
     facts_text,
@@ -80,6 +81,7 @@ __all__ = [
     "NativeWish",
     "PruningStatus",
     "answer_text",
+    "asked_of_batch",
     "exact_predicate",
     "explain_text",
     "facts_text",

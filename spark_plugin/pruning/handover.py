@@ -9,6 +9,9 @@ answer a query it asks too, with a `question` (delta_py.scan.log_answers.Questio
 not be read in any case. With `partial` (delta_py.scan.partial_rows.PartialRows) the schema is of partial rows, and the
 predicates must hold exactly; a `partial` note says that they are given.
 
+A batch of a stream is asked for with such a schema too, beside the offset where it begins (StreamView.java); only its nonce and
+`native` say something.
+
 What goes back is text inside the first pickled partition (on files of a task: inside its own), where there may be any other text:
 names of files, values of the table. So it bears the nonce, which the rule makes anew for each call and looks for
 (PlannedScan.java).
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from delta_py.scan.planning import ScanReport
 
 MARKER_KEY = "pydelta.pruning"
+_START = "start"
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _COMPARISONS = frozenset({"=", "<=>", "<", "<=", ">", ">="})
@@ -140,6 +144,17 @@ def native_wish(schema: StructType) -> NativeWish | None:
     """Where Spark's own Parquet reader shall read; None for nowhere."""
     wish = _handed_over(schema).get("native")
     return None if wish is None else NativeWish(wish)
+
+
+def asked_of_batch(start: Any) -> tuple[Any, StructType | None]:
+    """Where a batch of a stream begins, and the schema with which the rule asks for its files: the columns that it is read in.
+    None for Spark's own offset, with which nothing is asked.
+
+    A stream's process is asked for files by offsets alone, so StreamView.java puts both into one.
+    """
+    if not isinstance(start, dict) or start.keys() != {MARKER_KEY, _START}:
+        return start, None
+    return json.loads(start[_START]), StructType.fromJson(json.loads(start[MARKER_KEY]))
 
 
 def log_question(schema: StructType) -> Question | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -31,9 +31,14 @@ from delta_py.streaming.schema_log import TrackedSchema
 from delta_py.streaming.source import StreamSource
 from spark_plugin.convert import check_requested, from_spark_schema
 from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
+from spark_plugin.pruning import asked_of_batch, native_wish
 from spark_plugin.source.pinned import offered, scan_options, selected, with_filter
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
 from spark_plugin.streaming.schema_tracking import look_up, open_tracker
+
+if TYPE_CHECKING:
+    from delta_py.scan.planning import Scan
+    from spark_plugin.source.native_files import NativeFiles
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -181,15 +186,31 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ------------------------------------------------------------ batches
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """start: of the rule's, or Spark's own."""
+        start, asked = asked_of_batch(start)
         begin, until = StreamOffset.from_json(start), StreamOffset.from_json(end)
         self._reading_from(begin.true_start(until))
         scan = self._driver.plan(begin, until)
-        parts = partitions_of(scan, self._options.batch.session)
-        return parts if scan.state == self._state else [DeltaPartition(part.files, part.note, scan.state) for part in parts]
+        native = None if asked is None else self._native_files(scan, asked)
+        parts = partitions_of(scan, self._options.batch.session, "" if native is None else native.note, native)
+        if scan.state != self._state:
+            for part in parts:
+                part.state = scan.state
+        return parts
+
+    def _native_files(self, scan: Scan, schema: StructType) -> NativeFiles | None:
+        """As _native_files of data_source.py. schema: the columns that the batch is read in, by their names in the stream."""
+        wish = native_wish(schema)
+        if wish is None or self._options.change_feed or self._held is not None:
+            return None
+        from spark_plugin.source.native_files import native_files  # few sessions want them
+
+        columns = tuple(scan.state.columns[place] for place in _places(scan.output_schema.names, schema.names))
+        return native_files(replace(scan, state=replace(scan.state, columns=columns)), schema, wish)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, DeltaPartition)
-        for batch in read_files(partition.state or self._state, partition.files.scan_files()):
+        for batch in read_files(partition.state or self._state, partition.scan_files()):
             yield relabelled(_narrowed(batch, self._schema.names), self._schema)
 
     @property
@@ -207,5 +228,10 @@ def _narrowed(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     where the query needs some."""
     if batch.num_columns == len(names):
         return batch
-    numbers = {name.lower(): number for number, name in enumerate(batch.schema.names)}
-    return batch.select([numbers[name.lower()] for name in names])
+    return batch.select(_places(batch.schema.names, names))
+
+
+def _places(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Where names stand among others, in whatever case."""
+    numbers = {name.lower(): number for number, name in enumerate(names)}
+    return [numbers[name.lower()] for name in wanted]

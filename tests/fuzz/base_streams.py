@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructField, StructType
 
 from delta_py import write_delta
 from delta_py.errors import SchemaMismatchError
 from spark_plugin.convert import to_spark_schema
+from spark_plugin.pruning import NativeWish
+from spark_plugin.pruning.handover import MARKER_KEY
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, make_stream_reader, pin_stream
 from tests.fuzz.base_tables import rows
 from tests.support.changing_table import Table
@@ -60,11 +65,19 @@ class Query:
         return make_stream_reader(pinned, to_spark_schema(pinned.schema))
 
     def rows(self, reader: DeltaStreamReader, start: Offset, end: Offset) -> list[str]:
-        """Of a batch, as its tasks read them, without what says when they were committed."""
+        """Of a batch, as its tasks read them, without what says when they were committed; the same where the rule asks for files
+        that Spark's own Parquet reader may read."""
         task: DeltaStreamReader = pickle.loads(pickle.dumps(reader))
-        found = [row for part in reader.partitions(start, end) for batch in task.read(part) for row in batch.to_pylist()]
-        kept = [{name: value for name, value in row.items() if not name.startswith("_commit")} for row in found]
-        return sorted(json.dumps(row, default=str) for row in kept)
+        found, asked = _rows(task, reader.partitions(start, end)), _rows(task, reader.partitions(self._asked(reader, start), end))
+        assert asked == found, f"{asked} and not {found}"
+        return found
+
+    def _asked(self, reader: DeltaStreamReader, start: Offset) -> Offset:
+        """As StreamView.java asks."""
+        first, *others = from_arrow_schema(reader._schema).fields
+        marker = json.dumps({"predicates": [], "limit": None, "nonce": "n", "native": NativeWish.WHEREVER_POSSIBLE.value})
+        marked = StructField(first.name, first.dataType, first.nullable, {MARKER_KEY: marker})
+        return {MARKER_KEY: StructType([marked, *others]).json(), "start": json.dumps(start)}
 
     def next(self, reader: DeltaStreamReader, start: Offset) -> Offset:
         end = reader.latestOffset(start, reader.getDefaultReadLimit())
@@ -117,6 +130,12 @@ def recorded(query: Query, go_on: Callable[[], None], keep: Callable[[int], None
 
     query.follow(begin, first, note)
     return Recorded(places, rows)
+
+
+def _rows(task: DeltaStreamReader, parts: Sequence[InputPartition]) -> list[str]:
+    found = [row for part in parts for batch in task.read(part) for row in batch.to_pylist()]
+    kept = [{name: value for name, value in row.items() if not name.startswith("_commit")} for row in found]
+    return sorted(json.dumps(row, default=str) for row in kept)
 
 
 # ---------------------------------------------------------------- the streams

@@ -86,6 +86,29 @@ def test_tasks_take_the_sizes_from_the_properties(spark: SparkSession) -> None:
         assert largest_batch(frame) == 2048
 
 
+def test_batches_of_a_stream_take_them_too(
+    spark: SparkSession, tmp_path: Path, conf: Callable[[Mapping[str, str]], None]
+) -> None:
+    def sizes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch({"rows": pa.array([batch.num_rows]), "s": ["text"]})
+
+    source = str(tmp_path / "source")
+    spark.range(0, 5000, 1, 1).write.format("pydelta").save(source)
+
+    def largest(name: str) -> int:
+        stream = spark.readStream.format("pydelta").load(source).mapInArrow(sizes, "rows long, s string")
+        writer = stream.writeStream.format("pydelta").option("checkpointLocation", str(tmp_path / f"{name}-checkpoint"))
+        query = writer.trigger(availableNow=True).start(str(tmp_path / name))
+        assert properties(spark) == {}
+        query.awaitTermination()
+        return max(row["rows"] for row in DeltaTable(str(tmp_path / name)).to_arrow().to_pylist())
+
+    assert largest("usual") == 2048
+    conf({RECORDS: "77"})
+    assert largest("as the user wants") == 77
+
+
 def test_queries_beside_a_write_and_settings_made_meanwhile_are_the_user_s(spark: SparkSession, tmp_path: Path) -> None:
     started, go_on, path = tmp_path / "started", tmp_path / "go_on", str(tmp_path / "t")
 

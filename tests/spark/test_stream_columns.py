@@ -6,18 +6,21 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py import write_delta
-from spark_plugin import pruning
+from spark_plugin import DeltaTable, pruning
+from spark_plugin.pruning.rule import NATIVE_CONF
 from tests.support.sampling import sampled
-from tests.support.small_table import append, make_table
+from tests.support.small_table import WITH_VECTORS, append, append_file, make_table
 
 COLUMNAR = "spark.pydelta.columnarReader.enabled"
 PRUNING = "spark.pydelta.pruning.enabled"
@@ -72,6 +75,17 @@ class Run:
         """The columns of each scan of the last batch."""
         return [re.findall(r"(\w+)#", columns) for columns in re.findall(r"MicroBatchScan\[([^\]]*)\]", self.plan)]
 
+    @property
+    def comes_in_columns(self) -> bool:
+        """Whether all scans of the last batch that had rows give columns, of which Spark makes rows."""
+        assert "MicroBatchScan" in self.plan, self.plan
+        return self.plan.count("ColumnarToRow") == self.plan.count("MicroBatchScan")
+
+    @property
+    def counted(self) -> list[tuple[int, str]]:
+        """Of each batch the rows and where it ended."""
+        return [(each["numInputRows"], each["sources"][0]["endOffset"]) for each in self.progress]
+
     def input_rows(self) -> int:
         return sum(each["sources"][0]["numInputRows"] for each in self.progress)
 
@@ -90,6 +104,16 @@ def columnar(spark: SparkSession) -> Iterator[Callable[[], int]]:
     assert after.backed_off == before.backed_off, after.last_error
 
 
+@pytest.fixture
+def native(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
+    """Has Spark's own Parquet reader read what it can; gives the number of batches that it had files of since."""
+    before = pruning.status(spark)
+    conf({NATIVE_CONF: "true", COLUMNAR: "true"})
+    yield lambda: pruning.status(spark).native - before.native
+    after = pruning.status(spark)
+    assert (after.backed_off, after.native_error) == (before.backed_off, before.native_error), after
+
+
 def stream(spark: SparkSession, path: str, **options: Any) -> DataFrame:
     return spark.readStream.format("pydelta").options(**options).load(path)
 
@@ -102,11 +126,16 @@ def whole(frame: DataFrame) -> DataFrame:
     return frame
 
 
+def flat(frame: DataFrame) -> DataFrame:
+    return frame.select("id", "name", "at", "part")
+
+
 def nested(frame: DataFrame) -> DataFrame:
     return frame.select("place.x", "id")
 
 
 def late(frame: DataFrame) -> DataFrame:
+    """Its last batch has no rows, and tells what is complete."""
     return frame.withWatermark("at", "1 hour").groupBy(F.window("at", "6 hours")).agg(F.sum("id"))
 
 
@@ -114,20 +143,29 @@ def twice(frame: DataFrame) -> DataFrame:
     return frame.select("id", "name").union(frame.filter("id < 3").selectExpr("id + 100", "part"))
 
 
-QUERIES = {query.__name__: query for query in (doubled, whole, nested, late, twice)}
+QUERIES = {query.__name__: query for query in (doubled, whole, flat, nested, late, twice)}
 
 
-@pytest.mark.parametrize("query", sampled(QUERIES, 2))
+WITHOUT_STRUCTS = {"doubled", "flat", "late"}
+
+
+@pytest.mark.parametrize(("query", "native"), sampled(product(QUERIES, ["false", "true"]), 3))
 def test_rows_and_counts_are_those_of_sparks_own_reading(
-    query: str, spark: SparkSession, table: str, run: Run, columnar: Callable[[], int], conf: Any
+    query: str, native: str, spark: SparkSession, table: str, run: Run, columnar: Callable[[], int], conf: Any
 ) -> None:
+    conf({NATIVE_CONF: native})
     frame = QUERIES[query](stream(spark, table, maxFilesPerTrigger=1))
+    before = pruning.status(spark).native
     ours = run.rows(frame)
-    counted = [(each["numInputRows"], each["sources"][0]["endOffset"]) for each in run.progress]
-    assert columnar() >= (3 if query in ("doubled", "late") else 0), "structs come as rows"
+    counted = run.counted
+    assert columnar() >= (3 if query in WITHOUT_STRUCTS else 0)
+    if query != "late":
+        assert run.comes_in_columns == (native == "true" or query in WITHOUT_STRUCTS), "structs of Python come as rows"
+    assert pruning.status(spark).native - before >= (3 if native == "true" else 0)
     conf({PRUNING: "false"})
     assert run.rows(QUERIES[query](stream(spark, table, maxFilesPerTrigger=1))) == ours
-    assert [(each["numInputRows"], each["sources"][0]["endOffset"]) for each in run.progress] == counted
+    assert run.counted == counted
+    assert query == "late" or not run.comes_in_columns
     assert ours
 
 
@@ -159,24 +197,30 @@ def test_switches_give_rows_and_every_column(
 
 
 def test_changes_are_read_in_the_columns_that_are_needed(
-    spark: SparkSession, table: str, run: Run, columnar: Callable[[], int]
+    spark: SparkSession, table: str, run: Run, columnar: Callable[[], int], native: Callable[[], int]
 ) -> None:
     write_delta(table, pa.table({"id": pa.array([3], pa.int64()), "part": ["a"]}), mode="overwrite", replace_where="id = 3")
     feed = stream(spark, table, readChangeFeed="true", startingVersion="0").select("_change_type", "id").filter("id > 2")
     found = run.rows(feed)
     assert run.scanned() == [["id", "_change_type"]]
     assert [row for row in found if row[1] < 5] == [("delete", 3), ("insert", 3), ("insert", 3), ("insert", 4)]
-    assert columnar() == 1
+    assert (columnar(), native(), run.comes_in_columns) == (1, 0, True)
 
 
 def test_rows_in_the_order_of_their_time_are_read_in_the_columns_that_are_needed(
-    spark: SparkSession, table: str, run: Run, columnar: Callable[[], int]
+    spark: SparkSession, tmp_path: Path, run: Run, columnar: Callable[[], int], native: Callable[[], int]
 ) -> None:
     """Each batch has a part of each file's rows, by a condition on a column that the query does not read."""
+    path = str(tmp_path / "t")
+    for first in range(3):
+        ids = [*range(first, ROWS, 3)]
+        at = pa.array([TIMES[n] for n in ids], pa.timestamp("us", "UTC"))
+        write_delta(path, pa.table({"id": ids, "at": at}), mode="append")
     options = {"withEventTimeOrder": "true", "eventTimeColumn": "at", "maxFilesPerTrigger": "1"}
-    assert sorted(row[0] for row in run.rows(stream(spark, table, **options).select("id"))) == list(range(ROWS))
+    assert sorted(row[0] for row in run.rows(stream(spark, path, **options).select("id"))) == list(range(ROWS))
     assert run.scanned() == [["id"]]
-    assert columnar()
+    assert len(run.progress) == 3
+    assert (columnar() >= 3, native(), run.comes_in_columns) == (True, 0, True)
 
 
 def test_schema_of_the_user_names_columns_in_its_own_case(spark: SparkSession, table: str, run: Run) -> None:
@@ -211,8 +255,8 @@ def test_streams_of_one_table_are_joined_with_each_other(
 def test_query_goes_on_where_spark_s_own_reading_stopped(spark: SparkSession, table: str, tmp_path: Path, conf: Any) -> None:
     """With state that is kept: sums of a window."""
 
-    def batch(enabled: str) -> None:
-        conf({PRUNING: enabled})
+    def batch(enabled: str, natively: str) -> None:
+        conf({PRUNING: enabled, NATIVE_CONF: natively})
         query = (
             stream(spark, table)
             .groupBy("part")
@@ -230,8 +274,9 @@ def test_query_goes_on_where_spark_s_own_reading_stopped(spark: SparkSession, ta
         return {row.part: row.ids for row in spark.table("goes_on").collect()}
 
     try:
-        for number, enabled in enumerate(("false", "true", "false", "true")):
-            batch(enabled)
+        settings = [("false", "true"), ("true", "true"), ("true", "false"), ("false", "false"), ("true", "auto")]
+        for number, (enabled, natively) in enumerate(settings):
+            batch(enabled, natively)
             assert found() == {"a": 15, "b": 51 + 100 * number}
             append(Path(table), one_row(100), partition_by=["part"])
     finally:
@@ -250,14 +295,82 @@ def test_udf_over_a_stream_ends(spark: SparkSession, table: str, run: Run) -> No
 
 
 def test_batch_of_a_function_has_its_rows(spark: SparkSession, table: str, tmp_path: Path) -> None:
-    seen = list[int]()
+    """With a UDF over them, which Spark 4.2 would not end over columns."""
+    seen, is_even = list[int](), F.udf(lambda value: value % 2 == 0, "boolean")
     query = (
         stream(spark, table)
         .select("id")
-        .writeStream.foreachBatch(lambda batch, number: seen.extend(row.id for row in batch.filter("id % 2 = 0").collect()))
+        .writeStream.foreachBatch(lambda batch, number: seen.extend(row.id for row in batch.filter(is_even("id")).collect()))
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
     assert sorted(seen) == list(range(0, ROWS, 2))
+
+
+# ---------------------------------------------------------------- Spark's own Parquet reader
+
+
+def test_whole_table_of_plain_columns_comes_in_columns(spark: SparkSession, tmp_path: Path, run: Run, conf: Any) -> None:
+    """Nothing is above such a stream in the plan, and it has all of its columns."""
+    path = make_table(tmp_path / "t", [pa.table({"id": pa.array([1, 2], pa.int64()), "s": ["a", None]})])
+    for natively in ("false", "true"):
+        conf({NATIVE_CONF: natively})
+        assert run.rows(stream(spark, path)) == [(1, "a"), (2, None)]
+        assert run.comes_in_columns, natively
+
+
+def test_rows_come_once_where_spark_is_told_to_cut_batches(spark: SparkSession, table: str, run: Run, conf: Any) -> None:
+    """Spark 4.2 would give them more than once by rows."""
+    conf({"spark.sql.execution.arrow.maxRecordsPerOutputBatch": "1", NATIVE_CONF: "false"})
+    assert sorted(row[0] for row in run.rows(stream(spark, table).select("id"))) == list(range(ROWS))
+
+
+def test_deleted_rows_are_left_out(spark: SparkSession, tmp_path: Path, run: Run, native: Callable[[], int]) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": range(100)}), pa.table({"id": range(100, 200)})], **WITH_VECTORS)
+    DeltaTable.forPath(spark, path).delete("id % 3 = 1")
+    left = sorted([(n,) for n in range(200) if n % 3 != 1], key=repr)
+    assert run.rows(stream(spark, path, maxFilesPerTrigger=1)) == left
+    assert (sorted(rows for rows, _ in run.counted), native()) == ([66, 67], 2)
+
+
+def test_parts_of_a_file_have_each_row_once(
+    spark: SparkSession, tmp_path: Path, run: Run, native: Callable[[], int], conf: Any
+) -> None:
+    conf({"spark.sql.files.openCostInBytes": "1", "spark.sql.files.maxPartitionBytes": "2000"})
+    path = make_table(tmp_path / "t", [pa.table({"id": range(5_000)})], row_group_size=500)
+    assert sorted(row[0] for row in run.rows(stream(spark, path))) == list(range(5_000))
+    assert (run.input_rows(), native()) == (5_000, 1)
+
+
+@pytest.mark.parametrize("more", [(), ("st",)])
+def test_file_that_sparks_reader_does_not_take_is_read_in_python(
+    more: tuple[str, ...], spark: SparkSession, tmp_path: Path, run: Run, native: Callable[[], int], conf: Any
+) -> None:
+    """One that stores numbers of 32 bits for BIGINT. Beside a struct Python gives rows, and not columns."""
+
+    def rows(first: int, kind: pa.DataType) -> pa.Table:
+        columns = {"id": pa.array([first, first + 1], kind), "st": pa.array([{"n": first}, None])}
+        return pa.table({name: columns[name] for name in ("id", *more)})
+
+    root = tmp_path / "t"
+    path = make_table(root, [rows(1, pa.int64())])
+    pq.write_table(rows(3, pa.int32()), root / "odd.parquet", store_schema=False)
+    append_file(root, root / "odd.parquet")
+    append(root, rows(5, pa.int64()))
+    found = run.rows(stream(spark, path, maxFilesPerTrigger=3))
+    assert [row[0] for row in found] == [1, 2, 3, 4, 5, 6]
+    assert (native(), run.comes_in_columns) == (1, True)
+    counted = run.counted
+    conf({NATIVE_CONF: "false"})
+    assert (run.rows(stream(spark, path, maxFilesPerTrigger=3)), run.counted) == (found, counted)
+
+
+@pytest.mark.parametrize("options", [{"filter": "id > 3"}, {"ignoreMissingFiles": "true"}, {"readLease": "10 minutes"}], ids=str)
+def test_what_scans_leave_to_python_streams_do_too(
+    options: dict[str, str], spark: SparkSession, table: str, run: Run, native: Callable[[], int]
+) -> None:
+    found = run.rows(stream(spark, table, **options).select("id"))
+    assert sorted(row[0] for row in found) == list(range(4 if "filter" in options else 0, ROWS))
+    assert (native(), run.comes_in_columns) == (0, True)

@@ -6,8 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pyarrow as pa
@@ -190,6 +193,31 @@ def test_operation_is_measured_alone_beside_the_tuned_peer(
     assert "| z-order by 4 columns | tuned | 2.00 s | 1.00 s | 0.50x | at most 1.0x |" in capsys.readouterr().out
     assert settings == ["tuned", "tuned"]
     assert [command[command.index("--rows") + 1] for command in commands] == ["1000000", "1000000"]
+
+
+def test_first_queries_take_turns_and_must_give_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, odd = list[tuple[str, str]](), dict[str, int]()
+
+    def run(command: Sequence[str], environment: dict[str, str]) -> dict[str, Any]:
+        source, query = (command[command.index(option) + 1] for option in ("--format", "--query"))
+        asked.append((source, query))
+        seconds = {"spark": 100, "pydelta": 300, "delta": 600}[source]
+        return {"rows": [[query, odd.get(source)]], "at": time.time() + seconds, "spark": "4.2.0"}
+
+    monkeypatch.setattr("benchmarks.first_part.run_json", run)
+    monkeypatch.setattr("benchmarks.first_part.query_tables", lambda directory, sizes: directory)
+    monkeypatch.setattr("benchmarks.first_part.peer_python", lambda peer: peer)
+    sizes = replace(bench.QUICK, runs=1)
+    part = bench.PARTS["first"](tmp_path, sizes, tmp_path)
+    assert len(asked) == 16 and asked[:8] == asked[8:], "two rounds, the first one to warm up"
+    assert {name: round(ratio, 2) for name, ratio in part.ratios.items()} == {
+        "first query, point lookup": 0.5,
+        "first query, count": 0.5,
+    }
+    assert "point lookup 0.50x and count 0.50x (target: at most 0.6x)" in "\n".join(part.text)
+    odd["delta"] = 1
+    with pytest.raises(AssertionError, match="not"):
+        bench.PARTS["first"](tmp_path, sizes, tmp_path)
 
 
 def test_chart_has_a_bar_for_each_workload_and_cuts_long_ones() -> None:

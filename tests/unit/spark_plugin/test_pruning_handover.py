@@ -19,7 +19,9 @@ from delta_py.expressions.tree import FALSE, TRUE, Column, Comparison, In, IsNul
 from delta_py.protocol.schema import INTEGER, STRING
 from delta_py.scan.log_answers import Question
 from spark_plugin.pruning import (
+    NativeWish,
     answer_text,
+    asked_of_batch,
     explain_text,
     facts_text,
     is_only_question,
@@ -27,6 +29,7 @@ from spark_plugin.pruning import (
     is_pruned,
     limited,
     log_question,
+    native_wish,
     pushed_limit,
     pushed_predicate,
     strip_marker,
@@ -232,3 +235,15 @@ def test_notes_hold_the_nonce_of_the_request() -> None:
 def test_nothing_is_noted_where_no_rule_listens(schema: StructType) -> None:
     report: Any = SimpleNamespace(files_kept=1, files_total=2, bytes_kept=30, bytes_total=40)
     assert explain_text(report, schema) == facts_text({}, schema) == ""
+
+
+def test_batch_of_a_stream_is_asked_for_beside_its_offset() -> None:
+    schema = StructType([StructField("a", LongType(), True, {MARKER_KEY: '{"native": "where quicker", "nonce": "n"}'})])
+    start, asked = asked_of_batch({MARKER_KEY: schema.json(), "start": '{"reservoirVersion": 3}'})
+    assert (start, asked) == ({"reservoirVersion": 3}, schema)
+    assert asked is not None and native_wish(asked) is NativeWish.WHERE_QUICKER
+
+
+@pytest.mark.parametrize("offset", [{"index": 3}, {MARKER_KEY: "{}", "index": 3}, {MARKER_KEY: "{}"}, None, [1], "x"], ids=str)
+def test_offset_of_sparks_own_asks_for_nothing(offset: Any) -> None:
+    assert asked_of_batch(offset) == (offset, None)

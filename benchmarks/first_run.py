@@ -1,0 +1,52 @@
+"""The first query of a session, in a process of its own; prints its rows, and when they were there, as JSON.
+
+    python benchmarks/first_run.py TABLE --format pydelta --query count --rows 8000000
+
+TABLE is make_query_tables.py's `plain`. `spark` is Spark alone, for the query `select 1`; `delta` is delta-spark, whose jars lie
+in the directory PYDELTA_PEER_JARS. Who started the process knows when: first_part.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.session import session
+
+QUERIES: dict[str, Callable[[DataFrame, int], DataFrame]] = {
+    "point lookup": lambda table, rows: table.filter(f"id = {rows // 2}").select("id", "name"),
+    "count": lambda table, rows: table.groupBy().count(),
+}
+SELECT_1 = "select 1"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("table", type=Path)
+    parser.add_argument("--format", choices=["spark", "pydelta", "delta"], required=True)
+    parser.add_argument("--query", choices=[SELECT_1, *QUERIES], required=True)
+    parser.add_argument("--rows", type=int, required=True)
+    arguments = parser.parse_args()
+    spark = session([arguments.format])
+    found = [list(row) for row in asked(spark, arguments).collect()]
+    print(json.dumps({"rows": found, "at": time.time(), "spark": spark.version}))
+    spark.stop()
+
+
+def asked(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
+    if arguments.query == SELECT_1:
+        return spark.sql(SELECT_1)
+    table = spark.read.format(arguments.format).load(str(arguments.table))
+    return QUERIES[arguments.query](table, arguments.rows)
+
+
+if __name__ == "__main__":
+    main()
