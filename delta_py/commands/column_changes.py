@@ -189,6 +189,8 @@ def _changed(config: TableConfig, path: Path, before: StructField, change: Colum
         _check_type(config, path, before, change.data_type)
         _check_generated(path, before, change.data_type)
         after = replace(after, data_type=change.data_type)
+    if change.nullable or change.drop_default:
+        _check_identity(path, before)
     if change.nullable is not None and change.nullable != before.nullable:
         if inside or not change.nullable:
             _refuse(path, before, replace(before, nullable=change.nullable), "rows that are there may be null")
@@ -207,8 +209,8 @@ def _changed(config: TableConfig, path: Path, before: StructField, change: Colum
 def _check_identity(path: Path, column: StructField) -> None:
     if identity_of(column) is not None:
         raise UnsupportedOperationError(
-            f"Column {joined_name(path)} is an identity column: its numbers are bigint, and the table gives them. Nothing was "
-            "changed.",
+            f"Column {joined_name(path)} is an identity column: its numbers are bigint, and the table gives them to all rows. "
+            "Nothing was changed.",
             error_class="DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED",
             sql_state="429BQ",
             column=joined_name(path),

@@ -497,6 +497,17 @@ def test_sync_identity_brings_the_mark_behind_the_values_of_rows(
     assert new == [start if mark is None else mark + step]
 
 
+@pytest.mark.parametrize(
+    "change", [ColumnChange("id", nullable=True), ColumnChange("id", drop_default=True), ColumnChange("id", default="3")]
+)
+def test_rules_of_an_identity_column_stay(tmp_path: Path, change: ColumnChange) -> None:
+    store = identity_table(tmp_path)
+    assert refusal(lambda: change_columns(store, [change])) == "DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED"
+    before = Snapshot.load(store).version
+    change_columns(store, [ColumnChange("id", comment="numbers")])
+    assert Snapshot.load(store).version == before + 1
+
+
 def test_sync_identity_of_another_column_is_refused(tmp_path: Path) -> None:
     store = identity_table(tmp_path)
     assert refusal(lambda: sync_identity(store, "x")) == "DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN"
