@@ -6,6 +6,7 @@ uppermost node of an expression as one of the classes here, whose operands are a
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -13,6 +14,8 @@ from typing import Any, TypeAlias
 from pyspark.sql.types import DataType
 
 # ---------------------------------------------------------------- what a Column holds
+
+_log = logging.getLogger("pydelta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,22 @@ def stand_in_for(frame: Any, other: Any) -> None:
     """From now on the columns that callers took from the other frame of a client are the frame's: it takes over the number by
     which they know theirs."""
     frame._plan._root_plan_id = other._plan._plan_id
+
+
+def release_checkpoint(frame: Any) -> None:
+    """Have the server let go what localCheckpoint has kept for a frame, which cannot be read any more.
+
+    pyspark asks for it when the frame's plan is collected, by a call without end of time, in whatever the program does just then:
+    such a call was seen to wait for ever. A server that cannot be asked keeps it until the session ends.
+    """
+    from pyspark.sql.connect.plan import RemoveRemoteCachedRelation
+
+    relation, client = frame._plan, frame.sparkSession.client
+    try:
+        client.execute_command(RemoveRemoteCachedRelation(relation).command(session=client))
+    except Exception as error:  # the frame has done its work, or its error is on the way
+        _log.warning("The server keeps what was held for a statement until the session ends: %s", error)
+    relation._relation_id = None
 
 
 def may_have_subqueries(frame: Any) -> bool:

@@ -33,7 +33,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from spark_plugin.connect_internals import stand_in_for
+from spark_plugin.connect_internals import release_checkpoint, stand_in_for
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analysis import ConditionParts
 from spark_plugin.dml.merge_clauses import ResolvedMerge
@@ -86,11 +86,15 @@ def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
 @contextmanager
 def _held_by_server(source: DataFrame, level: StorageLevel) -> Iterator[Source]:
     """All of its columns, as the client does not know which are used. The columns that callers took from the source are those of
-    what is held. The server lets go when the client does."""
+    what is held."""
     started = time.monotonic()
-    held = source.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW)).localCheckpoint(True, level).select("*")
+    checkpoint = source.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW)).localCheckpoint(True, level)
+    held = checkpoint.select("*")
     stand_in_for(held, source)
-    yield Source(held, True, round((time.monotonic() - started) * 1000))
+    try:
+        yield Source(held, True, round((time.monotonic() - started) * 1000))
+    finally:
+        release_checkpoint(checkpoint)
 
 
 def unread_source(merge: ResolvedMerge) -> Source:
