@@ -56,6 +56,7 @@ from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, read_o
 from spark_plugin.options.told_settings import with_session
 from spark_plugin.pruning import (
     answer_text,
+    columns_of_partial_rows,
     exact_predicate,
     explain_text,
     facts_text,
@@ -313,8 +314,10 @@ def _partial_reader(pinned: Pinned, schema: StructType, wanted: PartialRows) -> 
         predicate = exact_predicate(schema)
     except ValueError:
         return AnswerReader("")
-    columns = StructType([to_spark_schema(pinned.everything)[name] for name in wanted.columns])
-    scan = pinned.plan(from_spark_schema(columns), predicate, is_exact=True)
+    columns = columns_of_partial_rows(schema)
+    requested = from_spark_schema(columns)
+    scan = pinned.plan(requested, predicate, is_exact=True)
+    check_requested(scan.output_schema, requested)
     note = explain_text(scan.report, schema) + partial_text(schema)
     rows = DeltaReader(scan, columns, pinned.options.session, note=note, lease=pinned.lease())
     return PartialReader(rows, wanted, strip_marker(schema))

@@ -46,11 +46,17 @@ class PostgresLedger(SqlLedger):
 
     def _look_for_server(self) -> None:
         """A connection that was used before may be one that the server has closed since: then all of them are made anew."""
+        is_lost = False
         try:
             with self._connections.one() as connection, connection.pipeline():
-                connection.execute("SELECT 1")
-                connection.rollback()
+                try:
+                    connection.execute("SELECT 1")
+                    connection.rollback()
+                except self._psycopg.OperationalError:  # behind the block psycopg would warn of it
+                    is_lost = True
         except self._psycopg.OperationalError:
+            is_lost = True
+        if is_lost:
             self._connections.forget()
 
 

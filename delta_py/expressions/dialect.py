@@ -108,7 +108,8 @@ def _unexpected(sql: str, error: ParseError) -> ExpressionError:
 def tokens(sql: str) -> list[Token]:
     """The tokens of a statement: where each stands in the text, and the values of texts in quotes.
 
-    Raises ExpressionError (PARSE_SYNTAX_ERROR) for a text, name or comment that is not closed, and for hints.
+    Hints are passed over as comments are. Raises ExpressionError (PARSE_SYNTAX_ERROR) for a text, name or comment that is not
+    closed.
     """
     try:
         return _mended(sql, SparkExpressions().tokenize(sql), of_expression=False)
@@ -131,7 +132,7 @@ def _mended(sql: str, tokens: list[Token], *, of_expression: bool = True) -> lis
                 raise not_an_expression(sql, f"it cannot be read from character {token.start + 1} on")
             continue
         if end < token.start:
-            _check_gap(sql, sql[end : token.start])
+            _check_gap(sql, sql[end : token.start], of_expression=of_expression)
         end = token.end + 1
         if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
             token, end = _text(sql, token)
@@ -144,7 +145,7 @@ def _mended(sql: str, tokens: list[Token], *, of_expression: bool = True) -> lis
         if of_expression:
             _check(sql, token, result[-1] if result else None)
         result.append(token)
-    _check_gap(sql, sql[end:])
+    _check_gap(sql, sql[end:], of_expression=of_expression)
     return result
 
 
@@ -169,9 +170,9 @@ def _ends_operand(tokens: list[Token]) -> bool:
     return bool(tokens) and tokens[-1].token_type in ends
 
 
-def _check_gap(sql: str, gap: str) -> None:
+def _check_gap(sql: str, gap: str, *, of_expression: bool) -> None:
     """Between tokens there are blanks and comments; sqlglot takes more for a comment than Spark does."""
-    if "{#" in gap or "/*+" in gap:
+    if "{#" in gap or (of_expression and "/*+" in gap):
         raise not_an_expression(sql, "it holds a hint or a template")
     if "--" in gap and "\\\n" in gap:
         raise not_an_expression(sql, "a comment goes on after a backslash at the end of its line")

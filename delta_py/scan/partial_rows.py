@@ -32,11 +32,6 @@ class PartialRows:
     maxima: tuple[str, ...] = ()
     sums: tuple[str, ...] = ()
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All that are read, each once."""
-        return tuple(dict.fromkeys((*self.by, *self.valued, *self.minima, *self.maxima, *self.sums)))
-
 
 def partial_batches(batches: Iterable[pa.RecordBatch], wanted: PartialRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """schema: of the partial rows. A sum is int64 for integers, and for decimals whose point is left out; else a decimal that is
@@ -45,6 +40,8 @@ def partial_batches(batches: Iterable[pa.RecordBatch], wanted: PartialRows, sche
     held: list[pa.Table] = []
     is_worth_it = True
     for batch in batches:
+        if not batch.num_rows:
+            continue
         rows = adding.rows(batch)
         groups = adding.grouped(rows) if is_worth_it and adding.fits(rows) else None
         if groups is None:

@@ -52,7 +52,7 @@ def asks_for_saves(spark: Any, table: TablePath) -> bool:
     """
     asked = private(spark, {FACTS: FACTS_OF_WRITES})
     fields = spark.read.format(FORMAT).options(**asked, **table.storage).load(table.url).schema.fields
-    return bool(fields) and bool(json.loads(fields[0].metadata[FACTS])["asks_for_saves"])
+    return bool(fields) and bool(json.loads(fields[0].metadata[FACTS]).get("asks_for_saves"))
 
 
 def _snapshot_of(store: ObjectStore) -> Snapshot | None:

@@ -121,16 +121,20 @@ class PartialAggregates extends scala.runtime.AbstractPartialFunction {
     PrunedScan scan = (PrunedScan) relation.scan();
     List output = new ArrayList(by);
     output.addAll(question.told());
+    StructType read = new StructType();
     StructField[] fields = new StructField[output.size()];
     for (int i = 0; i < fields.length; i++) {
       Attribute column = (Attribute) output.get(i);
       if (i < by.size() && !PartialQuestion.isGroup(column)) return null;
-      if (i != by.size() && scan.fullSchema().getFieldIndex(column.name()).isEmpty()) return null;
+      if (i != by.size()) {
+        if (scan.fullSchema().getFieldIndex(column.name()).isEmpty()) return null;
+        if (read.getFieldIndex(column.name()).isEmpty()) read = read.add(scan.fullSchema().apply(column.name()));
+      }
       String name = i < by.size() ? column.name() : "partial " + i;
       fields[i] = new StructField(name, column.dataType(), column.nullable(), i == 0 ? scan.tableMetadata() : Metadata.empty());
     }
     StructType schema = new StructType(fields);
-    PrunedScan partial = scan.partially(question.json(by), schema, new ScanReaders(batches.columnarFor(schema), null));
+    PrunedScan partial = scan.partially(question.json(by, read), schema, new ScanReaders(batches.columnarFor(schema), null));
     if (partial == null) return null;
     return NodeCopy.with(relation, new Object[] {scan, relation.output()}, new Object[] {partial, Lists.toScala(output)});
   }

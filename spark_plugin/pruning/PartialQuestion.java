@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.IntegralType;
-import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 
@@ -85,7 +85,8 @@ class PartialQuestion extends LogQuestion {
     return list;
   }
 
-  String json(List by) {
-    return "{" + columnsJson(by) + ", \"sums\": " + texts(sums.keySet()) + "}";
+  /** read: the columns that it names, as the query knows them. */
+  String json(List by, StructType read) {
+    return "{" + columnsJson(by) + ", \"sums\": " + texts(sums.keySet()) + ", \"read\": " + read.json() + "}";
   }
 }

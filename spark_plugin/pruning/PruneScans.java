@@ -224,10 +224,11 @@ public class PruneScans extends Rule {
     status.applied(reopen.count());
     LogicalPlan answered = LogAnswers.in(pruned, status);
     if (!sameOutput(pruned.output(), answered.output())) answered = pruned;
-    LogicalPlan partial = PartialAggregates.in(answered, status, reads);
-    if (sameOutput(answered.output(), partial.output())) answered = partial;
     LogicalPlan joined = JoinRules.in(answered, status);
-    return sameOutput(answered.output(), joined.output()) ? joined : answered;
+    if (!sameOutput(answered.output(), joined.output())) joined = answered;
+    // Behind the joins: a scan whose files one of them chooses once more is left as it is.
+    LogicalPlan partial = PartialAggregates.in(joined, status, reads);
+    return sameOutput(joined.output(), partial.output()) ? partial : joined;
   }
 
   static boolean sameOutput(Seq one, Seq other) {

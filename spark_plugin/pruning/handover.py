@@ -177,6 +177,11 @@ def partial_rows(schema: StructType) -> PartialRows | None:
     return PartialRows(*(tuple(wanted[name]) for name in ("by", "valued", "minima", "maxima", "sums")))
 
 
+def columns_of_partial_rows(schema: StructType) -> StructType:
+    """Those that are read for the partial rows, with the types that the query knows."""
+    return StructType.fromJson(_handed_over(schema)["partial"]["read"])
+
+
 def partial_text(schema: StructType) -> str:
     """That partial rows are given, in the form that PartialAggregates.java finds."""
     return _note("partial", "given", schema)

@@ -9,6 +9,7 @@ A client has no parser: only where the parts of the statement begin is found her
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -115,6 +116,13 @@ def written_insert(spark: SparkSession, words: Words) -> ParsedInsert | None:
     )
 
 
+_WHOLE = re.compile(r"(-?[0-9]+)[lL]?")
+_WRITTEN_ALIKE = {
+    "DATE": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"),
+    "TIMESTAMP": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"),
+}
+
+
 def partition_spec(words: Words) -> tuple[dict[str, str | None], tuple[str, ...]]:
     """What stands behind PARTITION: columns with values, as text, and those without."""
     values: dict[str, str | None] = {}
@@ -133,12 +141,29 @@ def partition_spec(words: Words) -> tuple[dict[str, str | None], tuple[str, ...]
 
 
 def _partition_value(words: Words) -> str | None:
+    """As Spark writes the constant as text. Faults for one that it may write otherwise than it stands there."""
     for word in ("TRUE", "FALSE"):
         if words.take(word):
             return word.lower()
-    if not words.take("DATE"):
-        words.take("TIMESTAMP")
-    return words.constant()
+    if words.take("NULL"):
+        return None
+    kind = next((kind for kind in _WRITTEN_ALIKE if words.take(kind)), None)
+    if not words.at_text():
+        whole = _WHOLE.fullmatch(words.number())
+        if whole is None:
+            words.fault("expected a whole number")
+        return str(int(whole[1]))
+    value = words.literal()
+    if isinstance(value, bool):
+        return str(value).lower()
+    if type(value) is datetime.date:
+        return value.isoformat()
+    is_plain = value is None or (type(value) is int and kind is None)
+    if isinstance(value, str):
+        is_plain = kind is None or _WRITTEN_ALIKE[kind].fullmatch(value) is not None
+    if not is_plain:
+        words.fault(f"expected a text, a whole number or a date, and not {value!r}")
+    return value if value is None else str(value)
 
 
 def _options(words: Words) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -33,6 +34,12 @@ def insert_of(text: str, args: Any = None) -> tuple[ParsedInsert, WrittenQuery]:
         ("INSERT INTO b (a, `b c`) VALUES (1, 2)", "VALUES (1, 2)", {"columns": ("a", "b c")}),
         ("INSERT INTO b (values, from) VALUES (1, 2)", "VALUES (1, 2)", {"columns": ("values", "from")}),
         ("INSERT INTO b TABLE c", "TABLE c", {}),
+        ("INSERT INTO b SELECT /*+ REPARTITION(4) */ 1", "SELECT /*+ REPARTITION(4) */ 1", {}),
+        (
+            "INSERT INTO b PARTITION (a = 007, c = -5L, d = '5L') SELECT 1",
+            "SELECT 1",
+            {"values": {"a": "7", "c": "-5", "d": "5L"}},
+        ),
         ("INSERT INTO b ((SELECT 1) UNION ALL SELECT 2)", "((SELECT 1) UNION ALL SELECT 2)", {}),
         ("INSERT INTO b (SELECT 1) UNION ALL (SELECT 2)", "(SELECT 1) UNION ALL (SELECT 2)", {}),
         ("INSERT INTO b BY NAME SELECT 1 AS a", "SELECT 1 AS a", {"by_name": True}),
@@ -136,12 +143,29 @@ def test_replace_on_is_read(text: str, condition: str, query: str, of_query: str
         "INSERT OVERWRITE DIRECTORY '/x' USING parquet SELECT 1",
         "INSERT OVERWRITE LOCAL DIRECTORY '/x' USING parquet SELECT 1",
         "INSERT INTO b PARTITION (a = b) SELECT 1",
+        "INSERT INTO b PARTITION (a = 1e3) SELECT 1",
+        "INSERT INTO b PARTITION (a = DATE '2024-1-1') SELECT 1",
+        "INSERT INTO b PARTITION (a = TIMESTAMP '2024-01-01') SELECT 1",
         "FROM c INSERT INTO b SELECT 1 INSERT INTO d SELECT 2",
     ],
 )
 def test_other_statements_are_left_to_the_server(text: str) -> None:
     with pytest.raises(SyntaxFault):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(True, "true"), (7, "7"), ("x", "x"), (datetime.date(2024, 1, 2), "2024-01-02"), (None, None)]
+)
+def test_parameters_are_values_of_partitions_as_spark_writes_them(value: Any, text: str | None) -> None:
+    insert, _ = insert_of("INSERT INTO b PARTITION (a = ?) SELECT 1", [value])
+    assert insert.values == {"a": text}
+
+
+@pytest.mark.parametrize("value", [1e20, b"abc", [1], datetime.datetime(2024, 1, 1)])
+def test_parameters_that_spark_may_write_otherwise_are_left_to_the_server(value: Any) -> None:
+    with pytest.raises(SyntaxFault):
+        read("INSERT INTO b PARTITION (a = ?) SELECT 1", [value])
 
 
 @pytest.mark.parametrize("text", ["WITH c AS (SELECT 'INSERT INTO') SELECT * FROM c", "FROM c SELECT `INSERT`", "SELECT 1"])
