@@ -28,8 +28,11 @@ import scala.collection.immutable.Seq;
 class PartialAggregates extends scala.runtime.AbstractPartialFunction {
   private static final String ENABLED_CONF = "spark.pydelta.partialAggregates.enabled";
   private static final int MOST_GROUP_COLUMNS = 8;
-  /** Of files. Below it Spark's Parquet reader has the rows sooner than a worker could put them together. */
-  private static final long WORTH_IT_BYTES = 16L << 20;
+  /**
+   * Of files. The second planning and the wait for workers took 0.1 s, which the adding up of 60 MB saves; with 25 MB a query of
+   * 0.13 s took 0.24 s.
+   */
+  private static final long WORTH_IT_BYTES = 128L << 20;
 
   private final RuleStatus status;
   private final ColumnarChoice batches;
