@@ -5,18 +5,13 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import scala.collection.immutable.Seq;
 
 /**
  * Has the tasks that read add up what an aggregate over our scan only adds up again.
@@ -25,7 +20,7 @@ import scala.collection.immutable.Seq;
  * Filters go into the scan, which leaves out their rows exactly. An aggregate that needs anything else of the rows is left alone,
  * and so is one for which the source says no, or fails.
  */
-class PartialAggregates extends scala.runtime.AbstractPartialFunction {
+class PartialAggregates extends AggregateRule {
   private static final String ENABLED_CONF = "spark.pydelta.partialAggregates.enabled";
   private static final int MOST_GROUP_COLUMNS = 8;
   /**
@@ -36,7 +31,6 @@ class PartialAggregates extends scala.runtime.AbstractPartialFunction {
 
   private final RuleStatus status;
   private final ColumnarChoice batches;
-  private int count = 0;
 
   private PartialAggregates(RuleStatus status, ColumnarChoice batches) {
     this.status = status;
@@ -46,43 +40,28 @@ class PartialAggregates extends scala.runtime.AbstractPartialFunction {
   /** The plan with partial rows in it; the same object if there are none. */
   static LogicalPlan in(LogicalPlan plan, RuleStatus status, ColumnarChoice batches) {
     if (said().equals("false")) return plan;
-    PartialAggregates partial = new PartialAggregates(status, batches);
-    LogicalPlan replaced = (LogicalPlan) plan.transformDown(partial);
-    return partial.count == 0 ? plan : replaced;
+    return new PartialAggregates(status, batches).in(plan);
   }
 
   private static String said() {
     return SQLConf.get().getConfString(ENABLED_CONF, "auto").trim().toLowerCase(Locale.ROOT);
   }
 
-  public boolean isDefinedAt(Object node) {
-    return node instanceof Aggregate && LogAnswers.relationBelow((Aggregate) node) != null;
+  void done() {
+    status.partially();
   }
 
-  public Object applyOrElse(Object node, scala.Function1 otherwise) {
-    if (!isDefinedAt(node)) return otherwise.apply(node);
-    Aggregate aggregate = (Aggregate) node;
-    try {
-      LogicalPlan partial = partial(aggregate, LogAnswers.relationBelow(aggregate));
-      if (partial == null) return aggregate;
-      count++;
-      status.partially();
-      return partial;
-    } catch (Exception error) {
-      return left(aggregate, error);
-    } catch (LinkageError error) {
-      return left(aggregate, error);
-    }
-  }
-
-  private Object left(Aggregate aggregate, Throwable error) {
-    if (error instanceof InterruptedException) Thread.currentThread().interrupt();
+  void failed(Throwable error) {
     status.notPartially(error);
-    return aggregate;
+  }
+
+  /** The source leaves out their rows. */
+  boolean keepsFilters() {
+    return false;
   }
 
   /** Null if the aggregate needs more than partial rows, or the source does not give them. */
-  private LogicalPlan partial(Aggregate aggregate, DataSourceV2ScanRelation relation) {
+  LogicalPlan replaced(Aggregate aggregate, DataSourceV2ScanRelation relation) throws Exception {
     PrunedScan scan = (PrunedScan) relation.scan();
     if (!scan.mayAsk() || !WantedRows.isExact(aggregate.child(), relation)) return null;
     PartialQuestion question = new PartialQuestion(aggregate.child());
@@ -99,27 +78,8 @@ class PartialAggregates extends scala.runtime.AbstractPartialFunction {
     return kept != null && kept.bytes() >= WORTH_IT_BYTES;
   }
 
-  private LogicalPlan below(LogicalPlan node, PartialQuestion question, Set needed, DataSourceV2ScanRelation relation) {
-    if (node == relation) return read(question, question.by(needed), relation);
-    LogicalPlan child = (LogicalPlan) node.children().head();
-    if (node instanceof Filter) return below(child, question, needed, relation);
-    List kept = new ArrayList();
-    Set below = LogQuestion.none();
-    Seq all = ((Project) node).projectList();
-    for (int i = 0; i < all.length(); i++) {
-      NamedExpression named = (NamedExpression) all.apply(i);
-      if (!needed.contains(named.exprId())) continue;
-      kept.add(named);
-      LogQuestion.addReferences((Expression) named, below);
-    }
-    LogicalPlan read = below(child, question, below, relation);
-    if (read == null) return null;
-    kept.addAll(question.told());
-    return new Project(Lists.toScala(kept), read);
-  }
-
   /** The scan of partial rows; null if there is none. */
-  private LogicalPlan read(PartialQuestion question, List by, DataSourceV2ScanRelation relation) {
+  LogicalPlan inPlace(LogQuestion question, List by, DataSourceV2ScanRelation relation) {
     if (by.size() > MOST_GROUP_COLUMNS) return null;
     PrunedScan scan = (PrunedScan) relation.scan();
     List output = new ArrayList(by);
@@ -137,7 +97,7 @@ class PartialAggregates extends scala.runtime.AbstractPartialFunction {
       fields[i] = new StructField(name, column.dataType(), column.nullable(), i == 0 ? scan.tableMetadata() : Metadata.empty());
     }
     StructType schema = new StructType(fields);
-    PrunedScan partial = scan.partially(question.json(by, read), schema, new ScanReaders(batches.columnarFor(schema), null));
+    PrunedScan partial = scan.partially(((PartialQuestion) question).json(by, read), schema, new ScanReaders(batches.columnarFor(schema), null));
     if (partial == null) return null;
     return NodeCopy.with(relation, new Object[] {scan, relation.output()}, new Object[] {partial, Lists.toScala(output)});
   }
