@@ -12,10 +12,10 @@ from functools import partial
 
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from delta_py.commit.prepared import num_records
 from delta_py.errors import DataFileError
+from delta_py.parquet.row_counts import stored_row_count
 from delta_py.protocol.actions import AddFile
 from delta_py.storage.store import ObjectStore
 from delta_py.threads import in_threads
@@ -39,8 +39,7 @@ def _must_count(add: AddFile, gives_row_ids: bool) -> bool:
 
 def _row_count(store: ObjectStore, add: AddFile) -> int:
     try:
-        with store.open_input(add.path, add.size_bytes) as source:
-            return int(pq.read_metadata(source).num_rows)
+        return stored_row_count(store, add.path, add.size_bytes)
     except (OSError, pa.ArrowException) as error:
         raise DataFileError(
             f"The log does not say how many rows {add.path} of the table at {store.root} has, and the file cannot be asked: "

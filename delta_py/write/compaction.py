@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from delta_py.ahead import ahead
+from delta_py.parquet.row_counts import stored_row_count
 from delta_py.protocol.deletion_vectors import from_row_indexes, read_deletion_vector, row_indexes
 from delta_py.scan.scan_state import ScanFile
 from delta_py.storage.store import ObjectStore
@@ -52,8 +52,7 @@ def moved_rows(store: ObjectStore, files: Sequence[ScanFile], live: Sequence[Sca
         gone, gone_now = _vector(store, before), _vector(store, now)
         if not gone <= gone_now:
             return None
-        with store.open_input(before.path, before.size_bytes) as source:
-            row_count = pq.read_metadata(source).num_rows
+        row_count = stored_row_count(store, before.path, before.size_bytes)
         left_out = _within(gone, row_count)
         since = _within(gone_now - gone, row_count)
         moved |= from_row_indexes(since - np.searchsorted(left_out, since) + offset)

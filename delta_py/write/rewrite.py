@@ -18,11 +18,11 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from delta_py.errors import DeltaError, RowCountMismatchError, UnsupportedOperationError
 from delta_py.parquet.reader import read_files
+from delta_py.parquet.row_counts import stored_row_count
 from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.protocol.deletion_vectors import (
     DeletionVectorDescriptor,
@@ -336,8 +336,7 @@ def _rows_of(store: ObjectStore, touched: TouchedFile, repeats: Repeats) -> _Row
     if not came_once and not may_repeat:
         raise _repeated(file, sum(counts), len(deleted | updated), repeats)
     present = BitMap64() if file.deletion_vector is None else read_deletion_vector(store, file.deletion_vector)
-    with store.open_input(file.path, file.size_bytes) as source:
-        row_count = pq.read_metadata(source).num_rows
+    row_count = stored_row_count(store, file.path, file.size_bytes)
     rows = _Rows(row_count, _within(present, row_count), deleted, updated)
     going = deleted | updated
     if not going.isdisjoint(present) or going.max() >= row_count:
