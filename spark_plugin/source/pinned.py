@@ -81,9 +81,15 @@ class PinnedTable:
         wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
         if self.options.files is not None:
             return self._plan_files(self.options.files, columns, wanted)
-        settings = replace(scan_options(self.options), metadata_column=self.options.metadata_column, limit=limit)
-        settings = replace(settings, drop_rows=True) if is_exact else settings
-        return plan_scan(snapshot, columns, wanted, replace(settings, count_rows=count_rows))
+        settings = scan_options(self.options)
+        settings = replace(
+            settings,
+            metadata_column=self.options.metadata_column,
+            limit=limit,
+            count_rows=count_rows,
+            drop_rows=settings.drop_rows or is_exact,
+        )
+        return plan_scan(snapshot, columns, wanted, settings)
 
     def answer(self, question: Question, predicate: Expression | None) -> pa.Table | None:
         """What the log says of the rows that `plan` would give, as answer_from_log does; None if it does not say it."""

@@ -221,13 +221,6 @@ class Words:
         self._next += 1
         return sign + str(token.text)
 
-    def constant(self) -> str | None:
-        """A text or a number, as text; a parameter that is one; None for NULL."""
-        if self._at_parameter():
-            value = self._value()
-            return value if value is None else str(value)
-        return None if self.take("NULL") else self.string() if self.at_text() else self.number()
-
     def literal(self) -> Any:
         """A text, a number, TRUE, FALSE or NULL; the value of a parameter, whatever it is."""
         if self.at_text():
