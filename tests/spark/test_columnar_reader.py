@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from spark_plugin import compiled_java, pruning, register
 from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.corpus import load_case
+from tests.support.frames import rows
 from tests.support.sampling import sampled
 from tests.support.settings import restore
 from tests.support.small_table import make_table
@@ -88,10 +89,6 @@ def in_columns(df: DataFrame) -> bool:
     answers = {bool(scan.supportsColumnar()) for scan in scans}
     assert len(answers) == 1, df._jdf.queryExecution().toString()
     return answers.pop()
-
-
-def rows(df: DataFrame) -> list[str]:
-    return sorted(repr(row) for row in df.collect())
 
 
 def row_readers(spark: SparkSession, df: Callable[[], DataFrame]) -> list[str]:

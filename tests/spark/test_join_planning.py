@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import pruning
+from tests.support.frames import rows
 from tests.support.sampling import sampled
 
 ENABLED = "spark.pydelta.joinPlanning.enabled"
@@ -33,10 +34,6 @@ KEYS = {
     "price": "cast(id % 6 - 2.5 as decimal(9, 3))",
     "flag": "id % 2 = 0",
 }
-
-
-def rows(df: DataFrame) -> list[str]:
-    return sorted(repr(row) for row in df.collect())
 
 
 def optimized(df: DataFrame) -> Any:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
 from spark_plugin import pruning
+from tests.support.frames import rows
 from tests.support.table_builder import Json
 
 ENABLED = "spark.pydelta.logAnswers.enabled"
@@ -57,10 +58,6 @@ READ = [
     "select count(p, n) from {t}",
     "select count(*) from {t} where rand() * 2 > -1",
 ]
-
-
-def rows(df: DataFrame) -> list[str]:
-    return sorted(repr(row) for row in df.collect())
 
 
 def plan_of(df: DataFrame) -> str:
