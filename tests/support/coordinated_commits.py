@@ -207,7 +207,7 @@ class CoordinatedModel:
             newest = self._look(store)
             protocol = next(one for v in range(newest, -1, -1) if (one := self._parsed(v).protocol) is not None)
             config = self._config if protocol == self._config.protocol else self._plain
-            if not admit(store, config, newest):
+            if not admit(store, config, newest, is_newest=True):
                 return newest, config
 
     def _clock_ms(self) -> int:
