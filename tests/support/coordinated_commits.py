@@ -68,6 +68,7 @@ class _Run:
     clock_ms: int
     commits: list[_Told] = field(default_factory=list)
     seen: dict[int, bytes] = field(default_factory=dict)
+    parsed: dict[int, WinningCommit] = field(default_factory=dict)
     newest_told: int = 0
 
 
@@ -199,7 +200,10 @@ class CoordinatedModel:
             run.newest_told = max(run.newest_told, done.version)
 
     def _parsed(self, version: int) -> WinningCommit:
-        return WinningCommit.parse(version, self._run.seen[version])
+        parsed = self._run.parsed
+        if version not in parsed:
+            parsed[version] = WinningCommit.parse(version, self._run.seen[version])
+        return parsed[version]
 
     def _open(self, store: CoordinatedStore) -> tuple[int, TableConfig]:
         """As Snapshot.load does it."""

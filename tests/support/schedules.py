@@ -73,7 +73,8 @@ class Process:
 class _Actor:
     def __init__(self, process: Process, work: Callable[[], None]) -> None:
         self.process, self.work = process, work
-        self.may_go = threading.Semaphore(0)
+        self.may_go = threading.Lock()  # released by who gives it the turn
+        self.may_go.acquire()
         self.waits_for: Turns | None = None
         self.error: BaseException | None = None
 
