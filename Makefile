@@ -48,7 +48,7 @@ help: ## this list
 demo: $(VENV)/.ready java ## make a Delta table of real data, read it, filter it, travel in its history
 	@$(RUN) examples/demo.py
 
-check: $(VENV)/.ready javac ## ruff, mypy --strict, javac, the rules of the layers
+check: $(VENV)/.ready javac ## ruff, mypy (--strict but for tests), javac, the rules of the layers
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(RUN) $(PYTEST) -q tests/unit/test_layers.py tests/unit/test_protocol_headings.py

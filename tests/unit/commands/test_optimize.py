@@ -21,6 +21,7 @@ from delta_py.commands.optimize import LocalBinWriters, optimize
 from delta_py.commands.optimize_bins import Bin, OptimizeRequest
 from delta_py.commands.optimize_metrics import Optimized
 from delta_py.commands.restore import restore
+from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
     ConcurrentDeleteReadException,
     ExpressionError,
@@ -363,7 +364,7 @@ def test_conflict_between_looking_and_committing(
     make(path)
     calls = 0
 
-    class Losing(module.Transaction):
+    class Losing(Transaction):
         def commit(self, *args: Any, **options: Any) -> int:
             nonlocal calls
             calls += 1
