@@ -31,6 +31,10 @@ KNOWN = (
     Known("SET NOT NULL", CHANGE, "_LEGACY_ERROR_TEMP_2330", SPEAKS_FIRST),
     Known("ALTER COLUMN .* TYPE", CHANGE, "NOT_SUPPORTED_CHANGE_COLUMN", SPEAKS_FIRST),
     Known("ADD COLUMNS", "DELTA_DUPLICATE_COLUMNS_FOUND", "FIELD_ALREADY_EXISTS", SPEAKS_FIRST),
+    *(
+        Known("'replaceWhere'", broken, "DELTA_REPLACE_WHERE_MISMATCH", "delta-spark takes each broken rule for the condition's.")
+        for broken in ("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")
+    ),
 )
 
 
