@@ -76,6 +76,10 @@ class SqlSyntaxError(ParseException):
 
 
 _OPENING, _CLOSING = frozenset({"(", "[", "CASE"}), frozenset({")", "]", "END"})
+_BEFORE_OPERAND = frozenset(
+    {"IN", "EXISTS", "NOT", "AND", "OR", "ANY", "SOME", "ALL", "LIKE", "ILIKE", "RLIKE", "BETWEEN", "DIV"}
+    | {"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "&", "|", "^", "~"}
+)  # behind which a bracket belongs to the expression
 _APART = frozenset({"", " ", "\t", "\r", "\n", "(", ")", "[", "]", ","})  # beside a constant, which needs no blank there
 _BEFORE_OPERANDS = frozenset(
     {
@@ -250,10 +254,11 @@ class Words:
 
     def text_until(self, *stops: tuple[str, ...]) -> str:
         """The text as it is written, but for parameters, up to one of these words outside of brackets and CASE, or to the end.
-        Raises where there is none."""
+        A bracket that an operand has to follow is none of them: a subquery. Raises where there is no text."""
         start, depth, last, text, first = self.place, 0, None, "", self._next
         while (token := self._token()) is not None and not self.at(";"):
-            if depth == 0 and (any(self.at(*stop) for stop in stops) or self.at(")")):
+            expects_operand = self._next == first or self._word(self._next - 1) in _BEFORE_OPERAND
+            if depth == 0 and not (expects_operand and self.at("(")) and any(self.at(*stop) for stop in (*stops, (")",))):
                 break
             if self._at_parameter() and (self._next == first or not (self._binds and self._is_field())):
                 text += self.text[start : token.start]

@@ -83,6 +83,15 @@ def test_replace_where_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    "condition",
+    ["c IN (SELECT 1)", "NOT EXISTS (SELECT 1)", "(SELECT max(d) FROM t) > c", "c = (TABLE t)", "c > 1 AND c <= (VALUES (1))"],
+)
+def test_subqueries_of_a_condition_begin_no_query(condition: str) -> None:
+    insert, query = insert_of(f"INSERT INTO a REPLACE WHERE {condition} (SELECT 2)")
+    assert (insert.replaces_where, query.text) == (condition, "(SELECT 2)")
+
+
+@pytest.mark.parametrize(
     ("query", "filled", "width"),
     [
         ("VALUES (DEFAULT, 1), (2, default)", "VALUES (<0>, 1), (2, <1>)", 2),
