@@ -66,8 +66,8 @@ seconds: $(VENV)/.ready java ## make test, and note how long each file took (tes
 unit: $(VENV)/.ready ## unit and property tests only: no Spark
 	$(RUN) $(PYTEST) tests/unit tests/property
 
-acceptance: $(VENV)/.ready ## the tables of the Delta projects, read without Spark
-	$(RUN) $(PYTEST) tests/acceptance
+acceptance: $(VENV)/.ready ## the tables of the Delta projects, read without Spark; ALL=1 takes each
+	PYDELTA_ALL="$(ALL)" $(RUN) $(PYTEST) tests/acceptance
 
 spark: $(VENV)/.ready java ## Spark tests only; ALL=1 takes every table and every query shape in every setting
 	PYDELTA_ALL="$(ALL)" $(RUN) $(PYTEST) tests/spark

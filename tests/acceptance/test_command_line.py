@@ -42,7 +42,7 @@ def rows_of(table: DeltaTable) -> pa.Table | None:
         return None
 
 
-@pytest.mark.parametrize("name", sampled(case_names(), 8))
+@pytest.mark.parametrize("name", sampled(case_names(), 12))
 def test_table_is_looked_at(name: str, corpus: Path) -> None:
     path = load_case(corpus, name).table
     answers = {command: looked(command, path) for command in LOOKS}
@@ -80,7 +80,7 @@ def sorted_rows(table: pa.Table) -> list[str]:
     return sorted(str(comparable(row)) for row in table.to_pylist())
 
 
-@pytest.mark.parametrize("name", sampled(case_names(), 8))
+@pytest.mark.parametrize("name", sampled(case_names(), 12))
 def test_rows_of_cat_are_loaded_as_they_were(name: str, corpus: Path, tmp_path: Path) -> None:
     path, copy = load_case(corpus, name).table, str(tmp_path / "copy")
     try:

@@ -15,7 +15,7 @@ from tests.support.corpus import case_names, load_case
 from tests.support.sampling import sampled
 
 
-@pytest.mark.parametrize("name", sampled(case_names(), 3))
+@pytest.mark.parametrize("name", sampled(case_names(), 6))
 def test_table_has_a_report_that_agrees_with_its_files(name: str, corpus: Path) -> None:
     case = load_case(corpus, name)
     try:

@@ -23,13 +23,14 @@ from delta_py.scan.planning import ScanOptions, plan_scan
 from tests.support.corpus import Case, case_names, check_title, condition_problem, load_case
 from tests.support.digest import digest
 from tests.support.rows import difference
+from tests.support.sampling import sampled
 from tests.support.spark_types import arrow_columns, json_columns, without_collation
 from tests.support.variant_json import canonical_json, has_variant, variants_as_json
 
 Check = Mapping[str, Any]
 
 
-@pytest.mark.parametrize("name", case_names())
+@pytest.mark.parametrize("name", sampled(case_names(), 3))
 def test_table_reads_as_delta_spark_reads_it(name: str, corpus: Path) -> None:
     case = load_case(corpus, name)
     found = [(check, problem_of(case, check)) for check in case.checks]

@@ -167,7 +167,7 @@ def test_every_covered_type_gives_the_row_readers_rows(
     assert columnar() > 0
 
 
-@pytest.mark.parametrize("name", sampled(EDGES, 6))
+@pytest.mark.parametrize("name", sampled(EDGES, 9))
 def test_column_used_inside_a_query_gives_the_row_readers_values(
     name: str, spark: SparkSession, edges: str, columnar: Callable[[], int]
 ) -> None:
@@ -369,8 +369,8 @@ FRAMES: dict[str, Callable[[DataFrame], DataFrame]] = {
 @pytest.mark.parametrize(
     ("name", "setting"),
     [
-        *((name, "as_usual") for name in sampled(FRAMES, 4)),
-        *sampled(product(FRAMES, [name for name in SETTINGS if name != "as_usual"]), 12),
+        *((name, "as_usual") for name in sampled(FRAMES, 6)),
+        *sampled(product(FRAMES, [name for name in SETTINGS if name != "as_usual"]), 18),
     ],
 )
 def test_query_in_columns_gives_the_row_readers_rows(

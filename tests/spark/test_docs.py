@@ -30,6 +30,6 @@ def clean_session(spark: SparkSession) -> Iterator[None]:
             spark.sql(f"DROP DATABASE {database.name} CASCADE")
 
 
-@pytest.mark.parametrize("page", sampled(WITH_CODE, 5), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", sampled(WITH_CODE, 8), ids=lambda page: page.name)
 def test_code_of_a_page_runs_and_gives_what_the_page_says(page: Path, tmp_path: Path, clean_session: None) -> None:
     assert pages.run(page, tmp_path) > 0, "the page says no value, so that nothing was compared"

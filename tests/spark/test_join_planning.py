@@ -74,7 +74,7 @@ def adaptive(request: pytest.FixtureRequest, conf: Any) -> None:
 def with_and_without_adaptive(names: Mapping[str, str]) -> Any:
     """Each name with the one or the other by turns; with both where all cases are run."""
     cases = [(name, (place + turn) % 2 == 0) for place, name in enumerate(names) for turn in (0, 1)]
-    return pytest.mark.parametrize(("name", "adaptive"), sampled(cases, 15), indirect=["adaptive"])
+    return pytest.mark.parametrize(("name", "adaptive"), sampled(cases, 24), indirect=["adaptive"])
 
 
 @pytest.fixture

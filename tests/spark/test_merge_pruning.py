@@ -26,6 +26,7 @@ from spark_plugin.dml.jobs import DmlResult
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.options.settings import TablePath
 from spark_plugin.spark_internals import SparkInternals
+from tests.support.sampling import sampled
 
 FILES = 6
 
@@ -99,7 +100,7 @@ KEYS: dict[str, tuple[str, Callable[[int], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("name", sampled(KEYS, 2))
 def test_merge_chooses_only_files_that_may_hold_a_key_of_the_source(
     spark: SparkSession, table: str, asked: list[int], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -234,7 +235,7 @@ ODD_KEYS: dict[str, tuple[pa.DataType, str, list[Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", ODD_KEYS)
+@pytest.mark.parametrize("name", sampled(ODD_KEYS, 2))
 def test_merge_finds_odd_keys(spark: SparkSession, tmp_path: Path, name: str) -> None:
     kind, spark_kind, values, sought = ODD_KEYS[name]
     path = str(tmp_path / "t")

@@ -190,7 +190,7 @@ def empty_table(root: Path, schema: StructType) -> Path:
     return root
 
 
-@pytest.mark.parametrize("name", sampled(KINDS, 6))
+@pytest.mark.parametrize("name", sampled(KINDS, 9))
 def test_files_of_others_come_out_as_from_python(name: str, spark: SparkSession, tmp_path: Path, conf: Any) -> None:
     conf(SETTINGS)
     seed = seed_of(name)

@@ -96,7 +96,7 @@ def applied(spark: SparkSession) -> Iterator[Callable[[], int]]:
 
 @pytest.mark.parametrize(
     ("name", "setting"),
-    [*((name, "as_usual") for name in sampled(SHAPES, 20)), *((name, "as_unusual") for name in sampled(SHAPES, 60))],
+    [*((name, "as_usual") for name in sampled(SHAPES, 30)), *((name, "as_unusual") for name in sampled(SHAPES, 90))],
 )
 def test_query_shape_on_a_delta_table_gives_the_rows_of_sparks_parquet_reader(
     name: str, setting: str, delta: Table, expected: Callable[[str], str], conf: Any, applied: Callable[[], int]
@@ -106,7 +106,7 @@ def test_query_shape_on_a_delta_table_gives_the_rows_of_sparks_parquet_reader(
     assert applied() > 0 or name in WITHOUT_SCAN
 
 
-@pytest.mark.parametrize("name", sampled(SHARP, 15))
+@pytest.mark.parametrize("name", sampled(SHARP, 24))
 def test_query_shape_on_a_source_that_drops_every_row_it_may_gives_the_same_rows(
     name: str, exact: Table, expected: Callable[[str], str], applied: Callable[[], int]
 ) -> None:

@@ -120,7 +120,7 @@ WITH_SETTINGS = [(name, list(SETTINGS)[place // 8 % len(SETTINGS)]) for place, n
 PUSHED = ["frame_reused_with_other_filters", "join_of_one_load_with_itself"]
 
 
-@pytest.mark.parametrize(("name", "setting"), [*sampled(WITH_SETTINGS, 60), *((name, "pushdown") for name in sampled(PUSHED, 4))])
+@pytest.mark.parametrize(("name", "setting"), [*sampled(WITH_SETTINGS, 90), *((name, "pushdown") for name in sampled(PUSHED, 4))])
 def test_query_shape_gives_the_same_rows_by_every_road(
     name: str, setting: str, delta: Table, expected: Callable[[str], str], conf: Any
 ) -> None:

@@ -245,7 +245,7 @@ TABLES: dict[str, Odd] = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(TABLES, 8))
+@pytest.mark.parametrize("name", sampled(TABLES, 12))
 def test_odd_values_give_the_same_rows_by_every_road(name: str, spark: SparkSession, tmp_path: Path, conf: Any) -> None:
     odd = TABLES[name]
     # Spark's Parquet reader leaves out row groups whose dictionary has -0.0 where 0.0 is asked for.

@@ -149,7 +149,7 @@ QUERIES = {query.__name__: query for query in (doubled, whole, flat, nested, lat
 WITHOUT_STRUCTS = {"doubled", "flat", "late"}
 
 
-@pytest.mark.parametrize(("query", "native"), sampled(product(QUERIES, ["false", "true"]), 3))
+@pytest.mark.parametrize(("query", "native"), sampled(product(QUERIES, ["false", "true"]), 4))
 def test_rows_and_counts_are_those_of_sparks_own_reading(
     query: str, native: str, spark: SparkSession, table: str, run: Run, columnar: Callable[[], int], conf: Any
 ) -> None:
