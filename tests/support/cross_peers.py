@@ -106,13 +106,18 @@ def committed(path: str, since: int) -> dict[str, Any]:
         "version": table.version,
         "schema": _schema(metadata.schema_string),
         "partition columns": metadata.partition_columns,
-        "properties": {name: value for name, value in metadata.configuration.items() if name not in _OWN},
+        "properties": {name: _condition(name, value) for name, value in metadata.configuration.items() if name not in _OWN},
         "protocol": protocol,
     }
     if table.version > since:
         commits = table.history(limit=table.version - since).to_pylist()
         found["history"] = [(one["operation"], one["isBlindAppend"]) for one in commits]
     return found
+
+
+def _condition(name: str, value: str) -> str:
+    """delta-spark puts a blank between any two tokens of a constraint."""
+    return value.replace(" ", "") if name.startswith("delta.constraints.") else value
 
 
 def _schema(text: str) -> Any:
