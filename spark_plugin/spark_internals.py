@@ -594,12 +594,22 @@ def session_class(*, connect: bool) -> type[Any]:
 
 @contextmanager
 def formatted_sql(spark: Any, text: str, arguments: Mapping[str, Any]) -> Iterator[str]:
-    """The text with keyword arguments of `sql` put in as that does it. In a classic session DataFrames are views meanwhile; over
-    Spark Connect their names mean nothing to anybody else."""
+    """The text with keyword arguments of `sql` put in as that does it. DataFrames are views meanwhile, on a server of Connect
+    too: `sql` sends them with the statement there, and we make several of it."""
     if is_connect(spark):
         from pyspark.sql.connect.sql_formatter import SQLStringFormatter as ClientFormatter
 
-        yield ClientFormatter(spark).format(text, **arguments)
+        client = ClientFormatter(spark)
+        formatted = client.format(text, **arguments)
+        made = []
+        try:
+            for frame, name in client._temp_views:
+                frame.createOrReplaceTempView(name)
+                made.append(name)
+            yield formatted
+        finally:
+            for name in made:
+                spark.catalog.dropTempView(name)
         return
     from pyspark.sql.sql_formatter import SQLStringFormatter
 

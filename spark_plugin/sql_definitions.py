@@ -232,10 +232,19 @@ class ParsedColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class ParsedConstraint:
+    """kind: Check, PrimaryKey, Unique or ForeignKey. condition: of a Check, as text; None for the others."""
+
+    kind: str
+    name: str
+    condition: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedDefinition:
     """A CREATE or REPLACE TABLE. kind: create, createIfNotExists, replace or createOrReplace. parts: of the name. provider: None
-    where nothing was said. options: of OPTIONS, but the path. checks: of CONSTRAINT ... CHECK, by name. transforms: of
-    PARTITIONED BY what is no column, as text. query: of AS SELECT."""
+    where nothing was said. options: the names of OPTIONS, but the path. transforms: of PARTITIONED BY what is no column, as text.
+    query: of AS SELECT."""
 
     kind: str
     parts: tuple[str, ...]
@@ -247,8 +256,8 @@ class ParsedDefinition:
     location: str | None = None
     comment: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, str] = field(default_factory=dict)
-    checks: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    constraints: tuple[ParsedConstraint, ...] = ()
     stored_as: bool = False
     query: ParsedQuery | None = None
 
@@ -283,11 +292,16 @@ def parsed_definition(plan: ParsedPlan) -> ParsedDefinition | None:
         location=_optional(spec.location()),
         comment=_optional(spec.comment()),
         properties=_texts(spec.properties()),
-        options={str(pair._1()): str(plan.internals.value(pair._2())) for pair in items(spec.optionExpression().options())},
-        checks={str(one.name()): str(one.condition()) for one in items(spec.constraints())},
+        options=tuple(str(pair._1()) for pair in items(spec.optionExpression().options())),
+        constraints=tuple(map(_constraint, items(spec.constraints()))),
         stored_as=bool(spec.serde().isDefined()),
         query=ParsedQuery(plan, node.query()) if as_select else None,
     )
+
+
+def _constraint(node: Any) -> ParsedConstraint:
+    kind = str(node.getClass().getSimpleName()).removesuffix("Constraint")
+    return ParsedConstraint(kind, str(node.name()), str(node.condition()) if kind == "Check" else None)
 
 
 def _column(plan: ParsedPlan, node: Any) -> ParsedColumn:

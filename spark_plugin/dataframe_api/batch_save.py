@@ -25,7 +25,7 @@ from spark_plugin.dml.replace_matching import MATCHING_OPTIONS, Matching, matchi
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.options.common import AS_SELECT, CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW
 from spark_plugin.options.private import refuse_private
-from spark_plugin.options.settings import TablePath, active, conf, reset_transaction, write_settings
+from spark_plugin.options.settings import TablePath, active, check_condition_text, conf, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
 from spark_plugin.session_source import private
 from spark_plugin.source.arrow_batches import unweighed
@@ -90,6 +90,7 @@ class Save:
         A table whose rules the gate cannot evaluate refuses the write before anything is run; then, if Spark can, it computes
         them as hidden columns, and the write is tried once more.
         """
+        check_condition_text(self.spark, "replaceWhere", self.option("replaceWhere"))
         matching = self.replaced() if self.mode == "overwrite" else None
         if matching is not None:
             self._replace(path, matching)

@@ -246,8 +246,8 @@ def new_table_path(spark: Any, name: str, path: str | None) -> str:
     """Where a table that is to be created under the name goes: the path that was asked for, else the database's directory."""
     namespace, table = _namespace_and_table(spark, name)
     if path is None:
-        database = namespace[-1] if namespace else spark.catalog.currentDatabase()
-        rows = spark_sql(spark, f"DESCRIBE DATABASE {_quoted([database])}").collect()
+        database = namespace or [_SESSION_CATALOG, spark.catalog.currentDatabase()]
+        rows = spark_sql(spark, f"DESCRIBE DATABASE {_quoted(database)}").collect()
         location = next(str(value) for key, value in rows if key == "Location")
         return f"{local_path(location).rstrip('/')}/{table.lower()}"
     if os.path.isabs(path) or has_scheme(path):
@@ -339,8 +339,7 @@ def enter_instead(spark: Any, name: str, path: str) -> None:
 
 def _namespace_and_table(spark: Any, name: str) -> tuple[list[str], str]:
     *namespace, table = _parts(name)
-    catalog = namespace.pop(0) if len(namespace) > 1 else spark.catalog.currentCatalog()
-    if catalog.lower() != _SESSION_CATALOG or len(namespace) > 1:
+    if is_of_another_catalog(spark, name) or len(namespace) > 2:
         raise UnsupportedOperationError(
             f"{name} is not in Spark's own catalog ({_SESSION_CATALOG}), the only one in which tables of a Python data source "
             "can stand. Name it spark_catalog.<database>.<table>, or write with save(path).",
@@ -353,7 +352,22 @@ def _namespace_and_table(spark: Any, name: str) -> tuple[list[str], str]:
             sql_state="42602",
             table=name,
         )
-    return ([_SESSION_CATALOG, *namespace] if namespace else []), table
+    return ([_SESSION_CATALOG, namespace[-1]] if namespace else []), table
+
+
+def is_of_another_catalog(spark: Any, name: str) -> bool:
+    """Whether Spark looks for the name in another catalog than its own: the one that it begins with, if there is one, else the
+    current one."""
+    first, *others = _parts(name)
+    if others and first.lower() != _SESSION_CATALOG:
+        has_catalog = len(others) > 1 or conf(spark, f"spark.sql.catalog.{first}") is not None
+        return has_catalog or _current_catalog_is_another(spark)
+    return not others and _current_catalog_is_another(spark)
+
+
+def _current_catalog_is_another(spark: Any) -> bool:
+    current: str = spark.catalog.currentCatalog()
+    return current.lower() != _SESSION_CATALOG
 
 
 def _parts(name: str) -> list[str]:

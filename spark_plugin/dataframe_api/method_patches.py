@@ -28,7 +28,7 @@ from spark_plugin.driver_planning.loads import load as driver_load
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import ASKED_SCHEMA, SESSION, STREAM
 from spark_plugin.options.private import admitted, is_private
-from spark_plugin.options.settings import active, read_settings
+from spark_plugin.options.settings import active, check_condition_text, read_settings
 from spark_plugin.options.streaming_options import tracks_schema
 from spark_plugin.options.write_options import save_mode
 from spark_plugin.pruning import with_columns_of_batches, with_metadata_column
@@ -156,6 +156,7 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         called = {**{name: value for name, value in calls.options.values()}, **options}
         with as_spark_raises():
             admitted(called, nonce_of(spark))
+            check_condition_text(spark, "filter", _option(called, "filter"))
         own = {}
         user_schema = calls.schema if schema is None else schema
         if is_stream:
@@ -190,8 +191,12 @@ def _told(reader: Any, format: str | None, schema: Any, options: dict[str, Any])
 
 def _path_of(path: Any, options: Mapping[str, Any]) -> str | None:
     """The path of a load, given to it or as an option."""
-    given = path if path is not None else next((value for name, value in options.items() if name.lower() == "path"), None)
+    given = path if path is not None else _option(options, "path")
     return given if isinstance(given, str) else None
+
+
+def _option(options: Mapping[str, Any], wanted: str) -> Any:
+    return next((value for name, value in options.items() if name.lower() == wanted), None)
 
 
 def _schema_text(schema: Any) -> str:

@@ -35,7 +35,7 @@ from spark_plugin.connect_internals import (
     client_node,
 )
 from spark_plugin.convert import delta_type
-from spark_plugin.options.settings import conf
+from spark_plugin.options.settings import conf, read_otherwise
 from spark_plugin.pruning.handover import Wanted
 
 _COMPARISONS = {"==": "=", "=": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -59,9 +59,8 @@ def wanted_by(spark: Any, condition: Column | None, schema: StructType, alias: s
     """
     if condition is None or (conf(spark, "spark.sql.ansi.enabled") or "true").lower() != "true":
         return Wanted(None)
-    zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
     try:
-        parts = tree.conjuncts(_Reader(schema, alias, zone).resolved(client_expression(condition)))
+        parts = tree.conjuncts(_Reader(schema, alias, spark).resolved(client_expression(condition)))
     except (_NotRead, DeltaError):
         return Wanted(None)
     known = tuple(part for part in parts if _is_read(part) and not _has_char(part, schema))
@@ -74,29 +73,32 @@ def condition_text(condition: Column) -> str:
     match client_node(expression):
         case ClientSql(text):
             return text
-    parsed = _tree_of(condition)
+    parsed = _tree_of(condition, None)
     return str(expression) if parsed is None else _sql(parsed)
 
 
-def is_plain(column: Column) -> bool:
+def is_plain(spark: Any, column: Column) -> bool:
     """Whether it is of columns, constants and comparisons only: the same for each row however often it is asked, without
     subqueries."""
-    parsed = _tree_of(column)
+    parsed = _tree_of(column, spark)
     return parsed is not None and _is_read(parsed)
 
 
-def key_parts(condition: Column, zone: str) -> list[KeyPart]:
-    """The parts of a condition that compare two columns, or that are plain otherwise; nothing of one that cannot be read. zone:
-    the session's, in which texts of timestamps are meant."""
-    parsed = _tree_of(condition, zone)
+def key_parts(spark: Any, condition: Column) -> list[KeyPart]:
+    """The parts of a condition that compare two columns, or that are plain otherwise; nothing of one that cannot be read, and
+    none whose text the server would read otherwise."""
+    parsed = _tree_of(condition, spark)
     parts = [] if parsed is None else [part for part in tree.conjuncts(parsed) if _is_read(part)]
     comparisons = []
     for part in parts:
+        text = _sql(part)
+        if read_otherwise(spark, text):
+            continue
         match part:
             case tree.Comparison(op, tree.Column() as left, tree.Column() as right):
-                comparisons.append(KeyPart(_sql(part), (left.path, right.path), op))
+                comparisons.append(KeyPart(text, (left.path, right.path), op))
             case _:
-                comparisons.append(KeyPart(_sql(part), tuple(sorted(tree.columns_of(part)))))
+                comparisons.append(KeyPart(text, tuple(sorted(tree.columns_of(part)))))
     return comparisons
 
 
@@ -109,9 +111,9 @@ class KeyPart:
     comparison: str | None = None
 
 
-def _tree_of(column: Column, zone: str | None = None) -> tree.Expression | None:
+def _tree_of(column: Column, spark: Any) -> tree.Expression | None:
     try:
-        return _Reader(StructType(()), None, zone).read(client_expression(column))
+        return _Reader(StructType(()), None, spark).read(client_expression(column))
     except (_NotRead, DeltaError):
         return None
 
@@ -128,18 +130,23 @@ class _NotRead(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """zone: None where it is not known; then constants that depend on it are not read."""
+    """spark: None where the session is not known; then constants that depend on its time zone are not read."""
 
     schema: StructType
     alias: str | None
-    zone: str | None
+    spark: Any
+
+    @property
+    def _zone(self) -> str:
+        if self.spark is None:
+            raise _NotRead
+        return conf(self.spark, "spark.sql.session.timeZone") or "UTC"
 
     def resolved(self, expression: Any) -> tree.Expression:
         from delta_py.expressions.resolve import resolve_condition  # few sessions are of Spark Connect
 
         named = tree.transform_columns(self.read(expression), lambda path: tree.Column(self._without_alias(path)))
-        assert self.zone is not None
-        return resolve_condition(named, self.schema, self.zone).expression
+        return resolve_condition(named, self.schema, self._zone).expression
 
     def _without_alias(self, path: tuple[str, ...]) -> tuple[str, ...]:
         aliased = self.alias is not None and len(path) > 1 and path[0].lower() == self.alias.lower()
@@ -163,10 +170,11 @@ class _Reader:
         from delta_py.expressions.from_sql import tree_of
         from delta_py.expressions.resolve import resolve
 
+        if self.spark is not None and read_otherwise(self.spark, text):
+            raise _NotRead
+
         def folded(part: tree.Expression) -> tree.Expression:
-            if self.zone is None:
-                raise _NotRead
-            return resolve(part, self.schema, self.zone).expression
+            return resolve(part, self.schema, self._zone).expression
 
         return tree_of(text, self.schema, folded)
 

@@ -39,7 +39,6 @@ from spark_plugin.dml.analysis import (
 )
 from spark_plugin.dml.connect_conditions import condition_text, is_plain, key_parts
 from spark_plugin.dml.merge_names import Named, Names
-from spark_plugin.options.settings import conf
 
 _NON_DETERMINISTIC = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
 _NO_AGGREGATES, _NOT_IN_FILTERS = "INVALID_WHERE_CONDITION", ("WINDOW_FUNCTION_NOT_ALLOWED", GENERATOR)
@@ -57,7 +56,7 @@ class NameAnalyzer:
         return text
 
     def reads_tables(self, frame: DataFrame, columns: Sequence[Column]) -> bool:
-        if all(is_plain(column) for column in columns):
+        if all(is_plain(self._spark, column) for column in columns):
             return False
         return may_have_subqueries(frame.select(*(column.alias(f"c{number}") for number, column in enumerate(columns))))
 
@@ -101,7 +100,7 @@ class NameAnalyzer:
 
     def parts(self, condition: Resolved, target: DataFrame, source: DataFrame, names: Names) -> ConditionParts:
         of_target, comparisons = [], []
-        for part in key_parts(condition.column, conf(self._spark, "spark.sql.session.timeZone") or "UTC"):
+        for part in key_parts(self._spark, condition.column):
             meanings = [_meaning(path, target, source, names) for path in part.columns]
             if part.comparison is None:
                 if meanings and all(meaning is not None and meaning.side == "target" for meaning in meanings):
@@ -119,7 +118,7 @@ class NameAnalyzer:
     def _is_deterministic(self, frame: DataFrame, condition: Column) -> bool:
         """Whether Spark takes it as the condition of a join. Raises UnsupportedOperationError for one that it refuses there for
         another reason."""
-        if is_plain(condition):
+        if is_plain(self._spark, condition):
             return True
         other = self._spark.createDataFrame([], "__pydelta_other int")
         try:
@@ -135,7 +134,7 @@ class NameAnalyzer:
 
     def _check_row_by_row(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
         """What a filter does not take is not one value a row."""
-        unknown = [column for column in columns if not is_plain(column)]
+        unknown = [column for column in columns if not is_plain(self._spark, column)]
         if not unknown:
             return
         try:

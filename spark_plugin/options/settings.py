@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
+from delta_py.errors import InvalidOptionError
 from delta_py.storage.addresses import kind_of
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
@@ -32,6 +33,7 @@ from spark_plugin.options.told_settings import (
 )
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
+_TEXT_SETTINGS = {'"': "spark.sql.ansi.doubleQuotedIdentifiers", "\\": "spark.sql.parser.escapedStringLiterals"}
 _AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
 
@@ -116,6 +118,24 @@ def conf(spark: Any, name: str) -> str | None:
     except PySparkException:  # a server may keep a setting to itself
         return None
     return None if value in (None, "<undefined>") else str(value)
+
+
+def read_otherwise(spark: Any, text: str) -> str | None:
+    """The setting by which the session's parser reads an expression's text otherwise than Spark does by default, and pydelta
+    always; None where both mean the same."""
+    return next((name for mark, name in _TEXT_SETTINGS.items() if mark in text and is_on(spark, name, default=False)), None)
+
+
+def check_condition_text(spark: Any, option: str, text: Any) -> None:
+    """Of an option that is a condition. Raises InvalidOptionError for one that the session's parser would read otherwise."""
+    setting = read_otherwise(spark, text) if isinstance(text, str) else None
+    if setting is not None:
+        raise InvalidOptionError(
+            f"The option {option} is {text!r}. Conditions of options are read as Spark reads SQL by default, and the setting "
+            f"{setting} gives it another meaning. Nothing was read or written. Write names in backticks and texts in single "
+            f"quotes, without backslashes, or set {setting} to false.",
+            option=option,
+        )
 
 
 def is_on(spark: Any, name: str, *, default: bool = True) -> bool:

@@ -55,7 +55,7 @@ def _is_ours(spark: SparkSession, definition: ParsedDefinition) -> bool:
     named = catalog.format_and_path(definition.name)
     if named is not None:
         return named[0] in ours and (provider is None or provider.lower() in ours)
-    if len(definition.parts) > 2 and definition.parts[0].lower() != "spark_catalog":
+    if catalog.is_of_another_catalog(spark, definition.name):
         return False
     if provider is None and definition.stored_as:
         return False
@@ -81,7 +81,15 @@ def _check(definition: ParsedDefinition) -> None:
         raise InvalidOptionError(
             f"OPTIONS ({', '.join(definition.options)}): a Delta table keeps no options. Nothing was created. Use TBLPROPERTIES "
             "for what the table is to know, and options of the reader for what a query asks.",
-            option=next(iter(definition.options)),
+            option=definition.options[0],
+        )
+    others = sorted({constraint.kind for constraint in definition.constraints if constraint.condition is None})
+    if others:
+        raise UnsupportedOperationError(
+            f"{definition.name} would have constraints of the kind {', '.join(others)}: Delta tables have CHECK and NOT NULL, "
+            "and no keys. Nothing was created. Leave them out.",
+            error_class="UNSUPPORTED_FEATURE.TABLE_OPERATION",
+            sql_state="0A000",
         )
     with_default = [column.name for column in definition.columns if column.default is not None]
     if with_default and _DEFAULTS not in (name.lower() for name in definition.properties):
@@ -112,7 +120,7 @@ def _request(definition: ParsedDefinition) -> TableRequest:
 
 def _properties(definition: ParsedDefinition) -> dict[str, str]:
     """A new table has no rows that could break its constraints."""
-    checks = {f"{_CONSTRAINT}{name.lower()}": text for name, text in definition.checks.items()}
+    checks = {f"{_CONSTRAINT}{str(one.name).lower()}": str(one.condition) for one in definition.constraints}
     return {**definition.properties, **checks}
 
 

@@ -50,6 +50,8 @@ def create_parsed(spark: SparkSession, asked: ParsedLikeness) -> DataFrame | Non
     named, ours = catalog.format_and_path(asked.name), our_formats(spark)
     if named is not None:
         is_ours = named[0] in ours and (asked.provider is None or asked.provider.lower() in ours)
+    elif catalog.is_of_another_catalog(spark, asked.name):
+        is_ours = False
     elif asked.provider is not None:
         is_ours = asked.provider.lower() in ours
     else:

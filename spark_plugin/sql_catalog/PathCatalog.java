@@ -43,6 +43,7 @@ public class PathCatalog implements StagingTableCatalog, ProcedureCatalog {
   }
 
   private Table open(Identifier ident, String option, String value) throws NoSuchTableException {
+    if (!isPath(ident)) refuseHidden();
     Map options = new HashMap();
     options.put("path", path(ident));
     if (option != null) options.put(option, value);
@@ -60,11 +61,22 @@ public class PathCatalog implements StagingTableCatalog, ProcedureCatalog {
     }
   }
 
-  /** A name without a slash is none of a path. */
   static String path(Identifier ident) throws NoSuchTableException {
-    boolean isPath = ident.namespace().length == 0 && ident.name().indexOf('/') >= 0;
-    if (!isPath) throw new NoSuchTableException(ident);
+    if (!isPath(ident)) throw new NoSuchTableException(ident);
     return ident.name();
+  }
+
+  /** A name without a slash is none of a path. */
+  private static boolean isPath(Identifier ident) {
+    return ident.namespace().length == 0 && ident.name().indexOf('/') >= 0;
+  }
+
+  /** Spark looks for a catalog before it looks for a database: one of the same name would be gone without a word. */
+  private void refuseHidden() {
+    if (!Source.session().sessionState().catalog().databaseExists(name)) return;
+    throw Errors.unsupported(name + " is a catalog of pydelta here, in which tables have paths for names, and hides the database " + name
+        + ". Write spark_catalog." + name + " in front of its tables"
+        + (name.equals(Source.FORMAT) ? "." : ", or set spark.pydelta.deltaNames.enabled to false before register."));
   }
 
   String called(Identifier ident) {
@@ -72,6 +84,7 @@ public class PathCatalog implements StagingTableCatalog, ProcedureCatalog {
   }
 
   public Identifier[] listTables(String[] namespace) {
+    refuseHidden();
     return new Identifier[0];
   }
 
@@ -140,6 +153,7 @@ public class PathCatalog implements StagingTableCatalog, ProcedureCatalog {
   // ---------------------------------------------------------------- what a path cannot do
 
   public boolean dropTable(Identifier ident) {
+    if (!isPath(ident)) refuseHidden();
     throw Errors.unsupported(called(ident) + " names a table by its path, and DROP TABLE would delete its files; nothing was dropped. "
         + "Delete its rows, or its directory.");
   }

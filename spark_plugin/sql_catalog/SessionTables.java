@@ -122,6 +122,7 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
           + provider(properties) + "; nothing was replaced. Drop it first, or use another name.");
     }
     if (!isOurs) {
+      refuseGenerated(ident, columns);
       if (present != null) dropTable(ident);
       try {
         return other(ident, columns, partitions, properties);

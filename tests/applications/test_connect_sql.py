@@ -122,6 +122,19 @@ spark.conf.set("spark.databricks.delta.optimizeWrite.enabled", "true")
 spark.sql(f"INSERT INTO {t} (id) SELECT id FROM range(10, 26, 1, 8)")
 spark.conf.unset("spark.databricks.delta.optimizeWrite.enabled")
 found["optimized"] = rows(f"SELECT count(DISTINCT _metadata.file_name) FROM {t} WHERE id >= 10")[0][0]
+
+t, frame = table("numbers"), spark.createDataFrame([("only", 8)], "v string, n int")
+spark.sql(f"MERGE INTO {t} t USING {{source}} s ON t.v = s.v WHEN MATCHED THEN UPDATE SET n = s.n", source=frame)
+spark.sql(f"INSERT INTO {t} (v) SELECT v || {{end}} FROM {{source}}", source=frame, end="2")
+spark.sql(f"DELETE FROM {t} WHERE v IN (SELECT v FROM {{gone}})", gone=frame.filter("n < 8"))
+found["frames"] = rows(f"SELECT v, n FROM {t} ORDER BY v")
+found["views"] = [each.name for each in spark.catalog.listTables() if each.isTemporary]
+
+spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
+spark.sql(f"DELETE FROM {t} WHERE " + '"v"' + " <> 'only'")
+refused = caught(f"INSERT INTO {t} (v) REPLACE WHERE " + '"v"' + " <> 'x' VALUES ('y')")
+found["quoted"] = [rows(f"SELECT v FROM {t}"), refused]
+spark.conf.unset("spark.sql.ansi.doubleQuotedIdentifiers")
 spark.stop()
 print(json.dumps(found))
 """
@@ -200,7 +213,9 @@ def test_inserts_of_a_client_get_what_saved_rows_get(cached: str) -> None:
         [7, "none", None, None, None],
     ]
     assert found["optimized"] == 1
-    assert operations(cached, "numbers")[-1]["mode"] == "Overwrite"
+    assert operations(cached, "numbers")[-5]["mode"] == "Overwrite"
+    assert (found["frames"], found["views"]) == ([["only", 8], ["only2", 3]], [])
+    assert found["quoted"] == [[["only"]], "DELTA_ILLEGAL_OPTION"]
     schema = DeltaTable(f"{cached}/days").struct_type
     assert [f.name for f in schema.fields if GENERATION in f.metadata] == ["day"]
 

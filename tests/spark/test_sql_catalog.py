@@ -331,6 +331,10 @@ def test_tables_of_other_sources_stay_as_they_were(spark: SparkSession, database
     assert [tuple(row) for row in spark.sql("select * from named.theirs").collect()] == [(1,)]
     with pytest.raises(AnalysisException, match="TIME_TRAVEL"):
         spark.sql("select * from named.theirs version as of 0")
+    with pytest.raises(AnalysisException) as caught:
+        spark.sql("create or replace table named.theirs (a bigint, b bigint generated always as (a + 1)) using othersource")
+    assert caught.value.getCondition() == "UNSUPPORTED_FEATURE.TABLE_OPERATION"
+    assert spark.catalog.tableExists("named.theirs"), "what is refused drops nothing"
 
 
 def test_generated_columns_of_other_formats_are_refused_as_spark_does(spark: SparkSession, database: str) -> None:
@@ -347,6 +351,40 @@ def test_table_of_a_database_stays_as_it_was(spark: SparkSession, database: str)
     options = "url 'jdbc:derby:memory:pydelta;create=true', driver 'org.apache.derby.iapi.jdbc.AutoloadedDriver'"
     spark.sql(f"create table named.jdbc using jdbc options ({options}, dbtable 'SYS.SYSSCHEMAS')")
     assert spark.sql("select count(*) from named.jdbc where SCHEMANAME = 'SYS'").first() == (1,)
+
+
+@pytest.mark.parametrize("name", ["delta", "pydelta"])
+def test_database_that_a_catalog_hides_is_told(spark: SparkSession, name: str) -> None:
+    if spark.conf.get(f"spark.sql.catalog.{name}", None) is None:
+        pytest.skip(f"{name} is no catalog here")
+    spark.sql(f"create database spark_catalog.{name}")
+    try:
+        spark.sql(f"create table spark_catalog.{name}.x using parquet as select 1 as id")
+        for statement in ("select * from {}.x", "delete from {}.x", "show tables in {}", "drop table if exists {}.x"):
+            with pytest.raises(UnsupportedOperationError, match=f"hides the database {name}"):
+                spark.sql(statement.format(name))
+        assert spark.sql(f"select * from spark_catalog.{name}.x").collect() == [(1,)]
+    finally:
+        spark.sql(f"drop database spark_catalog.{name} cascade")
+
+
+def test_tables_of_another_catalog_are_its_own(spark: SparkSession, database: str, conf: Callable[..., None]) -> None:
+    """By its name in front, and as the current one, although USING is left out."""
+    catalog = "spark.sql.catalog.otherdb"
+    conf({catalog: "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog", "spark.sql.sources.default": "pydelta"})
+    conf({f"{catalog}.url": "jdbc:derby:memory:other;create=true"})
+    conf({f"{catalog}.driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver"})
+    spark.sql("create table otherdb.APP.first (id int)")
+    spark.sql("create table otherdb.second (id int)")
+    try:
+        spark.sql("use otherdb")
+        spark.sql("create table APP.third (id int)")
+        spark.sql("create table spark_catalog.named.ours (id int)")
+        assert {row.tableName for row in spark.sql("show tables in otherdb.APP").collect()} == {"first", "second", "third"}
+        assert spark.sql("select * from spark_catalog.named.ours").collect() == []
+    finally:
+        spark.sql("use spark_catalog")
+        spark.sql("use default")
 
 
 # ---------------------------------------------------------------- writing

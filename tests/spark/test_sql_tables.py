@@ -337,6 +337,14 @@ def test_inserts_that_cannot_be(spark: SparkSession, table: Path) -> None:
     assert Snapshot.load(LocalStore(str(table))).version == 0
 
 
+@pytest.mark.parametrize("key", ["PRIMARY KEY", "UNIQUE", "REFERENCES other (id)"])
+def test_keys_are_refused_and_left_to_spark_for_other_formats(spark: SparkSession, name: str, key: str) -> None:
+    for source, kind in (("parquet", AnalysisException), ("pydelta", UnsupportedOperationError)):
+        with pytest.raises(kind) as raised:
+            spark.sql(f"CREATE TABLE {name} (id INT {key}) USING {source}")
+        assert raised.value.getCondition() == "UNSUPPORTED_FEATURE.TABLE_OPERATION"
+
+
 # ---------------------------------------------------------------- CREATE TABLE LIKE
 
 

@@ -108,19 +108,47 @@ def test_text_for_the_history_is_sql_where_it_can_be() -> None:
 
 
 def test_plain_conditions_have_neither_functions_nor_subqueries() -> None:
-    assert is_plain(F.expr("t.id = s.id AND t.day > '2024-01-01'"))
-    assert not is_plain(F.expr("t.id = rand()")) and not is_plain(F.expr("t.id IN (SELECT 1)"))
+    assert is_plain(Session(), F.expr("t.id = s.id AND t.day > '2024-01-01'"))
+    assert not is_plain(Session(), F.expr("t.id = rand()")) and not is_plain(Session(), F.expr("t.id IN (SELECT 1)"))
     assert "2024" in condition_text(F.expr("a < timestamp'2024-01-01 00:00:00'") & F.col("b"))
-    assert not is_plain(F.expr("t.id = current_user()")) and not is_plain(F.expr("f(t.id)"))
+    assert not is_plain(Session(), F.expr("t.id = current_user()")) and not is_plain(Session(), F.expr("f(t.id)"))
 
 
 def test_parts_of_a_merges_condition_are_told_by_what_they_compare() -> None:
-    found = key_parts(F.expr("t.id = s.id AND s.`a b` < t.n AND t.part = 'x' AND upper(s.x) = t.x"), "UTC")
+    found = key_parts(Session(), F.expr("t.id = s.id AND s.`a b` < t.n AND t.part = 'x' AND upper(s.x) = t.x"))
     assert found == [
         KeyPart("t.id = s.id", (("t", "id"), ("s", "id")), "="),
         KeyPart("s.`a b` < t.n", (("s", "a b"), ("t", "n")), "<"),
         KeyPart("t.part = 'x'", (("t", "part"),)),
     ]
-    assert key_parts(F.expr("t.id IN (SELECT 1)"), "UTC") == []
-    (early,) = key_parts(F.expr("t.at > timestamp'2024-02-01 00:00:00'"), "Asia/Tokyo")
+    assert key_parts(Session(), F.expr("t.id IN (SELECT 1)")) == []
+    (early,) = key_parts(Session(spark_sql_session_timeZone="Asia/Tokyo"), F.expr("t.at > timestamp'2024-02-01 00:00:00'"))
     assert early == KeyPart("t.at > timestamp'2024-01-31 15:00:00+00:00'", (("t", "at"),))
+
+
+QUOTES, ESCAPES = {"spark_sql_ansi_doubleQuotedIdentifiers": "true"}, {"spark_sql_parser_escapedStringLiterals": "true"}
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "exact"),
+    [
+        ('"name" <> \'new\'', QUOTES, False),
+        ("`name` <> 'new'", QUOTES, True),
+        (r"name <> 'a\d'", ESCAPES, False),
+        ("name <> 'ad'", ESCAPES, True),
+        (r"""name <> 'a\d"'""", {}, True),
+    ],
+)
+def test_text_that_the_sessions_parser_reads_otherwise_is_not_read(text: str, settings: dict[str, str], exact: bool) -> None:
+    """A constant in the place of a column would want all rows, and take whole files away."""
+    found = wanted(F.expr(text), **settings)
+    assert found[1] == exact and (found[0] is not None) == exact
+    assert is_plain(Session(**settings), F.expr(text)) == exact
+    assert bool(key_parts(Session(**settings), F.expr(text))) == exact
+
+
+def test_parts_that_the_server_would_read_otherwise_are_left_out() -> None:
+    """They go there as text, constants of the client too."""
+    condition = (F.col("t.name") == "a\\d") & (F.col("t.id") == F.col("s.id"))
+    assert [part.text for part in key_parts(Session(), condition)] == [r"t.name = 'a\\d'", "t.id = s.id"]
+    assert [part.text for part in key_parts(Session(**ESCAPES), condition)] == ["t.id = s.id"]
