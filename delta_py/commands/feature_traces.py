@@ -237,19 +237,23 @@ def _keep_shapes(store: ObjectStore) -> bool:
     return False
 
 
-def _keep_indexes(store: ObjectStore) -> bool:
-    names = [name for name in Snapshot.load(store).domain_metadata() if name.startswith(INDEX_PREFIX)]
+def _remove_domains(store: ObjectStore) -> bool:
+    """In a commit of their own: one that drops the feature may have no domains."""
+    snapshot = Snapshot.load(store)
+    domains = snapshot.domain_metadata()
+    names = [name for name in domains if name.startswith(INDEX_PREFIX)]
     if names:
         raise UnsupportedOperationError(
             f"The feature domainMetadata cannot be dropped while the table at {store.root} has indexes: "
             f"{', '.join(sorted(name.removeprefix(INDEX_PREFIX) for name in names))}. Nothing was changed. Drop them first.",
             indexes=sorted(names),
         )
-    return False
-
-
-def _all_domains(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
-    return tuple(replace(domain, removed=True) for domain in snapshot.domain_metadata().values())
+    transaction = Transaction(snapshot)
+    for domain in domains.values():
+        transaction.set_domain(replace(domain, removed=True))
+    if domains:
+        transaction.commit("DOMAIN METADATA CLEANUP", {"metadataRemoved": len(domains)})
+    return bool(domains)
 
 
 def _nothing(store: ObjectStore) -> bool:
@@ -303,7 +307,7 @@ TRACES: Mapping[str, Traces] = {
     "checkConstraints": Traces(_keep_constraints, lambda snapshot: not constraint_names(snapshot.config)),
     "geospatial": _GEOSPATIAL,
     "geospatial-dev": _GEOSPATIAL,
-    "domainMetadata": Traces(_keep_indexes, _always, domains=_all_domains),
+    "domainMetadata": Traces(_remove_domains, lambda snapshot: not snapshot.domain_metadata()),
     "materializePartitionColumns": Traces(
         lambda store: _unset(store, _MATERIALIZED_PARTITIONS),
         lambda snapshot: not snapshot.config.properties.boolean(_MATERIALIZED_PARTITIONS),

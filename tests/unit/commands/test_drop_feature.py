@@ -20,8 +20,10 @@ from delta_py.commands.constraints import add_constraint
 from delta_py.commands.drop_feature import drop_feature
 from delta_py.commands.restore import restore
 from delta_py.commands.vacuum import VacuumRequest, vacuum
+from delta_py.commit.transaction import Transaction
 from delta_py.errors import DeltaError
 from delta_py.log.segment import list_log
+from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.features import supported_features
 from delta_py.protocol.paths import LogKind
 from delta_py.protocol.schema import LONG, ArrayType, DecimalType, StructField, StructType, parse_schema
@@ -159,6 +161,16 @@ def test_dropped_row_tracking_takes_ids_and_the_domain(tmp_path: Path) -> None:
     assert snapshot.files()["base_row_id"].null_count == snapshot.num_files
     drop_feature(store, "domainMetadata")
     assert features(store) == {"appendOnly", "invariants"}
+
+
+def test_dropped_domain_metadata_takes_the_domains_first(tmp_path: Path) -> None:
+    """A commit has domains only where its protocol knows them."""
+    store = made(tmp_path, delta__feature__domainMetadata="supported")
+    Transaction(Snapshot.load(store)).set_domain(DomainMetadata("my.app", "{}", removed=False)).commit("TEST", {})
+    before = Snapshot.load(store).version
+    assert drop_feature(store, "domainMetadata") == before + 2
+    assert features(store) == {"appendOnly", "invariants"}
+    assert Snapshot.load(store, version=before + 1).domain_metadata() == {}
 
 
 def test_dropped_timestamps_and_checkpoints_leave_a_plain_table(tmp_path: Path) -> None:

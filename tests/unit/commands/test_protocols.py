@@ -50,6 +50,7 @@ CREATED: list[tuple[dict[str, str], Told]] = [
     ({"enableInCommitTimestamps": ON}, (1, 7, None, "inCommitTimestamp")),
     ({"checkpointPolicy": "v2"}, (3, 7, "v2Checkpoint", "v2Checkpoint")),
     ({"enableTypeWidening": ON}, (3, 7, "typeWidening", "typeWidening")),
+    ({"enableVariantShredding": ON}, (3, 7, "variantShredding variantType", "variantShredding variantType")),
     ({"enableMaterializePartitionColumnsFeature": ON}, (1, 7, None, "materializePartitionColumns")),
     ({"enableIcebergCompatV1": ON}, (2, 7, None, "columnMapping icebergCompatV1")),
     ({"enableIcebergCompatV2": ON}, (2, 7, None, "columnMapping icebergCompatV2")),
