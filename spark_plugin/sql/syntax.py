@@ -12,7 +12,7 @@ IDENTIFIER(...), for names.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
@@ -75,19 +75,17 @@ class SqlSyntaxError(ParseException):
         return {"error": self._near, "hint": ""}
 
 
-_OPENING, _CLOSING = frozenset({"(", "[", "CASE"}), frozenset({")", "]", "END"})
 _BEFORE_OPERAND = frozenset(
-    {"IN", "EXISTS", "NOT", "AND", "OR", "ANY", "SOME", "ALL", "LIKE", "ILIKE", "RLIKE", "BETWEEN", "DIV"}
-    | {"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "&", "|", "^", "~"}
-)  # behind which a bracket belongs to the expression
-_APART = frozenset({"", " ", "\t", "\r", "\n", "(", ")", "[", "]", ","})  # beside a constant, which needs no blank there
-_BEFORE_OPERANDS = frozenset(
     {
-        *("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE", "DIV", "FROM", "FOR", "INTERVAL"),
-        *("CASE", "WHEN", "THEN", "ELSE", "SELECT", "DISTINCT", "ALL", "WHERE", "ON", "HAVING", "BY", "VALUES"),
-        *("LIMIT", "OFFSET"),
+        *("AND", "OR", "NOT", "IN", "EXISTS", "ANY", "SOME", "ALL", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE"),
+        *("CASE", "WHEN", "THEN", "ELSE", "DIV", "FROM"),
+        *("=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "&", "|", "^", "~"),
     }
 )
+_BEFORE_PARAMETER = _BEFORE_OPERAND | {
+    *("FOR", "INTERVAL", "SELECT", "DISTINCT", "WHERE", "ON", "HAVING", "BY", "VALUES", "LIMIT", "OFFSET")
+}
+_APART = frozenset({"", " ", "\t", "\r", "\n", "(", ")", "[", "]", ","})  # beside a constant, which needs no blank there
 _CONDITION, _STATE = "PARSE_SYNTAX_ERROR", "42601"
 
 
@@ -253,12 +251,14 @@ class Words:
         return int(text)
 
     def text_until(self, *stops: tuple[str, ...]) -> str:
-        """The text as it is written, but for parameters, up to one of these words outside of brackets and CASE, or to the end.
-        A bracket that an operand has to follow is none of them: a subquery. Raises where there is no text."""
-        start, depth, last, text, first = self.place, 0, None, "", self._next
+        """The text as it is written, but for parameters, up to one of these words outside of brackets and CASE, to the bracket
+        that closes behind it, or to the end. A bracket where an operand has to stand is none of these words: a subquery. Raises
+        where there is no text."""
+        start, brackets, cases, last, text, first = self.place, 0, 0, None, "", self._next
         while (token := self._token()) is not None and not self.at(";"):
-            expects_operand = self._next == first or self._word(self._next - 1) in _BEFORE_OPERAND
-            if depth == 0 and not (expects_operand and self.at("(")) and any(self.at(*stop) for stop in (*stops, (")",))):
+            is_operand = self.at("(") and (self._next == first or self._is_behind(self._next, _BEFORE_OPERAND))
+            at_stop = brackets == cases == 0 and not is_operand and any(self.at(*stop) for stop in stops)
+            if at_stop or (brackets == 0 and self.at(")")):
                 break
             if self._at_parameter() and (self._next == first or not (self._binds and self._is_field())):
                 text += self.text[start : token.start]
@@ -267,10 +267,14 @@ class Words:
                 start = last.end + 1
                 text += "" if self.text[start : start + 1] in _APART else " "
                 continue
-            if self._word(self._next) in _OPENING:
-                depth += 1
-            elif self._word(self._next) in _CLOSING:
-                depth = max(depth - 1, 0)
+            word = self._word(self._next)
+            if word in ("(", "["):
+                brackets += 1
+            elif word in (")", "]"):
+                brackets = max(brackets - 1, 0)
+            elif brackets == 0:  # within brackets nothing ends the text
+                cases += self._begins_case(stops)
+                cases -= cases > 0 and self._ends_case(self._next)
             last = token
             self._next += 1
         if last is None:
@@ -290,10 +294,38 @@ class Words:
         return self._tokens[self._next] if self._next < len(self._tokens) else None
 
     def _word(self, number: int) -> str | None:
-        if number >= len(self._tokens) or _is_quoted(self._tokens[number]):
+        if not 0 <= number < len(self._tokens) or _is_quoted(self._tokens[number]):
             return None
         token = self._tokens[number]
         return self.text[token.start : token.end + 1].upper()
+
+    def _is_behind(self, number: int, words: Container[str | None]) -> bool:
+        """Whether the word before that place is one of these, and not the name of a field."""
+        return self._word(number - 1) in words and self._word(number - 2) != "."
+
+    def _begins_case(self, stops: tuple[tuple[str, ...], ...]) -> bool:
+        """Whether the word here is a CASE that is no column: its WHEN comes before anything that ends an operand."""
+        if not self.at("CASE") or self._word(self._next - 1) == ".":
+            return False
+        brackets = 0
+        for ahead in range(1, self.left):
+            word = self._word(self._next + ahead)
+            brackets += (word in ("(", "[")) - (word in (")", "]"))
+            if brackets < 0:
+                return False
+            if brackets > 0:
+                continue
+            at_stop = any(self.at(*stop, ahead=ahead) for stop in stops)
+            if word == "WHEN" and (ahead == 1 or not at_stop):
+                return True
+            if at_stop or word in (",", "THEN", "ELSE") or self._ends_case(self._next + ahead):
+                return False
+        return False
+
+    def _ends_case(self, number: int) -> bool:
+        """Whether the word there is an END that is no column."""
+        is_column = self._word(number - 1) == "." or self._is_behind(number, _BEFORE_OPERAND)
+        return self._word(number) == "END" and not is_column
 
     def _is_field(self) -> bool:
         """Whether the colon here is that of a field, v:a, and begins no parameter."""
@@ -303,8 +335,7 @@ class Words:
         last = self.text[before.end]
         if before.end + 1 != place or not (last.isalnum() or last in "_`)]"):
             return False
-        is_word_of_sql = self._word(self._next - 1) in _BEFORE_OPERANDS and self._word(self._next - 2) != "."
-        return not (is_word_of_sql and self._has_value())
+        return not (self._is_behind(self._next, _BEFORE_PARAMETER) and self._has_value())
 
     def _has_value(self) -> bool:
         """Whether the word behind the colon here names a parameter that has a value. Else a column may have the name of a word

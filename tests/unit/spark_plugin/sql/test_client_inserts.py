@@ -84,7 +84,14 @@ def test_replace_where_is_read() -> None:
 
 @pytest.mark.parametrize(
     "condition",
-    ["c IN (SELECT 1)", "NOT EXISTS (SELECT 1)", "(SELECT max(d) FROM t) > c", "c = (TABLE t)", "c > 1 AND c <= (VALUES (1))"],
+    [
+        "c IN (SELECT 1)",
+        "NOT EXISTS (SELECT 1)",
+        "(SELECT max(d) FROM t) > c",
+        "c = (TABLE t)",
+        "c > 1 AND c <= (VALUES (1))",
+        "1 = offset",
+    ],
 )
 def test_subqueries_of_a_condition_begin_no_query(condition: str) -> None:
     insert, query = insert_of(f"INSERT INTO a REPLACE WHERE {condition} (SELECT 2)")

@@ -75,6 +75,15 @@ READ: list[tuple[str, Utility]] = [
     ),
     ("REPLACE TABLE a SHALLOW CLONE b", g.Clone(name("a", place=14), name("b", place=30), True, creates=False, replaces=True)),
     ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > (1))", g.AddConstraint(name("t", place=12), "c", "a > (1)")),
+    (
+        "ALTER TABLE t ADD CONSTRAINT c CHECK (start IS NULL OR (end IS NOT NULL AND end >= start))",
+        g.AddConstraint(name("t", place=12), "c", "start IS NULL OR (end IS NOT NULL AND end >= start)"),
+    ),
+    ("ALTER TABLE t ADD CONSTRAINT c CHECK ((end > case))", g.AddConstraint(name("t", place=12), "c", "(end > case)")),
+    (
+        "ALTER TABLE t ADD CONSTRAINT c CHECK (coalesce(end, 1) > start)",
+        g.AddConstraint(name("t", place=12), "c", "coalesce(end, 1) > start"),
+    ),
     ("ALTER TABLE t DROP CONSTRAINT IF EXISTS `c d`", g.DropConstraint(name("t", place=12), "c d", True)),
     ("ALTER TABLE t ADD FEATURE 'a-b'", g.AddFeature(name("t", place=12), "a-b")),
     ("ALTER TABLE t DROP FEATURE f TRUNCATE HISTORY", g.DropFeature(name("t", place=12), "f", True)),
@@ -90,6 +99,25 @@ READ: list[tuple[str, Utility]] = [
 def test_a_statement_is_read(text: str, asked: Utility) -> None:
     assert parse_utility(text) == asked
     assert route_of(text) is not None, "the router would not ask"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "end >= 3",
+        "(end >= 3)",
+        "case = 1",
+        "1 = case",
+        "case NOT IN (1, 2)",
+        "(case) > 1 AND t.case + case[0] > t.end",
+        "CASE -a WHEN end THEN case ELSE end END = end",
+        "CASE NOT a WHEN CASE WHEN b THEN (zorder) END THEN zorder END",
+        "f(CASE WHEN a THEN end END) AND CASE f(a, b) WHEN 1 THEN t.end END",
+    ],
+)
+def test_end_and_case_may_be_columns(condition: str) -> None:
+    asked = g.Optimize(name("t", place=9), where=condition, z_order=("x",))
+    assert parse_utility(f"OPTIMIZE t WHERE {condition} ZORDER BY (x)") == asked
 
 
 @pytest.mark.parametrize(
