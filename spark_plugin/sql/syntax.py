@@ -260,7 +260,7 @@ class Words:
             at_stop = brackets == cases == 0 and not is_operand and any(self.at(*stop) for stop in stops)
             if at_stop or (brackets == 0 and self.at(")")):
                 break
-            if self._at_parameter() and (self._next == first or not (self._binds and self._is_field())):
+            if self._at_parameter() and (self._next == first or not self._is_field()):
                 text += self.text[start : token.start]
                 text += ("" if text[-1:] in _APART else " ") + self._bound()
                 last = self._tokens[self._next - 1]

@@ -39,6 +39,7 @@ READ: list[tuple[str, Utility]] = [
     ("VACUUM t DRY RUN RETAIN -1 HOURS LITE", g.Vacuum(name("t", place=7), True, None, "-1", True)),
     ("VACUUM t USING INVENTORY i.j", g.Vacuum(name("t", place=7), inventory=name("i", "j", place=25))),
     ("VACUUM t USING INVENTORY (SELECT (1) FROM x) RETAIN 1 HOURS", g.Vacuum(name("t", place=7), None, "SELECT (1) FROM x", "1")),
+    ("VACUUM t USING INVENTORY (SELECT v:path FROM x)", g.Vacuum(name("t", place=7), inventory="SELECT v:path FROM x")),
     ("DESC HISTORY t LIMIT 3", g.History(name("t", place=13), 3)),
     ("describe history 'x'", g.History(TableName((), "x", 17))),
     ("DESCRIBE DETAIL `history`", g.Detail(name("history", place=16))),
@@ -83,6 +84,10 @@ READ: list[tuple[str, Utility]] = [
     (
         "ALTER TABLE t ADD CONSTRAINT c CHECK (coalesce(end, 1) > start)",
         g.AddConstraint(name("t", place=12), "c", "coalesce(end, 1) > start"),
+    ),
+    (
+        "ALTER TABLE t ADD CONSTRAINT c CHECK (v:a::int > 0 AND `v`:b[0]:c IS NULL)",
+        g.AddConstraint(name("t", place=12), "c", "v:a::int > 0 AND `v`:b[0]:c IS NULL"),
     ),
     ("ALTER TABLE t DROP CONSTRAINT IF EXISTS `c d`", g.DropConstraint(name("t", place=12), "c d", True)),
     ("ALTER TABLE t ADD FEATURE 'a-b'", g.AddFeature(name("t", place=12), "a-b")),
@@ -213,6 +218,7 @@ def test_parameters_stand_for_values_by_name_and_by_position() -> None:
         ("VACUUM t RETAIN :h HOURS", {"h": float("nan")}),
         ("VACUUM ?", [1]),
         ("OPTIMIZE t WHERE a = :x", {"x": 1}),
+        ("OPTIMIZE t WHERE a = v:x AND:x", {"x": 1}),
         ("VACUUM IDENTIFIER(?)", ["a..b"]),
         ("RESTORE t TO VERSION AS OF ?", ["x"]),
     ],
