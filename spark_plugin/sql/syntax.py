@@ -252,12 +252,11 @@ class Words:
 
     def text_until(self, *stops: tuple[str, ...]) -> str:
         """The text as it is written, but for parameters, up to one of these words outside of brackets and CASE, to the bracket
-        that closes behind it, or to the end. A bracket where an operand has to stand is none of these words: a subquery. Raises
-        where there is no text."""
+        that closes behind it, or to the end. Raises where there is no text."""
         start, brackets, cases, last, text, first = self.place, 0, 0, None, "", self._next
         while (token := self._token()) is not None and not self.at(";"):
-            is_operand = self.at("(") and (self._next == first or self._is_behind(self._next, _BEFORE_OPERAND))
-            at_stop = brackets == cases == 0 and not is_operand and any(self.at(*stop) for stop in stops)
+            is_subquery = self._next == first and self.at("(")
+            at_stop = brackets == cases == 0 and not is_subquery and self._at_stop(stops)
             if at_stop or (brackets == 0 and self.at(")")):
                 break
             if self._at_parameter() and (self._next == first or not self._is_field()):
@@ -303,6 +302,14 @@ class Words:
         """Whether the word before that place is one of these, and not the name of a field."""
         return self._word(number - 1) in words and self._word(number - 2) != "."
 
+    def _at_stop(self, stops: tuple[tuple[str, ...], ...], ahead: int = 0) -> bool:
+        """Whether one of these stands there, which is no part of an operand: no subquery, and no FROM of IS DISTINCT FROM."""
+        if not any(self.at(*stop, ahead=ahead) for stop in stops):
+            return False
+        number = self._next + ahead
+        is_subquery = self._word(number) == "(" and self._is_behind(number, _BEFORE_OPERAND)
+        return not is_subquery and not (self._word(number) == "FROM" and self._is_behind(number, ("DISTINCT",)))
+
     def _begins_case(self, stops: tuple[tuple[str, ...], ...]) -> bool:
         """Whether the word here is a CASE that is no column: its WHEN comes before anything that ends an operand."""
         if not self.at("CASE") or self._word(self._next - 1) == ".":
@@ -315,7 +322,7 @@ class Words:
                 return False
             if brackets > 0:
                 continue
-            at_stop = any(self.at(*stop, ahead=ahead) for stop in stops)
+            at_stop = self._at_stop(stops, ahead)
             if word == "WHEN" and (ahead == 1 or not at_stop):
                 return True
             if at_stop or word in (",", "THEN", "ELSE") or self._ends_case(self._next + ahead):
