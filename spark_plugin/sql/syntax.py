@@ -12,7 +12,7 @@ IDENTIFIER(...), for names.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
@@ -21,6 +21,8 @@ from typing import Any, NoReturn
 from pyspark.errors import ParseException
 from pyspark.sql.types import TimestampType
 
+from delta_py.errors import ExpressionError
+from delta_py.expressions import literals
 from delta_py.expressions.coercion import MAX_PRECISION
 from delta_py.protocol.names import split_name, unquoted
 
@@ -86,6 +88,7 @@ _BEFORE_PARAMETER = _BEFORE_OPERAND | {
     *("FOR", "INTERVAL", "SELECT", "DISTINCT", "WHERE", "ON", "HAVING", "BY", "VALUES", "LIMIT", "OFFSET")
 }
 _APART = frozenset({"", " ", "\t", "\r", "\n", "(", ")", "[", "]", ","})  # beside a constant, which needs no blank there
+_MOST_DIGITS = 19  # of a BIGINT
 _CONDITION, _STATE = "PARSE_SYNTAX_ERROR", "42601"
 
 
@@ -98,7 +101,6 @@ class Words:
     """
 
     def __init__(self, text: str, args: Any = None, *, binds: bool = False) -> None:
-        from delta_py.errors import ExpressionError
         from delta_py.expressions.dialect import tokens
 
         self.text, self._args, self._next = text, args, 0
@@ -208,7 +210,7 @@ class Words:
         return value
 
     def number(self) -> str:
-        """A number as it is written, with its sign; or a parameter that is one."""
+        """A number as it is written, with its sign, and with the suffix of a type; or a parameter that is one."""
         sign = "-" if self.take("-") else ""
         token = self._token()
         if self._at_parameter():
@@ -223,6 +225,16 @@ class Words:
         self._next += 1
         return sign + str(token.text)
 
+    def number_value(self) -> int | float:
+        """The same as a value: 168, 168L, 1.5BD."""
+        place, text = self._next, self.number()
+        try:
+            value = literals.number(self.text, text).value
+        except ExpressionError:
+            self._next = place
+            self.fault("expected a number that its type can hold")
+        return value if isinstance(value, int) else float(value)
+
     def literal(self) -> Any:
         """A text, a number, TRUE, FALSE or NULL; the value of a parameter, whatever it is."""
         if self.at_text():
@@ -230,22 +242,19 @@ class Words:
         for word, value in _WORDS_OF_VALUES.items():
             if self.take(word):
                 return value
-        text = self.number()
-        return int(text) if text.lstrip("-").isdigit() else float(text)
+        return self.number_value()
 
     def whole_number(self) -> int:
-        place, text = self._next, self.number()
-        if not text.isdigit():
-            self._next = place
-            self.fault("expected a whole number")
-        return int(text)
+        return self._whole(self.number)
 
     def whole_number_or_text(self) -> int:
         """A text of digits too."""
-        if not self.at_text() or self._at_parameter():
-            return self.whole_number()
-        place, text = self._next, self.string()
-        if not text.isdigit():
+        is_text = self.at_text() and not self._at_parameter()
+        return self._whole(self.string if is_text else self.number)
+
+    def _whole(self, read: Callable[[], str]) -> int:
+        place, text = self._next, read()
+        if not text.isdecimal() or len(text) > _MOST_DIGITS:
             self._next = place
             self.fault("expected a whole number")
         return int(text)
@@ -431,7 +440,7 @@ def _is_text(token: Any) -> bool:
 
 
 def _is_number(token: Any) -> bool:
-    return bool(token.token_type.name == "NUMBER")
+    return token.token_type.name == "NUMBER" and literals.NUMBER.fullmatch(token.text) is not None
 
 
 def _is_quoted(token: Any) -> bool:
