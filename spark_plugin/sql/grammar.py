@@ -354,7 +354,7 @@ def properties_of(words: Words) -> dict[str, str]:
     properties: dict[str, str] = {}
     words.expect("(")
     while True:
-        key = words.string() if words.at_text() else ".".join(words.name())
+        key = words.string(alone=True) if words.at_text() else ".".join(words.name())
         words.take("=")
         properties[key] = _property_value(words)
         if not words.take(","):

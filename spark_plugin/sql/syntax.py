@@ -200,11 +200,11 @@ class Words:
         token = self._token()
         return token is not None and (_is_text(token) or self._at_parameter())
 
-    def string(self) -> str:
-        """A text in quotes, or a parameter that is one."""
+    def string(self, *, alone: bool = False) -> str:
+        """A text in quotes, with those that follow it at once; or a parameter that is one. alone: without those."""
         if not self.at_text():
             self.fault("expected a text")
-        value = self._value()
+        value = self._value(alone=alone)
         if not isinstance(value, str):
             self.fault(f"expected a text, and the parameter is {value!r}")
         return value
@@ -375,12 +375,14 @@ class Words:
     def _at_parameter(self) -> bool:
         return self.at("?") or self.at(":")
 
-    def _value(self) -> Any:
-        """Of a text, or of the parameter here."""
-        token = self._token()
-        if _is_text(token):
+    def _value(self, *, alone: bool = False) -> Any:
+        """Of a text, or of the parameter here. alone: as of string."""
+        texts: list[str] = []
+        while self.left > 0 and _is_text(self._token()) and not (alone and texts):
+            texts.append(self._token().text)
             self._next += 1
-            return token.text
+        if texts:
+            return "".join(texts)
         if self.at("?"):
             number = sum(self._word(before) == "?" for before in range(self._next))
             values: Any = () if isinstance(self._args, Mapping) or self._args is None else self._args

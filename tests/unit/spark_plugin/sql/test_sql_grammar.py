@@ -77,6 +77,16 @@ READ: list[tuple[str, Utility]] = [
         "CREATE TABLE IF NOT EXISTS a DEEP CLONE b TIMESTAMP AS OF 't'",
         g.Clone(name("a", place=27), name("b", place=40), False, Version(timestamp="t"), if_not_exists=True),
     ),
+    (
+        "CREATE TABLE a CLONE b TBLPROPERTIES ('k' 'v', 'l' = 'm' 'n', o 'p' \"q\", 'r' true) LOCATION '/l' '/m'",
+        g.Clone(
+            name("a", place=13),
+            name("b", place=21),
+            False,
+            properties={"k": "v", "l": "mn", "o": "pq", "r": "true"},
+            location="/l/m",
+        ),
+    ),
     ("REPLACE TABLE a SHALLOW CLONE b", g.Clone(name("a", place=14), name("b", place=30), True, creates=False, replaces=True)),
     ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > (1))", g.AddConstraint(name("t", place=12), "c", "a > (1)")),
     (
@@ -175,6 +185,7 @@ FAULTS = [
     ("VACUUM t RETAIN 1e999 HOURS", 1, 16, "'1e999'"),
     ("VACUUM t RETAIN 1e HOURS", 1, 16, "'1e'"),
     ("RESTORE t TO NOW", 1, 13, "'NOW'"),
+    ("CREATE TABLE a CLONE b TBLPROPERTIES ('k')", 1, 41, "')'"),
     ("CREATE TABLE a SHALLOW CLONE b WHERE x", 1, 31, "'WHERE'"),
     ("ALTER TABLE t DROP CONSTRAINT c d", 1, 32, "'d'"),
     ("VACUUM :a", 1, 7, "':'"),
