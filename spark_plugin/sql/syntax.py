@@ -186,8 +186,11 @@ class Words:
         return written
 
     def _identifier(self) -> tuple[str, ...]:
+        """Of texts and parameters, joined by ||. Other expressions are faults: nobody could compute them here."""
         self.expect("IDENTIFIER", "(")
         text = self.string()
+        while self.take("||"):
+            text += self.string()
         self.expect(")")
         parts = split_name(text)
         if not all(parts):

@@ -92,6 +92,7 @@ def test_constants_stand_for_parameters() -> None:
     cut = parse_change("DELETE FROM IDENTIFIER(:t) WHERE a = :x AND (b:f IN (:y) OR c=:z)", args)
     text = "CAST(X'6974277320247b627d' AS STRING)"
     assert cut == DeleteRows(TableName(("a.b", "c")), None, f"a = CAST(1 AS INT) AND (b:f IN ({text}) OR c= NULL)")
+    assert parse_change("DELETE FROM IDENTIFIER(:t || '.' || 'd')", args) == DeleteRows(TableName(("a.b", "c", "d")), None, None)
     cut = parse_change("UPDATE t SET a = ?, b = m[?] WHERE ? AND v:a.b > ?", [True, 5_000_000_000, False, 1.5])
     values = ((("a",), "TRUE"), (("b",), "m[CAST(5000000000 AS BIGINT)]"))
     assert cut == UpdateRows(T, None, values, "FALSE AND v:a.b > CAST('1.5' AS DOUBLE)")
@@ -174,7 +175,7 @@ def test_statements_that_end_too_early_are_faults(text: str) -> None:
 
 
 TEXTS = st.sampled_from(
-    ["a", "f(b, c)", "'x, y WHERE z'", "`WHERE`", "CASE WHEN p THEN q END", "m['k']", "a.b -- THEN\n + 1", '"q"']
+    ["a", "f(b, c)", "'x, y WHERE z'", "`WHERE`", "CASE WHEN p THEN q END", "m['k']", "a.b -- THEN\n + 1", '"q"', "end", "case"]
 )
 NAMES = st.sampled_from(["a", "`b c`", "d.e", "`WHEN`.f"])
 

@@ -229,6 +229,8 @@ def test_parameters_stand_for_values_by_name_and_by_position() -> None:
     assert parse_utility("VACUUM :p RETAIN :h HOURS", {"h": 12, "p": "/p"}) == asked
     assert parse_utility("VACUUM ? RETAIN ? HOURS", ["/p", 12]) == asked
     assert parse_utility("VACUUM ? RETAIN -? HOURS", ["/p", -12]) == asked
+    assert parse_utility("VACUUM IDENTIFIER(:db || '.' || '`t.u`')", {"db": "a"}) == g.Vacuum(name("a", "t.u", place=7))
+    assert parse_utility("VACUUM IDENTIFIER(? || '.t') RETAIN ? HOURS", ["a", 1]) == g.Vacuum(name("a", "t", place=7), hours=1)
     assert parse_utility("RESTORE t TO VERSION AS OF ?", [2]) == g.Restore(name("t", place=8), Version(2))
 
 
@@ -244,6 +246,10 @@ def test_parameters_stand_for_values_by_name_and_by_position() -> None:
         ("OPTIMIZE t WHERE a = :x", {"x": 1}),
         ("OPTIMIZE t WHERE a = v:x AND:x", {"x": 1}),
         ("VACUUM IDENTIFIER(?)", ["a..b"]),
+        ("VACUUM IDENTIFIER(? || '.')", ["a"]),
+        ("VACUUM IDENTIFIER('a' ||)", None),
+        ("VACUUM IDENTIFIER('a' || :b)", {"b": 1}),
+        ("VACUUM IDENTIFIER(concat('a', '.b'))", None),
         ("RESTORE t TO VERSION AS OF ?", ["x"]),
     ],
 )
