@@ -205,6 +205,7 @@ def _handler(name: str) -> Handler:
 # ---------------------------------------------------------------- the first word
 
 _WORD = re.compile(r"\s*([A-Za-z]+)")
+_WHOLE_WORD = re.compile(r"\s*(\w+)")
 _COMMENT_STARTS = re.compile(r"\s*(--|/\*(?!\+))")
 _LINE = re.compile(r"(?:\\\n|[^\r\n])*")  # a backslash at the end of a line takes the next one into the comment
 _BRACKET = re.compile(r"/\*(?!\+)|\*/")
@@ -213,6 +214,14 @@ _BRACKET = re.compile(r"/\*(?!\+)|\*/")
 def first_word(text: str) -> str:
     """In capitals, behind blanks and comments; empty when there is none."""
     word = _WORD.match(text) or _WORD.match(text, behind_comments(text))
+    return "" if word is None else word[1].upper()
+
+
+def second_word(text: str) -> str:
+    """What stands behind the first word, in capitals, whole; empty when that is no word."""
+    first = _WORD.match(text, behind_comments(text))
+    rest = "" if first is None else text[first.end() :]
+    word = _WHOLE_WORD.match(rest, behind_comments(rest))
     return "" if word is None else word[1].upper()
 
 

@@ -106,7 +106,7 @@ def _unexpected(sql: str, error: ParseError) -> ExpressionError:
 
 
 def tokens(sql: str) -> list[Token]:
-    """The tokens of a statement: where each stands in the text, and the values of texts in quotes.
+    """The tokens of a statement: where each stands in the text, and the values of texts in quotes, each its own.
 
     Hints are passed over as comments are. Raises ExpressionError (PARSE_SYNTAX_ERROR) for a text, name or comment that is not
     closed.
@@ -122,8 +122,8 @@ def _why(error: TokenError) -> str:
 
 
 def _mended(sql: str, tokens: list[Token], *, of_expression: bool = True) -> list[Token]:
-    """The tokens with literals as Spark reads them: escapes of texts undone, neighbouring texts joined, numbers with their
-    suffixes as written. Raises ExpressionError for what sqlglot passes over and Spark does not."""
+    """The tokens with literals as Spark reads them: escapes of texts undone, neighbouring texts of an expression joined, numbers
+    with their suffixes as written. Raises ExpressionError for what sqlglot passes over and Spark does not."""
     result: list[Token] = []
     end = 0  # of the text before the next token
     for token in tokens:
@@ -136,7 +136,7 @@ def _mended(sql: str, tokens: list[Token], *, of_expression: bool = True) -> lis
         end = token.end + 1
         if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
             token, end = _text(sql, token)
-            if result and result[-1].token_type == TokenType.STRING:
+            if of_expression and result and result[-1].token_type == TokenType.STRING:
                 before = result.pop()
                 token = _replaced(before, TokenType.STRING, before.text + token.text, end)
         elif (number := _number_at(sql, token.start)) and not (sql[token.start] == "." and _ends_operand(result)):

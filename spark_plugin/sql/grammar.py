@@ -37,12 +37,12 @@ class Optimize:
 
 @dataclass(frozen=True, slots=True)
 class Vacuum:
-    """lite: None where neither LITE nor FULL is said. inventory: a table, or a query. hours: as written."""
+    """lite: None where neither LITE nor FULL is said. inventory: a table, or a query."""
 
     table: TableName
     lite: bool | None = None
     inventory: TableName | str | None = None
-    hours: str | None = None
+    hours: float | None = None
     dry_run: bool = False
 
 
@@ -239,7 +239,7 @@ def _vacuum(words: Words) -> Vacuum:
             words.expect("INVENTORY")
             vacuum = replace(vacuum, inventory=words.in_parentheses() if words.at("(") else words.table())
         elif vacuum.hours is None and words.take("RETAIN"):
-            vacuum = replace(vacuum, hours=words.number())
+            vacuum = replace(vacuum, hours=words.number_value())
             words.expect("HOURS")
         elif not vacuum.dry_run and words.take("DRY"):
             words.expect("RUN")
@@ -354,7 +354,7 @@ def properties_of(words: Words) -> dict[str, str]:
     properties: dict[str, str] = {}
     words.expect("(")
     while True:
-        key = words.string() if words.at_text() else ".".join(words.name())
+        key = words.string(alone=True) if words.at_text() else ".".join(words.name())
         words.take("=")
         properties[key] = _property_value(words)
         if not words.take(","):

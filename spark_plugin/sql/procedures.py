@@ -100,6 +100,7 @@ def _argument(words: Words, parameter: Parameter) -> Any:
 
 def _checked(words: Words, value: Any, parameter: Parameter) -> Any:
     fits = isinstance(value, _TYPES[parameter.type]) and (parameter.type == "BOOLEAN" or not isinstance(value, bool))
+    fits = fits and not (isinstance(value, int) and not -(2**63) <= value < 2**63)
     parts = (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ()
     if value is not None and not (fits and all(part is None or isinstance(part, str) for part in parts)):
         words.fault(f"expected a value of the type {parameter.type}")
@@ -154,12 +155,12 @@ def _optimize(arguments: Mapping[str, Any]) -> Utility:
 
 
 def _vacuum(arguments: Mapping[str, Any]) -> Utility:
-    hours, inventory = arguments["retain_hours"], arguments["inventory"]
+    inventory = arguments["inventory"]
     return grammar.Vacuum(
         _table(arguments),
         arguments["lite"],
         None if inventory is None else table_name(inventory),
-        None if hours is None else str(hours),
+        arguments["retain_hours"],
         bool(arguments["dry_run"]),
     )
 

@@ -12,7 +12,7 @@ IDENTIFIER(...), for names.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
@@ -21,6 +21,8 @@ from typing import Any, NoReturn
 from pyspark.errors import ParseException
 from pyspark.sql.types import TimestampType
 
+from delta_py.errors import ExpressionError
+from delta_py.expressions import literals
 from delta_py.expressions.coercion import MAX_PRECISION
 from delta_py.protocol.names import split_name, unquoted
 
@@ -75,19 +77,18 @@ class SqlSyntaxError(ParseException):
         return {"error": self._near, "hint": ""}
 
 
-_OPENING, _CLOSING = frozenset({"(", "[", "CASE"}), frozenset({")", "]", "END"})
 _BEFORE_OPERAND = frozenset(
-    {"IN", "EXISTS", "NOT", "AND", "OR", "ANY", "SOME", "ALL", "LIKE", "ILIKE", "RLIKE", "BETWEEN", "DIV"}
-    | {"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "&", "|", "^", "~"}
-)  # behind which a bracket belongs to the expression
-_APART = frozenset({"", " ", "\t", "\r", "\n", "(", ")", "[", "]", ","})  # beside a constant, which needs no blank there
-_BEFORE_OPERANDS = frozenset(
     {
-        *("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE", "DIV", "FROM", "FOR", "INTERVAL"),
-        *("CASE", "WHEN", "THEN", "ELSE", "SELECT", "DISTINCT", "ALL", "WHERE", "ON", "HAVING", "BY", "VALUES"),
-        *("LIMIT", "OFFSET"),
+        *("AND", "OR", "NOT", "IN", "EXISTS", "ANY", "SOME", "ALL", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE"),
+        *("CASE", "WHEN", "THEN", "ELSE", "DIV", "FROM"),
+        *("=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "&", "|", "^", "~"),
     }
 )
+_BEFORE_PARAMETER = _BEFORE_OPERAND | {
+    *("FOR", "INTERVAL", "SELECT", "DISTINCT", "WHERE", "ON", "HAVING", "BY", "VALUES", "LIMIT", "OFFSET")
+}
+_APART = frozenset({"", " ", "\t", "\r", "\n", "(", ")", "[", "]", ","})  # beside a constant, which needs no blank there
+_MOST_DIGITS = 19  # of a BIGINT
 _CONDITION, _STATE = "PARSE_SYNTAX_ERROR", "42601"
 
 
@@ -100,7 +101,6 @@ class Words:
     """
 
     def __init__(self, text: str, args: Any = None, *, binds: bool = False) -> None:
-        from delta_py.errors import ExpressionError
         from delta_py.expressions.dialect import tokens
 
         self.text, self._args, self._next = text, args, 0
@@ -186,8 +186,11 @@ class Words:
         return written
 
     def _identifier(self) -> tuple[str, ...]:
+        """Of texts and parameters, joined by ||. Other expressions are faults: nobody could compute them here."""
         self.expect("IDENTIFIER", "(")
         text = self.string()
+        while self.take("||"):
+            text += self.string()
         self.expect(")")
         parts = split_name(text)
         if not all(parts):
@@ -200,17 +203,17 @@ class Words:
         token = self._token()
         return token is not None and (_is_text(token) or self._at_parameter())
 
-    def string(self) -> str:
-        """A text in quotes, or a parameter that is one."""
+    def string(self, *, alone: bool = False) -> str:
+        """A text in quotes, with those that follow it at once; or a parameter that is one. alone: without those."""
         if not self.at_text():
             self.fault("expected a text")
-        value = self._value()
+        value = self._value(alone=alone)
         if not isinstance(value, str):
             self.fault(f"expected a text, and the parameter is {value!r}")
         return value
 
     def number(self) -> str:
-        """A number as it is written, with its sign; or a parameter that is one."""
+        """A number as it is written, with its sign, and with the suffix of a type; or a parameter that is one."""
         sign = "-" if self.take("-") else ""
         token = self._token()
         if self._at_parameter():
@@ -225,6 +228,16 @@ class Words:
         self._next += 1
         return sign + str(token.text)
 
+    def number_value(self) -> int | float:
+        """The same as a value: 168, 168L, 1.5BD."""
+        place, text = self._next, self.number()
+        try:
+            value = literals.number(self.text, text).value
+        except ExpressionError:
+            self._next = place
+            self.fault("expected a number that its type can hold")
+        return value if isinstance(value, int) else float(value)
+
     def literal(self) -> Any:
         """A text, a number, TRUE, FALSE or NULL; the value of a parameter, whatever it is."""
         if self.at_text():
@@ -232,45 +245,47 @@ class Words:
         for word, value in _WORDS_OF_VALUES.items():
             if self.take(word):
                 return value
-        text = self.number()
-        return int(text) if text.lstrip("-").isdigit() else float(text)
+        return self.number_value()
 
     def whole_number(self) -> int:
-        place, text = self._next, self.number()
-        if not text.isdigit():
-            self._next = place
-            self.fault("expected a whole number")
-        return int(text)
+        return self._whole(self.number)
 
     def whole_number_or_text(self) -> int:
         """A text of digits too."""
-        if not self.at_text() or self._at_parameter():
-            return self.whole_number()
-        place, text = self._next, self.string()
-        if not text.isdigit():
+        is_text = self.at_text() and not self._at_parameter()
+        return self._whole(self.string if is_text else self.number)
+
+    def _whole(self, read: Callable[[], str]) -> int:
+        place, text = self._next, read()
+        if not text.isdecimal() or len(text) > _MOST_DIGITS:
             self._next = place
             self.fault("expected a whole number")
         return int(text)
 
     def text_until(self, *stops: tuple[str, ...]) -> str:
-        """The text as it is written, but for parameters, up to one of these words outside of brackets and CASE, or to the end.
-        A bracket that an operand has to follow is none of them: a subquery. Raises where there is no text."""
-        start, depth, last, text, first = self.place, 0, None, "", self._next
+        """The text as it is written, but for parameters, up to one of these words outside of brackets and CASE, to the bracket
+        that closes behind it, or to the end. Raises where there is no text."""
+        start, brackets, cases, last, text, first = self.place, 0, 0, None, "", self._next
         while (token := self._token()) is not None and not self.at(";"):
-            expects_operand = self._next == first or self._word(self._next - 1) in _BEFORE_OPERAND
-            if depth == 0 and not (expects_operand and self.at("(")) and any(self.at(*stop) for stop in (*stops, (")",))):
+            is_subquery = self._next == first and self.at("(")
+            at_stop = brackets == cases == 0 and not is_subquery and self._at_stop(stops)
+            if at_stop or (brackets == 0 and self.at(")")):
                 break
-            if self._at_parameter() and (self._next == first or not (self._binds and self._is_field())):
+            if self._at_parameter() and (self._next == first or not self._is_field()):
                 text += self.text[start : token.start]
                 text += ("" if text[-1:] in _APART else " ") + self._bound()
                 last = self._tokens[self._next - 1]
                 start = last.end + 1
                 text += "" if self.text[start : start + 1] in _APART else " "
                 continue
-            if self._word(self._next) in _OPENING:
-                depth += 1
-            elif self._word(self._next) in _CLOSING:
-                depth = max(depth - 1, 0)
+            word = self._word(self._next)
+            if word in ("(", "["):
+                brackets += 1
+            elif word in (")", "]"):
+                brackets = max(brackets - 1, 0)
+            elif brackets == 0:  # within brackets nothing ends the text
+                cases += self._begins_case(stops)
+                cases -= cases > 0 and self._ends_case(self._next)
             last = token
             self._next += 1
         if last is None:
@@ -290,10 +305,46 @@ class Words:
         return self._tokens[self._next] if self._next < len(self._tokens) else None
 
     def _word(self, number: int) -> str | None:
-        if number >= len(self._tokens) or _is_quoted(self._tokens[number]):
+        if not 0 <= number < len(self._tokens) or _is_quoted(self._tokens[number]):
             return None
         token = self._tokens[number]
         return self.text[token.start : token.end + 1].upper()
+
+    def _is_behind(self, number: int, words: Container[str | None]) -> bool:
+        """Whether the word before that place is one of these, and not the name of a field."""
+        return self._word(number - 1) in words and self._word(number - 2) != "."
+
+    def _at_stop(self, stops: tuple[tuple[str, ...], ...], ahead: int = 0) -> bool:
+        """Whether one of these stands there, which is no part of an operand: no subquery, and no FROM of IS DISTINCT FROM."""
+        if not any(self.at(*stop, ahead=ahead) for stop in stops):
+            return False
+        number = self._next + ahead
+        is_subquery = self._word(number) == "(" and self._is_behind(number, _BEFORE_OPERAND)
+        return not is_subquery and not (self._word(number) == "FROM" and self._is_behind(number, ("DISTINCT",)))
+
+    def _begins_case(self, stops: tuple[tuple[str, ...], ...]) -> bool:
+        """Whether the word here is a CASE that is no column: its WHEN comes before anything that ends an operand."""
+        if not self.at("CASE") or self._word(self._next - 1) == ".":
+            return False
+        brackets = 0
+        for ahead in range(1, self.left):
+            word = self._word(self._next + ahead)
+            brackets += (word in ("(", "[")) - (word in (")", "]"))
+            if brackets < 0:
+                return False
+            if brackets > 0:
+                continue
+            at_stop = self._at_stop(stops, ahead)
+            if word == "WHEN" and (ahead == 1 or not at_stop):
+                return True
+            if at_stop or word in (",", "THEN", "ELSE") or self._ends_case(self._next + ahead):
+                return False
+        return False
+
+    def _ends_case(self, number: int) -> bool:
+        """Whether the word there is an END that is no column."""
+        is_column = self._word(number - 1) == "." or self._is_behind(number, _BEFORE_OPERAND)
+        return self._word(number) == "END" and not is_column
 
     def _is_field(self) -> bool:
         """Whether the colon here is that of a field, v:a, and begins no parameter."""
@@ -303,8 +354,7 @@ class Words:
         last = self.text[before.end]
         if before.end + 1 != place or not (last.isalnum() or last in "_`)]"):
             return False
-        is_word_of_sql = self._word(self._next - 1) in _BEFORE_OPERANDS and self._word(self._next - 2) != "."
-        return not (is_word_of_sql and self._has_value())
+        return not (self._is_behind(self._next, _BEFORE_PARAMETER) and self._has_value())
 
     def _has_value(self) -> bool:
         """Whether the word behind the colon here names a parameter that has a value. Else a column may have the name of a word
@@ -328,12 +378,14 @@ class Words:
     def _at_parameter(self) -> bool:
         return self.at("?") or self.at(":")
 
-    def _value(self) -> Any:
-        """Of a text, or of the parameter here."""
-        token = self._token()
-        if _is_text(token):
+    def _value(self, *, alone: bool = False) -> Any:
+        """Of a text, or of the parameter here. alone: as of string."""
+        texts: list[str] = []
+        while self.left > 0 and _is_text(self._token()) and not (alone and texts):
+            texts.append(self._token().text)
             self._next += 1
-            return token.text
+        if texts:
+            return "".join(texts)
         if self.at("?"):
             number = sum(self._word(before) == "?" for before in range(self._next))
             values: Any = () if isinstance(self._args, Mapping) or self._args is None else self._args
@@ -393,7 +445,7 @@ def _is_text(token: Any) -> bool:
 
 
 def _is_number(token: Any) -> bool:
-    return bool(token.token_type.name == "NUMBER")
+    return token.token_type.name == "NUMBER" and literals.NUMBER.fullmatch(token.text) is not None
 
 
 def _is_quoted(token: Any) -> bool:

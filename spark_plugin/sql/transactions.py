@@ -22,7 +22,7 @@ from spark_plugin.options.settings import conf
 from spark_plugin.options.told_settings import TRANSACTION
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.syntax import SyntaxFault, Words
-from spark_plugin.sql_router import Statement
+from spark_plugin.sql_router import Statement, second_word
 from spark_plugin.transactions import coordinator_of, plain_options
 
 if TYPE_CHECKING:
@@ -34,13 +34,14 @@ T = TypeVar("T")
 
 def run_transaction(spark: SparkSession, statement: Statement) -> DataFrame | None:
     """Raises SqlSyntaxError, UnsupportedOperationError where no transaction is under way, or one is already, and what
-    DeltaTransaction raises. None, and nothing done, for a script, which begins with BEGIN too."""
-    words = Words(statement.text, statement.args)
-    begins = words.take("START") or words.take("BEGIN")
-    if begins and not words.take("TRANSACTION"):
+    DeltaTransaction raises. None, and nothing done, for a script, which begins with BEGIN too, and is not read any further."""
+    begins = statement.word in ("START", "BEGIN")
+    if begins and second_word(statement.text) != "TRANSACTION":
         return None
     try:
+        words = Words(statement.text, statement.args)
         if begins:
+            words.expect(statement.word, "TRANSACTION")
             _isolation(words)
             words.end()
             return _begin(spark)

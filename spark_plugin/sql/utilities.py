@@ -117,9 +117,8 @@ def _optimize(spark: SparkSession, target: Target, asked: grammar.Optimize) -> D
 def _vacuum(spark: SparkSession, target: Target, asked: grammar.Vacuum) -> DataFrame:
     """The files that would go, of a dry run; else the table's path."""
     inventory = None if asked.inventory is None else _inventory(spark, asked.inventory)
-    hours = None if asked.hours is None else float(asked.hours)
     table = target.delta_table(spark)
-    found = table.vacuum(hours, dryRun=asked.dry_run, lite=asked.lite, inventory=inventory)
+    found = table.vacuum(asked.hours, dryRun=asked.dry_run, lite=asked.lite, inventory=inventory)
     return found.select("path") if asked.dry_run else table.detail().selectExpr("location AS path")
 
 

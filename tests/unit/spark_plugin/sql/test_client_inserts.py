@@ -84,11 +84,33 @@ def test_replace_where_is_read() -> None:
 
 @pytest.mark.parametrize(
     "condition",
-    ["c IN (SELECT 1)", "NOT EXISTS (SELECT 1)", "(SELECT max(d) FROM t) > c", "c = (TABLE t)", "c > 1 AND c <= (VALUES (1))"],
+    [
+        "c IN (SELECT 1)",
+        "NOT EXISTS (SELECT 1)",
+        "(SELECT max(d) FROM t) > c",
+        "c = (TABLE t)",
+        "c > 1 AND c <= (VALUES (1))",
+        "1 = offset",
+    ],
 )
 def test_subqueries_of_a_condition_begin_no_query(condition: str) -> None:
     insert, query = insert_of(f"INSERT INTO a REPLACE WHERE {condition} (SELECT 2)")
     assert (insert.replaces_where, query.text) == (condition, "(SELECT 2)")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "d IS DISTINCT FROM x",
+        "d IS NOT DISTINCT FROM (SELECT 1)",
+        "trim(BOTH 'x' FROM d) = 'a'",
+        "extract(YEAR FROM d) > 2000",
+    ],
+)
+@pytest.mark.parametrize("query", ["SELECT * FROM s", "FROM s SELECT a", "(FROM s)"])
+def test_the_from_of_a_condition_begins_no_query(condition: str, query: str) -> None:
+    insert, written = insert_of(f"INSERT INTO a REPLACE WHERE {condition} {query}")
+    assert (insert.replaces_where, written.text) == (condition, query)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +121,7 @@ def test_subqueries_of_a_condition_begin_no_query(condition: str) -> None:
         ("VALUES (1, 2, DEFAULT) AS t(a, b, c)", "VALUES (1, 2, <2>) AS t(a, b, c)", 3),
         ("SELECT 1, DEFAULT FROM range(2) WHERE id > 0", "SELECT 1, <1> FROM range(2) WHERE id > 0", 2),
         ("SELECT `default`, 'DEFAULT', (DEFAULT), DEFAULT + 1", "SELECT `default`, 'DEFAULT', (DEFAULT), DEFAULT + 1", 4),
+        ("SELECT a IS DISTINCT FROM b, DEFAULT FROM c", "SELECT a IS DISTINCT FROM b, <1> FROM c", 2),
         ("SELECT *, DEFAULT FROM c", "SELECT *, DEFAULT FROM c", None),
         ("SELECT c.*, DEFAULT FROM c", "SELECT c.*, DEFAULT FROM c", None),
         ("SELECT DEFAULT UNION ALL SELECT 1", "SELECT DEFAULT UNION ALL SELECT 1", None),

@@ -53,6 +53,35 @@ CUT: list[tuple[str, Change]] = [
 ]
 
 
+COLUMNS: list[tuple[str, Change]] = [
+    ("DELETE FROM t WHERE coalesce(end, 1) > 3", DeleteRows(T, None, "coalesce(end, 1) > 3")),
+    ("UPDATE t SET a = s.case, b = 2 WHERE end > case", UpdateRows(T, None, ((("a",), "s.case"), (("b",), "2")), "end > case")),
+    (
+        "UPDATE t SET case = case, end = CASE end WHEN 1 THEN case ELSE end END, b = end",
+        UpdateRows(T, None, ((("case",), "case"), (("end",), "CASE end WHEN 1 THEN case ELSE end END"), (("b",), "end")), None),
+    ),
+    *(
+        (
+            f"MERGE INTO t USING s ON {condition} WHEN MATCHED AND {of_clause} THEN DELETE",
+            MergeRows(T, None, "s", condition, (WhenClause("matched", "delete", of_clause, None),), evolves=False),
+        )
+        for condition, of_clause in (
+            ("(t.end = s.end)", "end = case"),
+            ("t.case = s.case", "CASE end WHEN 1 THEN s.end ELSE end END = 1"),
+            ("case = s.a", "case > 1"),
+            ("CASE a WHEN 1 THEN limit ELSE offset END = 1", "CASE WHEN t.all THEN t.from END"),
+            ("t.a = s.end", "s.case IS NULL"),
+            ("CASE WHEN matched THEN end END", "CASE NOT end WHEN CASE WHEN a THEN end END THEN end END"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "change"), COLUMNS, ids=[text for text, _ in COLUMNS])
+def test_end_and_case_may_be_columns(text: str, change: Change) -> None:
+    assert parse_change(text) == change
+
+
 @pytest.mark.parametrize(("text", "change"), CUT, ids=["delete", "alias", "subquery", "update", "merge"])
 def test_a_statement_is_cut_where_its_clauses_begin(text: str, change: Change) -> None:
     assert parse_change(text) == change
@@ -63,6 +92,7 @@ def test_constants_stand_for_parameters() -> None:
     cut = parse_change("DELETE FROM IDENTIFIER(:t) WHERE a = :x AND (b:f IN (:y) OR c=:z)", args)
     text = "CAST(X'6974277320247b627d' AS STRING)"
     assert cut == DeleteRows(TableName(("a.b", "c")), None, f"a = CAST(1 AS INT) AND (b:f IN ({text}) OR c= NULL)")
+    assert parse_change("DELETE FROM IDENTIFIER(:t || '.' || 'd')", args) == DeleteRows(TableName(("a.b", "c", "d")), None, None)
     cut = parse_change("UPDATE t SET a = ?, b = m[?] WHERE ? AND v:a.b > ?", [True, 5_000_000_000, False, 1.5])
     values = ((("a",), "TRUE"), (("b",), "m[CAST(5000000000 AS BIGINT)]"))
     assert cut == UpdateRows(T, None, values, "FALSE AND v:a.b > CAST('1.5' AS DOUBLE)")
@@ -145,7 +175,7 @@ def test_statements_that_end_too_early_are_faults(text: str) -> None:
 
 
 TEXTS = st.sampled_from(
-    ["a", "f(b, c)", "'x, y WHERE z'", "`WHERE`", "CASE WHEN p THEN q END", "m['k']", "a.b -- THEN\n + 1", '"q"']
+    ["a", "f(b, c)", "'x, y WHERE z'", "`WHERE`", "CASE WHEN p THEN q END", "m['k']", "a.b -- THEN\n + 1", '"q"', "end", "case"]
 )
 NAMES = st.sampled_from(["a", "`b c`", "d.e", "`WHEN`.f"])
 

@@ -35,10 +35,14 @@ READ: list[tuple[str, Utility]] = [
     ("VACUUM t", g.Vacuum(name("t", place=7))),
     ("VACUUM vacuum LITE", g.Vacuum(name("vacuum", place=7), lite=True)),
     ("VACUUM t FULL", g.Vacuum(name("t", place=7), lite=False)),
-    ("VACUUM t RETAIN 0.5 HOURS DRY RUN", g.Vacuum(name("t", place=7), hours="0.5", dry_run=True)),
-    ("VACUUM t DRY RUN RETAIN -1 HOURS LITE", g.Vacuum(name("t", place=7), True, None, "-1", True)),
+    ("VACUUM t RETAIN 0.5 HOURS DRY RUN", g.Vacuum(name("t", place=7), hours=0.5, dry_run=True)),
+    ("VACUUM t RETAIN 168L HOURS", g.Vacuum(name("t", place=7), hours=168)),
+    ("VACUUM t RETAIN 168bd HOURS", g.Vacuum(name("t", place=7), hours=168)),
+    ("VACUUM t RETAIN -1.5D HOURS", g.Vacuum(name("t", place=7), hours=-1.5)),
+    ("VACUUM t DRY RUN RETAIN -1 HOURS LITE", g.Vacuum(name("t", place=7), True, None, -1, True)),
     ("VACUUM t USING INVENTORY i.j", g.Vacuum(name("t", place=7), inventory=name("i", "j", place=25))),
-    ("VACUUM t USING INVENTORY (SELECT (1) FROM x) RETAIN 1 HOURS", g.Vacuum(name("t", place=7), None, "SELECT (1) FROM x", "1")),
+    ("VACUUM t USING INVENTORY (SELECT (1) FROM x) RETAIN 1 HOURS", g.Vacuum(name("t", place=7), None, "SELECT (1) FROM x", 1)),
+    ("VACUUM t USING INVENTORY (SELECT v:path FROM x)", g.Vacuum(name("t", place=7), inventory="SELECT v:path FROM x")),
     ("DESC HISTORY t LIMIT 3", g.History(name("t", place=13), 3)),
     ("describe history 'x'", g.History(TableName((), "x", 17))),
     ("DESCRIBE DETAIL `history`", g.Detail(name("history", place=16))),
@@ -73,8 +77,31 @@ READ: list[tuple[str, Utility]] = [
         "CREATE TABLE IF NOT EXISTS a DEEP CLONE b TIMESTAMP AS OF 't'",
         g.Clone(name("a", place=27), name("b", place=40), False, Version(timestamp="t"), if_not_exists=True),
     ),
+    (
+        "CREATE TABLE a CLONE b TBLPROPERTIES ('k' 'v', 'l' = 'm' 'n', o 'p' \"q\", 'r' true) LOCATION '/l' '/m'",
+        g.Clone(
+            name("a", place=13),
+            name("b", place=21),
+            False,
+            properties={"k": "v", "l": "mn", "o": "pq", "r": "true"},
+            location="/l/m",
+        ),
+    ),
     ("REPLACE TABLE a SHALLOW CLONE b", g.Clone(name("a", place=14), name("b", place=30), True, creates=False, replaces=True)),
     ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > (1))", g.AddConstraint(name("t", place=12), "c", "a > (1)")),
+    (
+        "ALTER TABLE t ADD CONSTRAINT c CHECK (start IS NULL OR (end IS NOT NULL AND end >= start))",
+        g.AddConstraint(name("t", place=12), "c", "start IS NULL OR (end IS NOT NULL AND end >= start)"),
+    ),
+    ("ALTER TABLE t ADD CONSTRAINT c CHECK ((end > case))", g.AddConstraint(name("t", place=12), "c", "(end > case)")),
+    (
+        "ALTER TABLE t ADD CONSTRAINT c CHECK (coalesce(end, 1) > start)",
+        g.AddConstraint(name("t", place=12), "c", "coalesce(end, 1) > start"),
+    ),
+    (
+        "ALTER TABLE t ADD CONSTRAINT c CHECK (v:a::int > 0 AND `v`:b[0]:c IS NULL)",
+        g.AddConstraint(name("t", place=12), "c", "v:a::int > 0 AND `v`:b[0]:c IS NULL"),
+    ),
     ("ALTER TABLE t DROP CONSTRAINT IF EXISTS `c d`", g.DropConstraint(name("t", place=12), "c d", True)),
     ("ALTER TABLE t ADD FEATURE 'a-b'", g.AddFeature(name("t", place=12), "a-b")),
     ("ALTER TABLE t DROP FEATURE f TRUNCATE HISTORY", g.DropFeature(name("t", place=12), "f", True)),
@@ -90,6 +117,25 @@ READ: list[tuple[str, Utility]] = [
 def test_a_statement_is_read(text: str, asked: Utility) -> None:
     assert parse_utility(text) == asked
     assert route_of(text) is not None, "the router would not ask"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "end >= 3",
+        "(end >= 3)",
+        "case = 1",
+        "1 = case",
+        "case NOT IN (1, 2)",
+        "(case) > 1 AND t.case + case[0] > t.end",
+        "CASE -a WHEN end THEN case ELSE end END = end",
+        "CASE NOT a WHEN CASE WHEN b THEN (zorder) END THEN zorder END",
+        "f(CASE WHEN a THEN end END) AND CASE f(a, b) WHEN 1 THEN t.end END",
+    ],
+)
+def test_end_and_case_may_be_columns(condition: str) -> None:
+    asked = g.Optimize(name("t", place=9), where=condition, z_order=("x",))
+    assert parse_utility(f"OPTIMIZE t WHERE {condition} ZORDER BY (x)") == asked
 
 
 @pytest.mark.parametrize(
@@ -128,14 +174,25 @@ FAULTS = [
     ("VACUUM t DRY", 1, 12, "end of input"),
     ("RESTORE t TO VERSION AS OF x", 1, 27, "'x'"),
     ("RESTORE t TO VERSION AS OF 1.5", 1, 27, "'1.5'"),
+    ("RESTORE t TO VERSION AS OF 3L", 1, 27, "'3L'"),
+    ("RESTORE t TO VERSION AS OF '²'", 1, 27, "''²''"),
+    ("RESTORE t TO VERSION AS OF ²", 1, 27, "'²'"),
+    (f"RESTORE t TO VERSION AS OF {'9' * 5000}", 1, 27, f"'{'9' * 5000}'"),
+    (f"RESTORE t TO VERSION AS OF '{'9' * 5000}'", 1, 27, f"''{'9' * 5000}''"),
+    ("VACUUM t RETAIN ² HOURS", 1, 16, "'²'"),
+    ("VACUUM t RETAIN 1.5L HOURS", 1, 16, "'1.5L'"),
+    ("VACUUM t RETAIN 300Y HOURS", 1, 16, "'300Y'"),
+    ("VACUUM t RETAIN 1e999 HOURS", 1, 16, "'1e999'"),
+    ("VACUUM t RETAIN 1e HOURS", 1, 16, "'1e'"),
     ("RESTORE t TO NOW", 1, 13, "'NOW'"),
+    ("CREATE TABLE a CLONE b TBLPROPERTIES ('k')", 1, 41, "')'"),
     ("CREATE TABLE a SHALLOW CLONE b WHERE x", 1, 31, "'WHERE'"),
     ("ALTER TABLE t DROP CONSTRAINT c d", 1, 32, "'d'"),
     ("VACUUM :a", 1, 7, "':'"),
 ]
 
 
-@pytest.mark.parametrize(("text", "line", "position", "near"), FAULTS, ids=[text for text, *_ in FAULTS])
+@pytest.mark.parametrize(("text", "line", "position", "near"), FAULTS, ids=[text[:40] for text, *_ in FAULTS])
 def test_a_wrong_statement_is_pointed_at_as_spark_does(text: str, line: int, position: int, near: str) -> None:
     with pytest.raises(SyntaxFault) as fault:
         parse_utility(text)
@@ -168,11 +225,12 @@ def test_texts_in_quotes_are_data(text: str, quote: str) -> None:
 
 
 def test_parameters_stand_for_values_by_name_and_by_position() -> None:
-    asked = g.Vacuum(TableName((), "/p", 7), hours="12")
+    asked = g.Vacuum(TableName((), "/p", 7), hours=12)
     assert parse_utility("VACUUM :p RETAIN :h HOURS", {"h": 12, "p": "/p"}) == asked
     assert parse_utility("VACUUM ? RETAIN ? HOURS", ["/p", 12]) == asked
     assert parse_utility("VACUUM ? RETAIN -? HOURS", ["/p", -12]) == asked
-    assert parse_utility("VACUUM '/p' RETAIN ? HOURS", [10**400]) == g.Vacuum(TableName((), "/p", 7), hours=f"1{'0' * 400}")
+    assert parse_utility("VACUUM IDENTIFIER(:db || '.' || '`t.u`')", {"db": "a"}) == g.Vacuum(name("a", "t.u", place=7))
+    assert parse_utility("VACUUM IDENTIFIER(? || '.t') RETAIN ? HOURS", ["a", 1]) == g.Vacuum(name("a", "t", place=7), hours=1)
     assert parse_utility("RESTORE t TO VERSION AS OF ?", [2]) == g.Restore(name("t", place=8), Version(2))
 
 
@@ -183,9 +241,15 @@ def test_parameters_stand_for_values_by_name_and_by_position() -> None:
         ("VACUUM t RETAIN :h HOURS", {"h": "1; DROP TABLE t"}),
         ("VACUUM t RETAIN :h HOURS", {"h": True}),
         ("VACUUM t RETAIN :h HOURS", {"h": float("nan")}),
+        ("VACUUM t RETAIN :h HOURS", {"h": 10**400}),
         ("VACUUM ?", [1]),
         ("OPTIMIZE t WHERE a = :x", {"x": 1}),
+        ("OPTIMIZE t WHERE a = v:x AND:x", {"x": 1}),
         ("VACUUM IDENTIFIER(?)", ["a..b"]),
+        ("VACUUM IDENTIFIER(? || '.')", ["a"]),
+        ("VACUUM IDENTIFIER('a' ||)", None),
+        ("VACUUM IDENTIFIER('a' || :b)", {"b": 1}),
+        ("VACUUM IDENTIFIER(concat('a', '.b'))", None),
         ("RESTORE t TO VERSION AS OF ?", ["x"]),
     ],
 )

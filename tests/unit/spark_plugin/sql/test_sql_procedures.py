@@ -35,12 +35,18 @@ READ: list[tuple[str, Any, Utility]] = [
         g.Optimize(T, True, "a = 'x'", ("a", "b.c")),
     ),
     ("CALL pydelta.system.optimize(?, zorder_by => ?)", ["t", ["a"]], g.Optimize(T, z_order=("a",))),
-    ("CALL pydelta.system.vacuum('t', 1.5, true)", None, g.Vacuum(T, hours="1.5", dry_run=True)),
-    ("CALL pydelta.system.vacuum(:t, 0, lite => false)", {"t": "t"}, g.Vacuum(T, lite=False, hours="0")),
+    ("CALL pydelta.system.vacuum('t', 1.5, true)", None, g.Vacuum(T, hours=1.5, dry_run=True)),
+    ("CALL pydelta.system.vacuum(:t, 0, lite => false)", {"t": "t"}, g.Vacuum(T, lite=False, hours=0)),
+    ("CALL pydelta.system.vacuum('t', retain_hours => 168D)", None, g.Vacuum(T, hours=168.0)),
+    ("CALL pydelta.system.vacuum('t', 1.5BD)", None, g.Vacuum(T, hours=1.5)),
+    ("CALL pydelta.system.vacuum('t', -2F)", None, g.Vacuum(T, hours=-2.0)),
     ("CALL pydelta.system.vacuum('t', NULL, inventory => 'i.j')", None, g.Vacuum(T, inventory=TableName(("i", "j")))),
     ("CALL pydelta.system.history('a.`b.c`', limit => 3)", None, g.History(TableName(("a", "b.c")), 3)),
     ("CALL pydelta.system.detail('/a')", None, g.Detail(TableName(("pydelta", "/a")))),
     ("CALL pydelta.system.restore('t', 3)", None, g.Restore(T, Version(3))),
+    ("CALL pydelta.system.history('t', 10L)", None, g.History(T, 10)),
+    ("CALL pydelta.system.restore('t', 3s)", None, g.Restore(T, Version(3))),
+    ("CALL pydelta.system.restore('t', 3Y)", None, g.Restore(T, Version(3))),
     ("CALL pydelta.system.restore('t', timestamp => '2024-01-01')", None, g.Restore(T, Version(timestamp="2024-01-01"))),
     ("CALL pydelta.system.generate('t')", None, g.Generate(T, "symlink_format_manifest")),
     ("CALL pydelta.system.reorg('t', 'a = 1')", None, g.Reorg(T, "a = 1")),
@@ -112,6 +118,13 @@ def test_other_procedures_are_left_to_the_server(text: str) -> None:
         "('t', table => 't')",
         "(upper('t'))",
         "('t', 1.5)",
+        "('t', 1BD)",
+        "('t', 1D)",
+        "('t', 1.5L)",
+        "('t', 128Y)",
+        "('t', 9223372036854775808)",
+        f"('t', {'9' * 5000})",
+        "('t', ²)",
         "(array('t'))",
         "('t'",
         "('t') x",
@@ -120,6 +133,13 @@ def test_other_procedures_are_left_to_the_server(text: str) -> None:
 def test_arguments_that_do_not_fit_are_left_to_the_server(arguments: str) -> None:
     with pytest.raises(SyntaxFault):
         parse_call(f"CALL pydelta.system.history{arguments}")
+
+
+@pytest.mark.parametrize("value", [2**63, -(10**400)])
+@pytest.mark.parametrize("procedure", ["history", "vacuum"])
+def test_a_parameter_beyond_bigint_is_left_to_the_server(procedure: str, value: int) -> None:
+    with pytest.raises(SyntaxFault):
+        parse_call(f"CALL pydelta.system.{procedure}('t', ?)", [value])
 
 
 @pytest.mark.parametrize(
