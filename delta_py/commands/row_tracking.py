@@ -9,20 +9,28 @@ Protocol: Row Tracking; Writer Requirements for Row Tracking.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import TypeAlias, TypeVar
 
 from delta_py.commands.protocols import with_features
 from delta_py.commit.prepared import num_records
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import DeltaConcurrentModificationException, UnsupportedOperationError
 from delta_py.protocol.actions import AddFile
+from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import added
 
+SUSPENDED = "delta.rowTrackingSuspended"
+FileKey: TypeAlias = tuple[str, str | None]
+"""The path, and the deletion vector's unique id."""
+Numbered = TypeVar("Numbered", AddFile, ScanFile)
 _FILES_A_COMMIT = 10_000
 _LOST_ROUNDS = 20
 
@@ -77,6 +85,28 @@ def take_row_ids(store: ObjectStore) -> bool:
 def without_ids(snapshot: Snapshot) -> int:
     """How many files have no row ids."""
     return sum(batch.files["base_row_id"].null_count for batch in snapshot.file_batches())
+
+
+def renumbered(then: Mapping[FileKey, Numbered], now: Mapping[FileKey, ScanFile], config: TableConfig) -> list[Numbered]:
+    """Of the files that a table has now and keeps in an earlier state, or as a clone, those to be named again for their row ids.
+
+    then: as they are in that state. config: the table's, in that state. Ids come from one of both states alone, as a row of the
+    one may have the id of another row of the other: where the feature was dropped and came back between, they begin anew.
+    Where that state has none, files keep what they have; where it must have them, files that have none get new ones.
+    """
+    numbered = any(file.base_row_id is not None for file in then.values())
+    kept = [(then[key], now[key]) for key in then if key in now]
+    if numbered:
+        return [file for file, present in kept if _ids(file) != _ids(present) or (tracks(config) and file.base_row_id is None)]
+    return [file for file, present in kept if tracks(config) and present.base_row_id is None]
+
+
+def _ids(file: AddFile | ScanFile) -> tuple[int | None, int | None]:
+    return file.base_row_id, file.default_row_commit_version
+
+
+def tracks(config: TableConfig) -> bool:
+    return config.enabled("rowTracking") and not config.properties.boolean(SUSPENDED)
 
 
 def _some_files(snapshot: Snapshot, *, with_ids: bool) -> tuple[AddFile, ...]:

@@ -24,16 +24,14 @@ from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import (
     IDENTITY_TAG,
     NEW_TABLE,
-    ROW_TRACKING_DOMAIN,
     IsolationLevel,
     PreparedCommit,
     ReadSet,
     any_match,
     num_records,
-    row_id_high_water_mark,
 )
 from delta_py.commit.proposed_form import reads_to_json
-from delta_py.commit.row_counts import counted
+from delta_py.commit.row_counts import counted, row_ids_given
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     CorruptTableError,
@@ -350,8 +348,7 @@ class Transaction:
     def _row_id_mark(self, config: TableConfig) -> int | None:
         if not config.feature("rowTracking") or config.properties.boolean("delta.rowTrackingSuspended"):
             return None
-        domains = {} if self._snapshot is None else self._snapshot.domain_metadata()
-        return row_id_high_water_mark(domains.get(ROW_TRACKING_DOMAIN))
+        return -1 if self._snapshot is None else row_ids_given(self._snapshot)
 
 
 def _outdated_vectors(written: WrittenFiles, new_paths: Sequence[str], actions: Iterable[Action]) -> set[str]:
