@@ -15,8 +15,8 @@ from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from delta_py.commands.protocols import with_features
-from delta_py.commit.prepared import num_records
-from delta_py.commit.transaction import Transaction
+from delta_py.commit.prepared import ROW_TRACKING_SUSPENDED, num_records
+from delta_py.commit.transaction import Transaction, suspended_row_tracking
 from delta_py.errors import DeltaConcurrentModificationException, UnsupportedOperationError
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.table_config import TableConfig
@@ -27,7 +27,6 @@ from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import added
 
-SUSPENDED = "delta.rowTrackingSuspended"
 FileKey: TypeAlias = tuple[str, str | None]
 """The path, and the deletion vector's unique id."""
 Numbered = TypeVar("Numbered", AddFile, ScanFile)
@@ -46,37 +45,33 @@ def give_row_ids(store: ObjectStore) -> None:
     protocol = with_features(snapshot.protocol, {"rowTracking"})
     if protocol != snapshot.protocol:
         Transaction(snapshot).set_protocol(protocol).commit("UPGRADE PROTOCOL", {"newProtocol": protocol.to_json()})
-    batch, lost = 0, 0
-    while True:
-        snapshot = Snapshot.load(store)
-        adds = _some_files(snapshot, with_ids=False)
-        if not adds:
-            return
-        transaction = Transaction(snapshot).read_files(add.path for add in adds).add(WrittenFiles(adds=adds))
-        try:
-            transaction.commit("ROW TRACKING BACKFILL", {"batchId": str(batch)})
-            batch += 1
-        except DeltaConcurrentModificationException:  # a file was removed or changed meanwhile
-            lost += 1
-            if lost == _LOST_ROUNDS:
-                raise
+    _in_rounds(store, gives=True)
 
 
 def take_row_ids(store: ObjectStore) -> bool:
     """Name the files that have row ids again, without them, in commits of their own; whether there were some. The property
     delta.rowTrackingSuspended keeps commits from giving new ones. Raises as give_row_ids on conflicts."""
+    return _in_rounds(store, gives=False)
+
+
+def _in_rounds(store: ObjectStore, *, gives: bool) -> bool:
+    """Whether there was something to do. Ends where others turn ids on or off meanwhile, as no round would get further then."""
+    operation = "ROW TRACKING BACKFILL" if gives else "ROW TRACKING UNBACKFILL"
     batch, lost = 0, 0
     while True:
         snapshot = Snapshot.load(store)
-        adds = _some_files(snapshot, with_ids=True)
+        adds = _some_files(snapshot, with_ids=not gives)
         if not adds:
             return batch > 0
-        bare = tuple(replace(add, base_row_id=None, default_row_commit_version=None) for add in adds)
-        transaction = Transaction(snapshot).read_files(add.path for add in bare).add(WrittenFiles(adds=bare))
+        if snapshot.config.properties.boolean(ROW_TRACKING_SUSPENDED) is gives:
+            raise suspended_row_tracking(store.root)
+        if not gives:
+            adds = tuple(replace(add, base_row_id=None, default_row_commit_version=None) for add in adds)
+        transaction = Transaction(snapshot).read_files(add.path for add in adds).add(WrittenFiles(adds=adds))
         try:
-            transaction.commit("ROW TRACKING UNBACKFILL", {"batchId": str(batch)})
+            transaction.commit(operation, {"batchId": str(batch)})
             batch += 1
-        except DeltaConcurrentModificationException:
+        except DeltaConcurrentModificationException:  # a file was removed or changed meanwhile
             lost += 1
             if lost == _LOST_ROUNDS:
                 raise
@@ -106,7 +101,7 @@ def _ids(file: AddFile | ScanFile) -> tuple[int | None, int | None]:
 
 
 def tracks(config: TableConfig) -> bool:
-    return config.enabled("rowTracking") and not config.properties.boolean(SUSPENDED)
+    return config.enabled("rowTracking") and not config.properties.boolean(ROW_TRACKING_SUSPENDED)
 
 
 def _some_files(snapshot: Snapshot, *, with_ids: bool) -> tuple[AddFile, ...]:

@@ -32,6 +32,8 @@ from delta_py.protocol.actions import (
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
+ROW_TRACKING_ENABLED = "delta.enableRowTracking"
+ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"
 NEW_TABLE = -1
 _MAX_LONG = 2**63 - 1
 IDENTITY_TAG = "delta.identity.schemaUpdate"  # of commits whose metadata only raises the high water marks of identity columns

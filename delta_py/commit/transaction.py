@@ -24,6 +24,8 @@ from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import (
     IDENTITY_TAG,
     NEW_TABLE,
+    ROW_TRACKING_ENABLED,
+    ROW_TRACKING_SUSPENDED,
     IsolationLevel,
     PreparedCommit,
     ReadSet,
@@ -45,6 +47,7 @@ from delta_py.log.coordination import coordinated_by
 from delta_py.log.writer import LogWriter
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.column_usage import tracked
+from delta_py.protocol.features import Properties
 from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_written_by_iceberg, violation
 from delta_py.protocol.identity import with_marks
 from delta_py.protocol.schema import StructType, schema_to_json
@@ -301,6 +304,7 @@ class Transaction:
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole action set, and bring it into the form in which it is tried."""
+        check_row_tracking(self._store.root, config.properties)
         written = replace(written, adds=counted(self._store, tuple(written.adds), gives_row_ids=config.feature("rowTracking")))
         _check_actions(self._store.root, config, written, config if self._snapshot is None else self._snapshot.config)
         _check_iceberg(self._snapshot, config, written)
@@ -346,7 +350,7 @@ class Transaction:
         return self._isolation or IsolationLevel.parse(config.properties.get("delta.isolationLevel") or "Serializable")
 
     def _row_id_mark(self, config: TableConfig) -> int | None:
-        if not config.feature("rowTracking") or config.properties.boolean("delta.rowTrackingSuspended"):
+        if not config.feature("rowTracking") or config.properties.boolean(ROW_TRACKING_SUSPENDED):
             return None
         return -1 if self._snapshot is None else row_ids_given(self._snapshot)
 
@@ -411,6 +415,23 @@ def append_only(root: str) -> UnsupportedOperationError:
         "committed. Set delta.appendOnly to false to allow it.",
         error_class="DELTA_CANNOT_MODIFY_APPEND_ONLY",
         sql_state="42809",
+    )
+
+
+def check_row_tracking(root: str, properties: Properties) -> None:
+    """Raises UnsupportedOperationError where rows would need ids and get none.
+    Protocol: Writer Requirements for Row Tracking."""
+    if properties.boolean(ROW_TRACKING_ENABLED) and properties.boolean(ROW_TRACKING_SUSPENDED):
+        raise suspended_row_tracking(root)
+
+
+def suspended_row_tracking(root: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"{ROW_TRACKING_ENABLED} and {ROW_TRACKING_SUSPENDED} exclude each other in the table at {root}: rows need ids, and get "
+        "none while a DROP FEATURE rowTracking is under way, or has died. Nothing was committed. Set "
+        f"{ROW_TRACKING_ENABLED} to false if it is true, unset {ROW_TRACKING_SUSPENDED}, and then set {ROW_TRACKING_ENABLED} to "
+        "true; or drop the feature rowTracking.",
+        error_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
     )
 
 

@@ -190,7 +190,7 @@ def _parsed(store: ObjectStore, file: LogFile) -> VersionChecksum:
 def _may_name_again(adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> bool:
     """Whether files that are added without a change of rows may be there already: unless the commit only has files in the place
     of others, as OPTIMIZE."""
-    return not removes or any(action.data_change for action in (*adds, *removes))
+    return not removes or any(add.data_change for add in adds) or any(remove.data_change for remove in removes)
 
 
 T = TypeVar("T", SetTransaction, DomainMetadata)
