@@ -94,7 +94,7 @@ def restore(
 def _restore(store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: str | None) -> Restored:
     """A lease on the past version keeps each VACUUM that begins meanwhile from its files."""
     column_mapping.check_mode_change(present.config.column_mapping_mode, past.config.column_mapping_mode)
-    transaction = Transaction(present)
+    transaction = Transaction(present).restores(past)
     options = ScanOptions(keep_all=True)
     now = {_key(file): file for file in transaction.scan(None, options=options).scan_files()}
     then = {_key(file): file for file in plan_scan(past, None, None, options).scan_files()}

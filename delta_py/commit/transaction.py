@@ -90,6 +90,7 @@ class Transaction:
         self._transactions: dict[str, SetTransaction] = {}
         self._domains: dict[str, DomainMetadata] = {}
         self._next_only = False
+        self._restored: Snapshot | None = None
 
     @property
     def reads(self) -> ReadSet:
@@ -148,6 +149,12 @@ class Transaction:
     def must_be_next(self) -> Self:
         """Say that the commit names its version or time: any other commit that comes first is a conflict."""
         self._next_only = True
+        return self
+
+    def restores(self, past: Snapshot) -> Self:
+        """Say that the table will hold the files of an earlier version, and no others: what they were written under then counts,
+        and not what the table has asked for since."""
+        self._restored = past
         return self
 
     def read_transaction(self, app_id: str) -> int | None:
@@ -307,7 +314,7 @@ class Transaction:
         check_row_tracking(self._store.root, config.properties)
         written = replace(written, adds=counted(self._store, tuple(written.adds), gives_row_ids=config.feature("rowTracking")))
         _check_actions(self._store.root, config, written, config if self._snapshot is None else self._snapshot.config)
-        _check_iceberg(self._snapshot, config, written)
+        _check_iceberg(self._snapshot, config, written, self._restored)
         if self._domains and not config.feature("domainMetadata"):
             raise UnsupportedOperationError(
                 f"The metadata domain {min(self._domains)} was to be set, and the table does not support domain metadata. "
@@ -435,16 +442,18 @@ def suspended_row_tracking(root: str) -> UnsupportedOperationError:
     )
 
 
-def _check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: WrittenFiles) -> None:
+def _check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: WrittenFiles, restored: Snapshot | None) -> None:
     """Files that were written before a table was to be compatible with Iceberg lack what that asks of them, and a table that is
-    compatible keeps the names of its partition columns. Protocol: Writer Requirements for IcebergCompatV1."""
+    compatible keeps the names of its partition columns. restored: the version whose files are all that there will be.
+    Protocol: Writer Requirements for IcebergCompatV1."""
     versions = config.iceberg_versions
     if snapshot is None or not versions:
         return
     before = snapshot.config.iceberg_versions
-    if before != versions:
-        remaining = snapshot.num_files - len(written.removes)
-        check_files(before, versions, partitioned=bool(config.partition_columns), files=remaining)
+    files_are = before if restored is None else restored.config.iceberg_versions
+    if files_are != versions:
+        remaining = snapshot.num_files - len(written.removes) if restored is None else restored.num_files
+        check_files(files_are, versions, partitioned=bool(config.partition_columns), files=remaining)
     if is_written_by_iceberg(frozenset(config.features), config.properties):
         check_map_keys(snapshot.schema, config.schema)
     names = [table.partition_columns for table in (snapshot.config, config)]
