@@ -289,8 +289,12 @@ def _column_mapping(change: _Change) -> None:
 
 
 def _assign_ids(change: _Change) -> None:
-    first_free = change.before.integer(column_mapping.MAX_ID_PROPERTY, 0) + 1
-    schema, last_id = column_mapping.assign(change.snapshot.schema, lambda f: f.name, change.after, first_free)
+    """Names and ids that the schema has in a table without column mapping, as copies of other schemas do, are not its files'."""
+    known = change.snapshot.schema
+    is_new = column_mapping.mode(change.before) == "none"
+    last_id = max(change.before.integer(column_mapping.MAX_ID_PROPERTY, 0), column_mapping.max_column_id(known))
+    bare = column_mapping.strip(known) if is_new else known
+    schema, last_id = column_mapping.assign(bare, lambda f: f.name, change.after, last_id + 1)
     change.schema_string = schema_to_json(schema)
     change.configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
 

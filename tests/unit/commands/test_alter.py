@@ -14,7 +14,10 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter import add_feature, set_properties, unset_properties, upgrade_protocol
+from delta_py.commands.alter_columns import add_columns
 from delta_py.commands.clone import clone_table
+from delta_py.commands.column_changes import NewColumn
+from delta_py.commands.create import create_table, define_table
 from delta_py.commands.feature_traces import _remove_tracking
 from delta_py.commands.row_tracking import give_row_ids, take_row_ids
 from delta_py.commit.transaction import Transaction
@@ -26,6 +29,7 @@ from delta_py.errors import (
     UnsupportedOperationError,
     UnsupportedTableFeatureError,
 )
+from delta_py.protocol.schema import LONG, DataType, StructField, StructType
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import open_store
@@ -405,3 +409,38 @@ def test_rounds_of_row_ids_end_when_others_suspend_or_resume_them(
     with pytest.raises(UnsupportedOperationError, match=r"delta\.rowTrackingSuspended"):
         rounds(store)
     assert Snapshot.load(store).files()["base_row_id"].null_count == 1
+
+
+# ---------------------------------------------------------------- schemas that speak of column mapping where there is none
+
+
+@pytest.mark.parametrize("ids", [(7, 9, 8), (7, 7, 7)], ids=["ids", "the same id thrice"])
+def test_column_mapping_forgets_names_that_the_files_never_had(tmp_path: Path, ids: tuple[int, int, int]) -> None:
+    """The schema of another table, with its names and ids: without column mapping the files have the columns' own names."""
+    numbers = iter(ids)
+
+    def mapped(name: str, data_type: DataType) -> StructField:
+        number = next(numbers)
+        metadata = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{name}", "comment": name}
+        return StructField(name, data_type, True, metadata)
+
+    schema = StructType((mapped("id", LONG), mapped("s", StructType((mapped("x", LONG),)))))
+    store = open_store(str(tmp_path))
+    create_table(store, define_table(schema))
+    data = pa.table({"id": [1, 2], "s": [{"x": 3}, {"x": 4}]})
+    write_delta(store.root, data, mode="append")
+    set_properties(store, {"delta.columnMapping.mode": "name"})
+    assert DeltaTable(store.root).to_arrow().to_pylist() == data.to_pylist()
+    snapshot = Snapshot.load(store)
+    inner = snapshot.schema.fields[1].data_type
+    assert isinstance(inner, StructType)
+    fields = [*snapshot.schema.fields, *inner.fields]
+    assert [f.metadata["delta.columnMapping.physicalName"] for f in fields] == ["id", "s", "x"]
+    assert [f.metadata["comment"] for f in fields] == ["id", "s", "x"]
+    new_ids = [f.metadata["delta.columnMapping.id"] for f in fields]
+    assert len(set(new_ids)) == 3
+    last = int(snapshot.metadata.configuration["delta.columnMapping.maxColumnId"])
+    assert last >= max(*new_ids, *ids), "an id is never given to another column"
+    add_columns(store, [NewColumn(("more",), LONG)])
+    write_delta(store.root, pa.table({"id": [3], "s": [{"x": 5}], "more": [6]}), mode="append")
+    assert sorted(DeltaTable(store.root).to_arrow()["id"].to_pylist()) == [1, 2, 3]
