@@ -36,6 +36,7 @@ ROW_TRACKING_ENABLED = "delta.enableRowTracking"
 ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"
 NEW_TABLE = -1
 _MAX_LONG = 2**63 - 1
+ROW_TRACKING_PRESERVED = "delta.rowTracking.preserved"  # of commits that lose no row ids: write/rewrite.py carries them
 IDENTITY_TAG = "delta.identity.schemaUpdate"  # of commits whose metadata only raises the high water marks of identity columns
 
 # What the history calls these numbers: of DELETE and UPDATE, and of MERGE.

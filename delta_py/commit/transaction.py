@@ -25,6 +25,7 @@ from delta_py.commit.prepared import (
     IDENTITY_TAG,
     NEW_TABLE,
     ROW_TRACKING_ENABLED,
+    ROW_TRACKING_PRESERVED,
     ROW_TRACKING_SUSPENDED,
     IsolationLevel,
     PreparedCommit,
@@ -231,7 +232,9 @@ class Transaction:
             if self._snapshot is not None:
                 self._snapshot.check_last_commit()
             info = self._commit_info(operation, parameters, metrics, user_metadata)
-            prepared = self._prepare(config, written, {**info, **tags})
+            if config.enabled("rowTracking"):
+                tags[ROW_TRACKING_PRESERVED] = "true"
+            prepared = self._prepare(config, written, {**info, "tags": tags} if tags else info)
         except (DeltaError, OSError):
             delete_files(self._store, written.new_paths)
             raise
@@ -263,15 +266,15 @@ class Transaction:
 
     # ------------------------------------------------------------ prepare, once
 
-    def _raise_identity_marks(self, written: WrittenFiles) -> dict[str, Any]:
-        """Put the high water marks of the numbers that tasks gave into the metadata. Returns what commitInfo says of it: other
-        writers need not mind metadata that says nothing else.
+    def _raise_identity_marks(self, written: WrittenFiles) -> dict[str, str]:
+        """Put the high water marks of the numbers that tasks gave into the metadata. Returns the tags that say so in commitInfo:
+        other writers need not mind metadata that says nothing else.
         Protocol: Identity Columns."""
         if not written.identity_marks:
             return {}
         config = self._config()
         schema = with_marks(config.schema, written.identity_marks)
-        tags = {} if self._metadata is not None else {"tags": {IDENTITY_TAG: "true"}}
+        tags = {} if self._metadata is not None else {IDENTITY_TAG: "true"}
         self._metadata = replace(config.metadata, schema_string=schema_to_json(schema))
         return tags
 
