@@ -46,6 +46,8 @@ def row_ids_given(snapshot: Snapshot) -> int:
     domain = snapshot.domain_metadata().get(ROW_TRACKING_DOMAIN)
     if domain is not None or not snapshot.config.feature("rowTracking"):
         return row_id_high_water_mark(domain)
+    if all(batch.files["base_row_id"].null_count == len(batch.files) for batch in snapshot.file_batches()):
+        return -1
     files = plan_scan(snapshot, None, None, ScanOptions(keep_all=True)).scan_files()
     adds = [added(file) for file in files if file.base_row_id is not None]
     return highest_row_id(_counted(snapshot.store, adds, [add for add in adds if num_records(add) is None]))
