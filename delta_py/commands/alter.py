@@ -30,6 +30,8 @@ from delta_py.commands.remove_mapping import check_names, commit_removal
 from delta_py.commands.row_tracking import give_row_ids, without_ids
 from delta_py.commands.timestamps import ENABLED as TIMESTAMPS
 from delta_py.commands.timestamps import stamped, transaction_at
+from delta_py.commit.prepared import ROW_TRACKING_ENABLED, ROW_TRACKING_SUSPENDED
+from delta_py.commit.transaction import check_row_tracking, suspended_row_tracking
 from delta_py.errors import (
     ConcurrentWriteException,
     InvalidOptionError,
@@ -287,8 +289,12 @@ def _column_mapping(change: _Change) -> None:
 
 
 def _assign_ids(change: _Change) -> None:
-    first_free = change.before.integer(column_mapping.MAX_ID_PROPERTY, 0) + 1
-    schema, last_id = column_mapping.assign(change.snapshot.schema, lambda f: f.name, change.after, first_free)
+    """Names and ids that the schema has in a table without column mapping, as copies of other schemas do, are not its files'."""
+    known = change.snapshot.schema
+    is_new = column_mapping.mode(change.before) == "none"
+    last_id = max(change.before.integer(column_mapping.MAX_ID_PROPERTY, 0), column_mapping.max_column_id(known))
+    bare = column_mapping.strip(known) if is_new else known
+    schema, last_id = column_mapping.assign(bare, lambda f: f.name, change.after, last_id + 1)
     change.schema_string = schema_to_json(schema)
     change.configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
 
@@ -304,9 +310,13 @@ def _iceberg_compat(change: _Change) -> None:
 def _row_tracking(change: _Change) -> None:
     """Rows that are there need ids: files get them when they are added, if the feature is supported by then.
     Protocol: Row Tracking; Writer Requirements for Row Tracking."""
-    if not change.turns_on("delta.enableRowTracking"):
+    check_row_tracking(change.snapshot.table_root, change.after)
+    resumes = change.before.boolean(ROW_TRACKING_SUSPENDED) and change.after.boolean(ROW_TRACKING_ENABLED)
+    if not (resumes or change.turns_on(ROW_TRACKING_ENABLED)):
         return
     change.lacks_row_ids = without_ids(change.snapshot) > 0
+    if change.lacks_row_ids and change.before.boolean(ROW_TRACKING_ENABLED):  # a table that another client made
+        raise suspended_row_tracking(change.snapshot.table_root)
     change.needs_all_files |= not change.snapshot.config.feature("rowTracking")
     change.configuration = with_id_columns(change.configuration)
 

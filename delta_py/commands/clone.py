@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
 from delta_py.commands.create import check_empty, with_id_columns
 from delta_py.commands.properties import READER_VERSION, WRITER_VERSION, refuse_constraints, split_configuration
 from delta_py.commands.protocols import features_in_use, with_features
 from delta_py.commands.timestamps import SINCE, stamped, transaction_at
-from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark
+from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_tracking_domain
+from delta_py.commit.row_counts import row_ids_given
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
     CommitOutcomeUnknownError,
@@ -198,9 +197,9 @@ def _domains(source: Snapshot, present: Snapshot | None) -> Iterator[DomainMetad
     theirs = _without_segments(source.domain_metadata(), ours)
     for name in sorted((theirs.keys() | ours.keys()) - {ROW_TRACKING_DOMAIN}):
         yield theirs[name] if name in theirs else replace(ours[name], removed=True)
-    mark = max(row_id_high_water_mark(domains.get(ROW_TRACKING_DOMAIN)) for domains in (theirs, ours))
+    mark = max(row_ids_given(snapshot) for snapshot in (source, present) if snapshot is not None)
     if mark >= 0:
-        yield DomainMetadata(ROW_TRACKING_DOMAIN, orjson.dumps({"rowIdHighWaterMark": mark}).decode())
+        yield row_tracking_domain(mark)
 
 
 def _without_segments(theirs: Mapping[str, DomainMetadata], ours: Mapping[str, DomainMetadata]) -> dict[str, DomainMetadata]:

@@ -30,6 +30,8 @@ from delta_py.commands.timestamps import ENABLED as TIMESTAMPS_ENABLED
 from delta_py.commands.timestamps import SINCE as TIMESTAMPS_SINCE
 from delta_py.commands.vacuum_paths import vector_files
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
+from delta_py.commit.prepared import ROW_TRACKING_ENABLED as _TRACKING
+from delta_py.commit.prepared import ROW_TRACKING_SUSPENDED as _SUSPENDED
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import UnsupportedOperationError
 from delta_py.index.definition import PREFIX as INDEX_PREFIX
@@ -52,8 +54,6 @@ from delta_py.write.type_changes import without_recorded_changes
 _VECTORS = "delta.enableDeletionVectors"
 _WIDENING = "delta.enableTypeWidening"
 _POLICY = "delta.checkpointPolicy"
-_TRACKING = "delta.enableRowTracking"
-_SUSPENDED = "delta.rowTrackingSuspended"
 _OF_TRACKING = (
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",

@@ -3,8 +3,9 @@
     restore(store, version=3) -> Restored(version=7, ...)
 
 Files of the earlier version that are no longer in the table are added again, others are removed; data files stay as they
-are. Metadata and domains are those of the earlier version, but for what never goes back: the protocol, the highest column
-id, row ids, identity columns' high water marks, and whether commits carry their timestamps.
+are, and have the row ids of then. Metadata and domains are those of the earlier version, but for what never goes back: the
+protocol, the highest column id, the highest row id, identity columns' high water marks, and whether commits carry their
+timestamps.
 Protocol: Add File and Remove File; Change Metadata; Domain Metadata.
 """
 
@@ -18,8 +19,10 @@ import pyarrow as pa
 
 from delta_py.commands.file_check import absent, file_faults
 from delta_py.commands.protocols import with_features
+from delta_py.commands.row_tracking import FileKey, renumbered
 from delta_py.commit.post_commit import harmless
-from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
+from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark, row_tracking_domain
+from delta_py.commit.row_counts import row_ids_given
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import DataFileError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_py.log.coordination import FEATURE as COORDINATED
@@ -91,7 +94,7 @@ def restore(
 def _restore(store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: str | None) -> Restored:
     """A lease on the past version keeps each VACUUM that begins meanwhile from its files."""
     column_mapping.check_mode_change(present.config.column_mapping_mode, past.config.column_mapping_mode)
-    transaction = Transaction(present)
+    transaction = Transaction(present).restores(past)
     options = ScanOptions(keep_all=True)
     now = {_key(file): file for file in transaction.scan(None, options=options).scan_files()}
     then = {_key(file): file for file in plan_scan(past, None, None, options).scan_files()}
@@ -100,7 +103,8 @@ def _restore(store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: s
     _check_there(store, again, past.version)
     _set_state(transaction, present, past)
     now_ms = time.time_ns() // 1_000_000
-    adds = tuple(added(file) for file in again)
+    named = (added(file, data_change=False) for file in renumbered(then, now, transaction.config))
+    adds = (*(added(file) for file in again), *named)
     transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in gone)))
     result = Restored(
         version=-1,
@@ -138,7 +142,7 @@ def _past(store: ObjectStore, present: Snapshot, version: int | None, timestamp_
         ) from error
 
 
-def _key(file: ScanFile) -> tuple[str, str | None]:
+def _key(file: ScanFile) -> FileKey:
     return file.path, None if file.deletion_vector is None else file.deletion_vector.unique_id
 
 
@@ -194,6 +198,9 @@ def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot) -> N
         transaction.set_protocol(protocol)
     for domain in _domains(present.domain_metadata(), past.domain_metadata()):
         transaction.set_domain(domain)
+    mark = max(row_ids_given(present), row_ids_given(past))
+    if mark > row_id_high_water_mark(present.domain_metadata().get(ROW_TRACKING_DOMAIN)):
+        transaction.set_domain(row_tracking_domain(mark))
 
 
 def _metadata(present: Snapshot, past: Snapshot) -> Metadata:

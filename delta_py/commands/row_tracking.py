@@ -9,20 +9,27 @@ Protocol: Row Tracking; Writer Requirements for Row Tracking.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import TypeAlias, TypeVar
 
 from delta_py.commands.protocols import with_features
-from delta_py.commit.prepared import num_records
-from delta_py.commit.transaction import Transaction
+from delta_py.commit.prepared import ROW_TRACKING_SUSPENDED, num_records
+from delta_py.commit.transaction import Transaction, suspended_row_tracking
 from delta_py.errors import DeltaConcurrentModificationException, UnsupportedOperationError
 from delta_py.protocol.actions import AddFile
+from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import added
 
+FileKey: TypeAlias = tuple[str, str | None]
+"""The path, and the deletion vector's unique id."""
+Numbered = TypeVar("Numbered", AddFile, ScanFile)
 _FILES_A_COMMIT = 10_000
 _LOST_ROUNDS = 20
 
@@ -38,37 +45,33 @@ def give_row_ids(store: ObjectStore) -> None:
     protocol = with_features(snapshot.protocol, {"rowTracking"})
     if protocol != snapshot.protocol:
         Transaction(snapshot).set_protocol(protocol).commit("UPGRADE PROTOCOL", {"newProtocol": protocol.to_json()})
-    batch, lost = 0, 0
-    while True:
-        snapshot = Snapshot.load(store)
-        adds = _some_files(snapshot, with_ids=False)
-        if not adds:
-            return
-        transaction = Transaction(snapshot).read_files(add.path for add in adds).add(WrittenFiles(adds=adds))
-        try:
-            transaction.commit("ROW TRACKING BACKFILL", {"batchId": str(batch)})
-            batch += 1
-        except DeltaConcurrentModificationException:  # a file was removed or changed meanwhile
-            lost += 1
-            if lost == _LOST_ROUNDS:
-                raise
+    _in_rounds(store, gives=True)
 
 
 def take_row_ids(store: ObjectStore) -> bool:
     """Name the files that have row ids again, without them, in commits of their own; whether there were some. The property
     delta.rowTrackingSuspended keeps commits from giving new ones. Raises as give_row_ids on conflicts."""
+    return _in_rounds(store, gives=False)
+
+
+def _in_rounds(store: ObjectStore, *, gives: bool) -> bool:
+    """Whether there was something to do. Ends where others turn ids on or off meanwhile, as no round would get further then."""
+    operation = "ROW TRACKING BACKFILL" if gives else "ROW TRACKING UNBACKFILL"
     batch, lost = 0, 0
     while True:
         snapshot = Snapshot.load(store)
-        adds = _some_files(snapshot, with_ids=True)
+        adds = _some_files(snapshot, with_ids=not gives)
         if not adds:
             return batch > 0
-        bare = tuple(replace(add, base_row_id=None, default_row_commit_version=None) for add in adds)
-        transaction = Transaction(snapshot).read_files(add.path for add in bare).add(WrittenFiles(adds=bare))
+        if snapshot.config.properties.boolean(ROW_TRACKING_SUSPENDED) is gives:
+            raise suspended_row_tracking(store.root)
+        if not gives:
+            adds = tuple(replace(add, base_row_id=None, default_row_commit_version=None) for add in adds)
+        transaction = Transaction(snapshot).read_files(add.path for add in adds).add(WrittenFiles(adds=adds))
         try:
-            transaction.commit("ROW TRACKING UNBACKFILL", {"batchId": str(batch)})
+            transaction.commit(operation, {"batchId": str(batch)})
             batch += 1
-        except DeltaConcurrentModificationException:
+        except DeltaConcurrentModificationException:  # a file was removed or changed meanwhile
             lost += 1
             if lost == _LOST_ROUNDS:
                 raise
@@ -77,6 +80,28 @@ def take_row_ids(store: ObjectStore) -> bool:
 def without_ids(snapshot: Snapshot) -> int:
     """How many files have no row ids."""
     return sum(batch.files["base_row_id"].null_count for batch in snapshot.file_batches())
+
+
+def renumbered(then: Mapping[FileKey, Numbered], now: Mapping[FileKey, ScanFile], config: TableConfig) -> list[Numbered]:
+    """Of the files that a table has now and keeps in an earlier state, or as a clone, those to be named again for their row ids.
+
+    then: as they are in that state. config: the table's, in that state. Ids come from one of both states alone, as a row of the
+    one may have the id of another row of the other: where the feature was dropped and came back between, they begin anew.
+    Where that state has none, files keep what they have; where it must have them, files that have none get new ones.
+    """
+    numbered = any(file.base_row_id is not None for file in then.values())
+    kept = [(then[key], now[key]) for key in then if key in now]
+    if numbered:
+        return [file for file, present in kept if _ids(file) != _ids(present) or (tracks(config) and file.base_row_id is None)]
+    return [file for file, present in kept if tracks(config) and present.base_row_id is None]
+
+
+def _ids(file: AddFile | ScanFile) -> tuple[int | None, int | None]:
+    return file.base_row_id, file.default_row_commit_version
+
+
+def tracks(config: TableConfig) -> bool:
+    return config.enabled("rowTracking") and not config.properties.boolean(ROW_TRACKING_SUSPENDED)
 
 
 def _some_files(snapshot: Snapshot, *, with_ids: bool) -> tuple[AddFile, ...]:

@@ -32,8 +32,11 @@ from delta_py.protocol.actions import (
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
+ROW_TRACKING_ENABLED = "delta.enableRowTracking"
+ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"
 NEW_TABLE = -1
 _MAX_LONG = 2**63 - 1
+ROW_TRACKING_PRESERVED = "delta.rowTracking.preserved"  # of commits that lose no row ids: write/rewrite.py carries them
 IDENTITY_TAG = "delta.identity.schemaUpdate"  # of commits whose metadata only raises the high water marks of identity columns
 
 # What the history calls these numbers: of DELETE and UPDATE, and of MERGE.
@@ -112,7 +115,8 @@ class PreparedCommit:
     commit_info: without its times. reads: what it depends on.
     in_commit_timestamps: the table has them; previous_timestamp_ms is that of version - 1, None for a new table.
     checksum: of version - 1, where it is known, but for protocol and metadata. row_id_high_water_mark: the highest row id given
-    out up to version - 1 (-1 for none); None when the table has no row tracking. followed_metadata: of the newest commit that
+    out up to version - 1 (-1 for none); None when the table has no row tracking. domains: of them, that of row tracking asks for
+    a mark that is at least as high. followed_metadata: of the newest commit that
     it follows and that raised identity columns' marks, None for none.
     shared: files whose rows are to be compared (conflicts.merged_rows) before it may be tried. next_version_only: it says
     something about its version, and must not get another.
@@ -148,9 +152,8 @@ class PreparedCommit:
         """The actions of the commit at its present version; commitInfo first.
         Protocol: Writer Requirements for In-Commit Timestamps; Writer Requirements for Row Tracking."""
         assert not self.shared, "the rows that others took out of the same files have not been compared"
-        adds, row_tracking = self._with_row_ids()
+        adds, domains = self._with_row_ids()
         settled = (action for action in (self.protocol, self.metadata) if action is not None)
-        domains = (*self.domains, *row_tracking)
         return [self._commit_info(now_ms), *settled, *domains, *self.transactions, *self.removes, *adds, *self.cdc]
 
     def _commit_info(self, now_ms: int) -> CommitInfo:
@@ -164,9 +167,14 @@ class PreparedCommit:
         return CommitInfo({**times, **self.commit_info, "txnId": self.txn_id})
 
     def _with_row_ids(self) -> tuple[Iterable[AddFile], tuple[DomainMetadata, ...]]:
-        mark = self.row_id_high_water_mark
-        if mark is None or not self.adds:
-            return self.adds, ()
+        """The files with row ids, and the domains. The mark is at least the one asked for, and the files' highest id."""
+        given = self.row_id_high_water_mark
+        if given is None:
+            return self.adds, self.domains
+        asked = next((domain for domain in self.domains if domain.domain == ROW_TRACKING_DOMAIN), None)
+        mark = max(given, row_id_high_water_mark(asked), highest_row_id(self.adds))
+        if mark > _MAX_LONG:
+            raise _used_up(f"The files have row ids up to {mark}, which")
         adds = []
         for add in self.adds:
             if add.base_row_id is None:
@@ -177,10 +185,8 @@ class PreparedCommit:
                 add = replace(add, base_row_id=mark + 1, default_row_commit_version=self.version)
                 mark += row_count
             adds.append(add)
-        if mark == self.row_id_high_water_mark:
-            return adds, ()
-        text = orjson.dumps({"rowIdHighWaterMark": mark}).decode()
-        return adds, (DomainMetadata(ROW_TRACKING_DOMAIN, text),)
+        others = tuple(domain for domain in self.domains if domain.domain != ROW_TRACKING_DOMAIN)
+        return adds, others if mark == given and asked is None else (*others, row_tracking_domain(mark))
 
     def with_vectors(self, vectors: Mapping[str, DeletionVectorDescriptor | None]) -> PreparedCommit:
         """The commit behind those that changed the shared files. vectors: by path, of each shared file of which ours takes
@@ -222,6 +228,17 @@ def row_id_high_water_mark(domain: DomainMetadata | None) -> int:
             "damaged."
         )
     return mark
+
+
+def highest_row_id(adds: Iterable[AddFile]) -> int:
+    """The highest id that a row has by being in one of the files; -1 for none. Files that do not say how many rows they have
+    count as having one."""
+    return max((add.base_row_id + max(num_records(add) or 1, 1) - 1 for add in adds if add.base_row_id is not None), default=-1)
+
+
+def row_tracking_domain(mark: int) -> DomainMetadata:
+    """What says that row ids up to the mark are given out."""
+    return DomainMetadata(ROW_TRACKING_DOMAIN, orjson.dumps({"rowIdHighWaterMark": mark}).decode())
 
 
 def _used_up(what: str) -> CorruptTableError:

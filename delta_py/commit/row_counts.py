@@ -1,4 +1,4 @@
-"""numRecords of files that a commit names again, where the log has lost their statistics.
+"""numRecords of files that a commit names again, where the log has lost their statistics; and how many row ids are given.
 
 A checkpoint may hold files without statistics (delta.checkpoint.writeStatsAsJson, writeStatsAsStruct). A commit that restores,
 clones or renumbers such files still has to say how many rows they have where the protocol wants that, and their footers know.
@@ -7,30 +7,50 @@ Protocol: Writer Requirement for Deletion Vectors; Writer Requirements for Row T
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import orjson
 import pyarrow as pa
 
-from delta_py.commit.prepared import num_records
+from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, highest_row_id, num_records, row_id_high_water_mark
 from delta_py.errors import DataFileError
 from delta_py.parquet.row_counts import stored_row_count
 from delta_py.protocol.actions import AddFile
+from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.threads import in_threads
+from delta_py.write.rewrite import added
 
 _AT_ONCE = 16
 
 
 def counted(store: ObjectStore, adds: tuple[AddFile, ...], *, gives_row_ids: bool) -> tuple[AddFile, ...]:
     """The same files; those with a deletion vector, and those that are to get row ids, with numRecords. Raises DataFileError."""
-    lacking = [add for add in adds if _must_count(add, gives_row_ids) and num_records(add) is None]
+    return _counted(store, adds, [add for add in adds if _must_count(add, gives_row_ids) and num_records(add) is None])
+
+
+def _counted(store: ObjectStore, adds: Sequence[AddFile], lacking: Sequence[AddFile]) -> tuple[AddFile, ...]:
     if not lacking:
-        return adds
+        return tuple(adds)
     rows = in_threads([partial(_row_count, store, add) for add in lacking], _AT_ONCE, "delta_py-footers")
     known = {add.path: orjson.dumps({"numRecords": count}).decode() for add, count in zip(lacking, rows, strict=True)}
     return tuple(replace(add, stats=known[add.path]) if add.path in known else add for add in adds)
+
+
+def row_ids_given(snapshot: Snapshot) -> int:
+    """The highest row id that a table has given out; -1 for none. Where it has lost what says so, as by a RESTORE of another
+    client, the ids of its files tell. Raises DataFileError."""
+    domain = snapshot.domain_metadata().get(ROW_TRACKING_DOMAIN)
+    if domain is not None or not snapshot.config.feature("rowTracking"):
+        return row_id_high_water_mark(domain)
+    if all(batch.files["base_row_id"].null_count == len(batch.files) for batch in snapshot.file_batches()):
+        return -1
+    files = plan_scan(snapshot, None, None, ScanOptions(keep_all=True)).scan_files()
+    adds = [added(file) for file in files if file.base_row_id is not None]
+    return highest_row_id(_counted(snapshot.store, adds, [add for add in adds if num_records(add) is None]))
 
 
 def _must_count(add: AddFile, gives_row_ids: bool) -> bool:

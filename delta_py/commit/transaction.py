@@ -24,16 +24,17 @@ from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import (
     IDENTITY_TAG,
     NEW_TABLE,
-    ROW_TRACKING_DOMAIN,
+    ROW_TRACKING_ENABLED,
+    ROW_TRACKING_PRESERVED,
+    ROW_TRACKING_SUSPENDED,
     IsolationLevel,
     PreparedCommit,
     ReadSet,
     any_match,
     num_records,
-    row_id_high_water_mark,
 )
 from delta_py.commit.proposed_form import reads_to_json
-from delta_py.commit.row_counts import counted
+from delta_py.commit.row_counts import counted, row_ids_given
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     CorruptTableError,
@@ -47,6 +48,7 @@ from delta_py.log.coordination import coordinated_by
 from delta_py.log.writer import LogWriter
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.column_usage import tracked
+from delta_py.protocol.features import Properties
 from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_written_by_iceberg, violation
 from delta_py.protocol.identity import with_marks
 from delta_py.protocol.schema import StructType, schema_to_json
@@ -89,6 +91,7 @@ class Transaction:
         self._transactions: dict[str, SetTransaction] = {}
         self._domains: dict[str, DomainMetadata] = {}
         self._next_only = False
+        self._restored: Snapshot | None = None
 
     @property
     def reads(self) -> ReadSet:
@@ -147,6 +150,12 @@ class Transaction:
     def must_be_next(self) -> Self:
         """Say that the commit names its version or time: any other commit that comes first is a conflict."""
         self._next_only = True
+        return self
+
+    def restores(self, past: Snapshot) -> Self:
+        """Say that the table will hold the files of an earlier version, and no others: what they were written under then counts,
+        and not what the table has asked for since."""
+        self._restored = past
         return self
 
     def read_transaction(self, app_id: str) -> int | None:
@@ -223,7 +232,9 @@ class Transaction:
             if self._snapshot is not None:
                 self._snapshot.check_last_commit()
             info = self._commit_info(operation, parameters, metrics, user_metadata)
-            prepared = self._prepare(config, written, {**info, **tags})
+            if config.enabled("rowTracking"):
+                tags[ROW_TRACKING_PRESERVED] = "true"
+            prepared = self._prepare(config, written, {**info, "tags": tags} if tags else info)
         except (DeltaError, OSError):
             delete_files(self._store, written.new_paths)
             raise
@@ -255,15 +266,15 @@ class Transaction:
 
     # ------------------------------------------------------------ prepare, once
 
-    def _raise_identity_marks(self, written: WrittenFiles) -> dict[str, Any]:
-        """Put the high water marks of the numbers that tasks gave into the metadata. Returns what commitInfo says of it: other
-        writers need not mind metadata that says nothing else.
+    def _raise_identity_marks(self, written: WrittenFiles) -> dict[str, str]:
+        """Put the high water marks of the numbers that tasks gave into the metadata. Returns the tags that say so in commitInfo:
+        other writers need not mind metadata that says nothing else.
         Protocol: Identity Columns."""
         if not written.identity_marks:
             return {}
         config = self._config()
         schema = with_marks(config.schema, written.identity_marks)
-        tags = {} if self._metadata is not None else {"tags": {IDENTITY_TAG: "true"}}
+        tags = {} if self._metadata is not None else {IDENTITY_TAG: "true"}
         self._metadata = replace(config.metadata, schema_string=schema_to_json(schema))
         return tags
 
@@ -303,9 +314,10 @@ class Transaction:
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole action set, and bring it into the form in which it is tried."""
+        check_row_tracking(self._store.root, config.properties)
         written = replace(written, adds=counted(self._store, tuple(written.adds), gives_row_ids=config.feature("rowTracking")))
         _check_actions(self._store.root, config, written, config if self._snapshot is None else self._snapshot.config)
-        _check_iceberg(self._snapshot, config, written)
+        _check_iceberg(self._snapshot, config, written, self._restored)
         if self._domains and not config.feature("domainMetadata"):
             raise UnsupportedOperationError(
                 f"The metadata domain {min(self._domains)} was to be set, and the table does not support domain metadata. "
@@ -348,10 +360,9 @@ class Transaction:
         return self._isolation or IsolationLevel.parse(config.properties.get("delta.isolationLevel") or "Serializable")
 
     def _row_id_mark(self, config: TableConfig) -> int | None:
-        if not config.feature("rowTracking") or config.properties.boolean("delta.rowTrackingSuspended"):
+        if not config.feature("rowTracking") or config.properties.boolean(ROW_TRACKING_SUSPENDED):
             return None
-        domains = {} if self._snapshot is None else self._snapshot.domain_metadata()
-        return row_id_high_water_mark(domains.get(ROW_TRACKING_DOMAIN))
+        return -1 if self._snapshot is None else row_ids_given(self._snapshot)
 
 
 def _outdated_vectors(written: WrittenFiles, new_paths: Sequence[str], actions: Iterable[Action]) -> set[str]:
@@ -417,16 +428,35 @@ def append_only(root: str) -> UnsupportedOperationError:
     )
 
 
-def _check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: WrittenFiles) -> None:
+def check_row_tracking(root: str, properties: Properties) -> None:
+    """Raises UnsupportedOperationError where rows would need ids and get none.
+    Protocol: Writer Requirements for Row Tracking."""
+    if properties.boolean(ROW_TRACKING_ENABLED) and properties.boolean(ROW_TRACKING_SUSPENDED):
+        raise suspended_row_tracking(root)
+
+
+def suspended_row_tracking(root: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"{ROW_TRACKING_ENABLED} and {ROW_TRACKING_SUSPENDED} exclude each other in the table at {root}: rows need ids, and get "
+        "none while a DROP FEATURE rowTracking is under way, or has died. Nothing was committed. Set "
+        f"{ROW_TRACKING_ENABLED} to false if it is true, unset {ROW_TRACKING_SUSPENDED}, and then set {ROW_TRACKING_ENABLED} to "
+        "true; or drop the feature rowTracking.",
+        error_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
+    )
+
+
+def _check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: WrittenFiles, restored: Snapshot | None) -> None:
     """Files that were written before a table was to be compatible with Iceberg lack what that asks of them, and a table that is
-    compatible keeps the names of its partition columns. Protocol: Writer Requirements for IcebergCompatV1."""
+    compatible keeps the names of its partition columns. restored: the version whose files are all that there will be.
+    Protocol: Writer Requirements for IcebergCompatV1."""
     versions = config.iceberg_versions
     if snapshot is None or not versions:
         return
     before = snapshot.config.iceberg_versions
-    if before != versions:
-        remaining = snapshot.num_files - len(written.removes)
-        check_files(before, versions, partitioned=bool(config.partition_columns), files=remaining)
+    files_are = before if restored is None else restored.config.iceberg_versions
+    if files_are != versions:
+        remaining = snapshot.num_files - len(written.removes) if restored is None else restored.num_files
+        check_files(files_are, versions, partitioned=bool(config.partition_columns), files=remaining)
     if is_written_by_iceberg(frozenset(config.features), config.properties):
         check_map_keys(snapshot.schema, config.schema)
     names = [table.partition_columns for table in (snapshot.config, config)]

@@ -93,7 +93,7 @@ class VersionChecksum:
         """
         adds = [action for action in actions if isinstance(action, AddFile)]
         removes = [action for action in actions if isinstance(action, RemoveFile)]
-        if not removes and not all(add.data_change for add in adds):
+        if not all(add.data_change for add in adds) and _may_name_again(adds, removes):
             return None
         gone = [remove.size_bytes for remove in removes]
         if None in gone:
@@ -185,6 +185,12 @@ def _parsed(store: ObjectStore, file: LogFile) -> VersionChecksum:
     if file.size_bytes > limit_bytes():
         raise CorruptTableError(beyond_limit("it"))
     return VersionChecksum.parse(file.path, KeptObjects.of(store).read(file.info))
+
+
+def _may_name_again(adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> bool:
+    """Whether files that are added without a change of rows may be there already: unless the commit only has files in the place
+    of others, as OPTIMIZE."""
+    return not removes or any(add.data_change for add in adds) or any(remove.data_change for remove in removes)
 
 
 T = TypeVar("T", SetTransaction, DomainMetadata)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,12 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter import add_feature, set_properties, unset_properties, upgrade_protocol
+from delta_py.commands.alter_columns import add_columns
+from delta_py.commands.clone import clone_table
+from delta_py.commands.column_changes import NewColumn
+from delta_py.commands.create import create_table, define_table
+from delta_py.commands.feature_traces import _remove_tracking
+from delta_py.commands.row_tracking import give_row_ids, take_row_ids
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
     DeltaError,
@@ -22,6 +29,7 @@ from delta_py.errors import (
     UnsupportedOperationError,
     UnsupportedTableFeatureError,
 )
+from delta_py.protocol.schema import LONG, DataType, StructField, StructType
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import open_store
@@ -317,3 +325,122 @@ def test_set_properties_beside_another_writer(tmp_path: Path, monkeypatch: pytes
             set_properties(store, {"team": "b"})
         assert caught.value.error_class in ("DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
         assert "team" not in Snapshot.load(store).metadata.configuration
+
+
+# ---------------------------------------------------------------- row tracking that is suspended
+
+BOTH = "DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION"
+
+
+def set_internal(store: ObjectStore, **properties: str) -> None:
+    """What no user can set, as another client does."""
+    snapshot = Snapshot.load(store)
+    named = {f"delta.{name}": value for name, value in properties.items()}
+    action = replace(snapshot.metadata, configuration={**snapshot.metadata.configuration, **named}).to_json()
+    commit = b"\n".join(orjson.dumps(line) for line in ({"commitInfo": {"operation": "X"}}, {"metaData": action}))
+    store.put_if_absent(f"_delta_log/{snapshot.version + 1:020}.json", commit)
+
+
+@pytest.mark.parametrize("ids", [pa.array([1, 2, 3]), pa.array([], pa.int64())], ids=["files", "no files"])
+def test_row_tracking_is_not_enabled_while_it_is_suspended(tmp_path: Path, ids: pa.Array) -> None:
+    """As a DROP FEATURE that died leaves it: no ids, and none given."""
+    write_delta(str(tmp_path), pa.table({"id": ids}), configuration={"delta.enableRowTracking": "true"})
+    store = open_store(str(tmp_path))
+    _remove_tracking(store)
+    version = Snapshot.load(store).version
+    with pytest.raises(UnsupportedOperationError, match=r"unset delta\.rowTrackingSuspended") as caught:
+        set_properties(store, {"delta.enableRowTracking": "true"})
+    assert (caught.value.error_class, Snapshot.load(store).version) == (BOTH, version)
+    unset_properties(store, ["delta.rowTrackingSuspended"])
+    set_properties(store, {"delta.enableRowTracking": "true"})
+    write_delta(store.root, pa.table({"id": [4]}), mode="append")
+    assert Snapshot.load(store).files()["base_row_id"].null_count == 0
+
+
+def test_table_whose_row_tracking_is_enabled_and_suspended_is_not_written(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), pa.table({"id": [1, 2, 3]}))
+    store = open_store(str(tmp_path))
+    add_feature(store, "rowTracking")
+    set_internal(store, enableRowTracking="true", rowTrackingSuspended="true")
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: write_delta(store.root, pa.table({"id": [4]}), mode="append"),
+        lambda: set_properties(store, {"team": "b"}),
+        lambda: unset_properties(store, ["delta.rowTrackingSuspended"]),
+    )
+    for change in changes:
+        with pytest.raises(UnsupportedOperationError) as caught:
+            change()
+        assert caught.value.error_class == BOTH
+    set_properties(store, {"delta.enableRowTracking": "false"})
+    unset_properties(store, ["delta.rowTrackingSuspended"])
+    set_properties(store, {"delta.enableRowTracking": "true"})
+    assert Snapshot.load(store).files()["base_row_id"].to_pylist() == [0]
+
+
+def test_clone_of_a_suspended_table_is_not_enabled(tmp_path: Path) -> None:
+    write_delta(str(tmp_path / "a"), pa.table({"id": [1]}), configuration={"delta.enableRowTracking": "true"})
+    store = open_store(str(tmp_path / "a"))
+    _remove_tracking(store)
+    with pytest.raises(UnsupportedOperationError) as caught:
+        clone_table(Snapshot.load(store), open_store(str(tmp_path / "b")), properties={"delta.enableRowTracking": "true"})
+    assert caught.value.error_class == BOTH
+
+
+@pytest.mark.parametrize(("rounds", "others_set"), [(give_row_ids, "true"), (take_row_ids, "false")])
+def test_rounds_of_row_ids_end_when_others_suspend_or_resume_them(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, rounds: Callable[[ObjectStore], object], others_set: str
+) -> None:
+    give_row_ids(store)
+    if rounds is take_row_ids:
+        set_internal(store, rowTrackingSuspended="true")
+    else:
+        _remove_tracking(store)
+        unset_properties(store, ["delta.rowTrackingSuspended"])
+    commit = Transaction.commit
+
+    def beside(self: Transaction, operation: str, *args: Any, **kwargs: Any) -> int:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        version = commit(self, operation, *args, **kwargs)
+        set_internal(store, rowTrackingSuspended=others_set)
+        return version
+
+    monkeypatch.setattr("delta_py.commands.row_tracking._FILES_A_COMMIT", 1)
+    monkeypatch.setattr(Transaction, "commit", beside)
+    with pytest.raises(UnsupportedOperationError, match=r"delta\.rowTrackingSuspended"):
+        rounds(store)
+    assert Snapshot.load(store).files()["base_row_id"].null_count == 1
+
+
+# ---------------------------------------------------------------- schemas that speak of column mapping where there is none
+
+
+@pytest.mark.parametrize("ids", [(7, 9, 8), (7, 7, 7)], ids=["ids", "the same id thrice"])
+def test_column_mapping_forgets_names_that_the_files_never_had(tmp_path: Path, ids: tuple[int, int, int]) -> None:
+    """The schema of another table, with its names and ids: without column mapping the files have the columns' own names."""
+    numbers = iter(ids)
+
+    def mapped(name: str, data_type: DataType) -> StructField:
+        number = next(numbers)
+        metadata = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{name}", "comment": name}
+        return StructField(name, data_type, True, metadata)
+
+    schema = StructType((mapped("id", LONG), mapped("s", StructType((mapped("x", LONG),)))))
+    store = open_store(str(tmp_path))
+    create_table(store, define_table(schema))
+    data = pa.table({"id": [1, 2], "s": [{"x": 3}, {"x": 4}]})
+    write_delta(store.root, data, mode="append")
+    set_properties(store, {"delta.columnMapping.mode": "name"})
+    assert DeltaTable(store.root).to_arrow().to_pylist() == data.to_pylist()
+    snapshot = Snapshot.load(store)
+    inner = snapshot.schema.fields[1].data_type
+    assert isinstance(inner, StructType)
+    fields = [*snapshot.schema.fields, *inner.fields]
+    assert [f.metadata["delta.columnMapping.physicalName"] for f in fields] == ["id", "s", "x"]
+    assert [f.metadata["comment"] for f in fields] == ["id", "s", "x"]
+    new_ids = [f.metadata["delta.columnMapping.id"] for f in fields]
+    assert len(set(new_ids)) == 3
+    last = int(snapshot.metadata.configuration["delta.columnMapping.maxColumnId"])
+    assert last >= max(*new_ids, *ids), "an id is never given to another column"
+    add_columns(store, [NewColumn(("more",), LONG)])
+    write_delta(store.root, pa.table({"id": [3], "s": [{"x": 5}], "more": [6]}), mode="append")
+    assert sorted(DeltaTable(store.root).to_arrow()["id"].to_pylist()) == [1, 2, 3]

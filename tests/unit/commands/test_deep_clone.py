@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.clone import clone_table
 from delta_py.commands.deep_clone import DeepClone, deep_clone
+from delta_py.commands.drop_feature import drop_feature
+from delta_py.commit.row_counts import row_ids_given
 from delta_py.errors import DataFileError, DeltaConcurrentModificationException, DeltaError, StorageError
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.paths import encode_path
@@ -346,3 +348,17 @@ def test_clone_is_what_the_source_is_whatever_happened_before(steps: list[str], 
     assert tracked(target) == tracked(source)
     Snapshot.load(target).check_integrity()
     assert clone(source, target, replace_table=True)[1] == 0
+
+
+def test_clone_again_gives_the_ids_back_that_its_target_has_dropped(source: ObjectStore, target: ObjectStore) -> None:
+    clone(source, target)
+    drop_feature(target, "rowTracking")
+    write_delta(target.root, NONE, mode="overwrite", replace_where="id = 4")
+    done, copied = clone(source, target, replace_table=True)
+    assert (copied, done["metrics"]["numCopiedFiles"], done["metrics"]["numRemovedFiles"]) == (0, 1, 0)
+    assert tracked(target) == tracked(source)
+    marks = [row_ids_given(Snapshot.load(store)) for store in (source, target)]
+    assert marks[0] == marks[1]
+    write_delta(target.root, rows(5), mode="append")
+    assert len({row_id for _, _, row_id, _ in tracked(target)}) == 4
+    Snapshot.load(target).check_integrity()

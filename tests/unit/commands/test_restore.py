@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,10 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.alter import set_properties
+from delta_py.commands.alter import set_properties, unset_properties
 from delta_py.commands.clone import clone_table
 from delta_py.commands.create import create_table, define_table
+from delta_py.commands.drop_feature import drop_feature
 from delta_py.commands.restore import restore, restore_faults
 from delta_py.commands.vacuum import VacuumRequest, vacuum
 from delta_py.commit.transaction import Transaction
@@ -27,9 +30,12 @@ from delta_py.errors import (
 )
 from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.schema import LONG, STRING, StructField, StructType
+from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import added
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder
 
@@ -230,3 +236,139 @@ def test_dry_run_names_the_files_of_a_version_that_are_gone(store: ObjectStore) 
     with pytest.raises(VersionNotFoundError, match="DELTA_CANNOT_RESTORE_TABLE_VERSION"):
         restore_faults(store, version=40)
     assert Snapshot.load(store).version == 3
+
+
+# ---------------------------------------------------------------- row ids
+
+
+def id_spans(store: ObjectStore) -> list[tuple[int, int]]:
+    """The row ids that each live file has, first and last; fails where a file has none, or two have the same."""
+    files = Snapshot.load(store).files().to_pylist()
+    assert all(file["base_row_id"] is not None and file["default_row_commit_version"] is not None for file in files)
+    spans = sorted((f["base_row_id"], f["base_row_id"] + json.loads(f["stats"])["numRecords"] - 1) for f in files)
+    assert all(last < first for (_, last), (first, _) in pairwise(spans)), spans
+    return spans
+
+
+def id_mark(store: ObjectStore) -> int:
+    return int(json.loads(Snapshot.load(store).domain_metadata()["delta.rowTracking"].configuration)["rowIdHighWaterMark"])
+
+
+def with_ids(path: Path, **properties: str) -> ObjectStore:
+    """Two files of five and three rows, whose ids are 0 to 7."""
+    configuration = {"delta.enableRowTracking": "true", **{name.replace("__", "."): value for name, value in properties.items()}}
+    write_delta(str(path), rows(0, 1, 2, 3, 4), configuration=configuration)
+    write_delta(str(path), rows(5, 6, 7), mode="append")
+    return open_store(str(path))
+
+
+def test_restore_of_a_version_before_row_tracking_was_dropped_gives_the_ids_back(tmp_path: Path) -> None:
+    store = with_ids(tmp_path)
+    before = {file["path"]: file["base_row_id"] for file in Snapshot.load(store).files().to_pylist()}
+    drop_feature(store, "rowTracking")
+    DeltaTable(store.root).delete("id = 6")
+    done = restore(store, version=1)
+    assert (done.num_restored_files, done.num_removed_files, done.num_of_files_after_restore) == (1, 1, 2)
+    assert {file["path"]: file["base_row_id"] for file in Snapshot.load(store).files().to_pylist()} == before
+    assert (id_spans(store), id_mark(store), ids(store)) == ([(0, 4), (5, 7)], 7, list(range(8)))
+    write_delta(store.root, rows(8, 9), mode="append")
+    assert (id_spans(store), id_mark(store)) == ([(0, 4), (5, 7), (8, 9)], 9)
+    Snapshot.load(store).check_integrity()
+
+
+def test_files_that_stay_and_get_their_ids_back_are_no_change_of_rows(tmp_path: Path) -> None:
+    store = with_ids(tmp_path, delta__enableChangeDataFeed="true")
+    drop_feature(store, "rowTracking")
+    done = restore(store, version=1)
+    assert (done.num_restored_files, done.num_removed_files, id_spans(store)) == (0, 0, [(0, 4), (5, 7)])
+    assert DeltaTable(store.root).changes(starting_version=done.version).read_all().num_rows == 0
+
+
+def test_restore_over_other_ids_of_the_same_files_gives_no_id_twice(tmp_path: Path) -> None:
+    store = with_ids(tmp_path, delta__enableDeletionVectors="true")
+    DeltaTable(store.root).delete("id = 2")
+    drop_feature(store, "rowTracking")
+    write_delta(store.root, rows(*range(10, 30)), mode="append")
+    set_properties(store, {"delta.enableRowTracking": "true"})
+    assert id_mark(store) == 27
+    restore(store, version=2)
+    assert (id_spans(store), id_mark(store), ids(store)) == ([(0, 4), (5, 7)], 27, [0, 1, 3, 4, 5, 6, 7])
+    write_delta(store.root, rows(100), mode="append")
+    assert id_spans(store)[-1] == (28, 28)
+    restore(store, version=1)
+    assert (id_spans(store), ids(store)) == ([(0, 4), (5, 7)], list(range(8)))
+
+
+def test_restore_of_a_version_without_ids_leaves_those_that_files_have(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), rows(0, 1, 2))
+    write_delta(str(tmp_path), rows(3, 4), mode="append")
+    store = open_store(str(tmp_path))
+    set_properties(store, {"delta.enableRowTracking": "true"})
+    DeltaTable(store.root).delete("id = 3")
+    mark, done = id_mark(store), restore(store, version=1)
+    assert (done.num_restored_files, done.num_removed_files, ids(store)) == (1, 1, [0, 1, 2, 3, 4])
+    assert len(id_spans(store)) == 2 and id_mark(store) > mark, "the one that comes back gets new ids"
+    set_properties(store, {"delta.enableRowTracking": "true"})
+    assert len(id_spans(store)) == 2
+
+
+def test_restore_of_a_version_in_which_some_files_had_ids_gives_no_id_twice(tmp_path: Path) -> None:
+    """A DROP FEATURE that died on its way, was finished, and row tracking came back since."""
+    store = with_ids(tmp_path)
+    set_internal(store, {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"})
+    unnumber(store, 1)
+    some = Snapshot.load(store)
+    assert some.files()["base_row_id"].null_count == 1
+    drop_feature(store, "rowTracking")
+    set_properties(store, {"delta.enableRowTracking": "true"})
+    restore(store, version=some.version)
+    unset_properties(store, ["delta.rowTrackingSuspended"])
+    set_properties(store, {"delta.enableRowTracking": "true"})
+    assert len(id_spans(store)) == 2
+    write_delta(store.root, rows(8), mode="append")
+    assert id_spans(store)[-1][1] == id_mark(store)
+
+
+def test_restore_and_appends_go_on_above_files_of_a_table_that_lost_its_mark(tmp_path: Path) -> None:
+    store = with_ids(tmp_path)
+    write_delta(store.root, rows(8), mode="overwrite")
+    for checksum in (tmp_path / "_delta_log").glob("*.crc"):
+        checksum.unlink()
+    for version in range(3):
+        commit = tmp_path / "_delta_log" / f"{version:020}.json"
+        commit.write_text("\n".join(line for line in commit.read_text().splitlines() if "rowIdHighWaterMark" not in line))
+    assert "delta.rowTracking" not in Snapshot.load(store).domain_metadata()
+    restore(store, version=1)
+    assert (id_spans(store), id_mark(store)) == ([(0, 4), (5, 7)], 8)
+
+
+def test_restore_beside_an_append_keeps_the_higher_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blind appends do not stand in the way of a restore that changes no metadata, where the isolation level allows it."""
+    store = with_ids(tmp_path, delta__isolationLevel="WriteSerializable")
+    DeltaTable(store.root).delete("id = 6")
+    commit = Transaction.commit
+
+    def late(self: Transaction, *args: Any, **kwargs: Any) -> int:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        write_delta(store.root, rows(10, 11, 12), mode="append")
+        return commit(self, *args, **kwargs)
+
+    monkeypatch.setattr(Transaction, "commit", late)
+    restore(store, version=1)
+    spans = id_spans(store)
+    assert spans[:2] == [(0, 4), (5, 7)] and id_mark(store) == spans[-1][1]
+
+
+def set_internal(store: ObjectStore, properties: dict[str, str]) -> None:
+    """What no user can set."""
+    snapshot = Snapshot.load(store)
+    configuration = {**snapshot.metadata.configuration, **properties}
+    Transaction(snapshot).set_metadata(replace(snapshot.metadata, configuration=configuration)).commit("SET TBLPROPERTIES", {})
+
+
+def unnumber(store: ObjectStore, count: int) -> None:
+    """Take the row ids of some files away."""
+    snapshot = Snapshot.load(store)
+    files = islice(plan_scan(snapshot, None, None, ScanOptions(keep_all=True)).scan_files(), count)
+    bare = (replace(added(file, data_change=False), base_row_id=None, default_row_commit_version=None) for file in files)
+    Transaction(snapshot).add(WrittenFiles(adds=tuple(bare))).commit("ROW TRACKING UNBACKFILL", {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -22,7 +23,9 @@ from delta_py.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
+from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.storage.store import ObjectStore
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -294,3 +297,27 @@ def test_merge_without_equality_asks_all_pairs(tmp_path: Path) -> None:
     metrics = table.merge(source, "id BETWEEN low AND high").when_matched_delete().execute()
     assert metrics["numTargetRowsDeleted"] == 5
     assert {row["id"] for row in rows_of(tmp_path)} == {*range(30)} - {3, 4, 5, 11, 12}
+
+
+def commit_tags(store: ObjectStore) -> list[dict[str, str] | None]:
+    commits = (store.read(f"_delta_log/{version:020}.json") for version in range(Snapshot.load(store).version + 1))
+    return [json.loads(commit.split(b"\n")[0])["commitInfo"].get("tags") for commit in commits]
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_commits_say_that_rows_keep_their_ids(tmp_path: Path, vectors: str) -> None:
+    configuration = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": vectors}
+    table = pa.table({"id": [1, 2, 3]})
+    write_delta(str(tmp_path), table, configuration=configuration)
+    write_delta(str(tmp_path), table, mode="append")
+    changed = DeltaTable(str(tmp_path))
+    changed.update({"id": "id + 10"}, predicate="id = 1")
+    changed.delete("id = 2")
+    changed.optimize.compact()
+    tags = commit_tags(LocalStore(str(tmp_path)))
+    assert tags == [{"delta.rowTracking.preserved": "true"}] * 5
+
+
+def test_commits_say_nothing_of_row_ids_where_they_are_not_kept(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), pa.table({"id": [1]}), configuration={"delta.feature.rowTracking": "supported"})
+    assert commit_tags(LocalStore(str(tmp_path))) == [None]

@@ -20,6 +20,7 @@ from delta_py.commands.create import create_table, define_table
 from delta_py.commands.optimize import LocalBinWriters, optimize
 from delta_py.commands.optimize_bins import OptimizeRequest
 from delta_py.commands.replace import build_table, check_alike
+from delta_py.commands.restore import restore
 from delta_py.commands.row_commands import delete, update
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import ConcurrentAppendException, DeltaError
@@ -223,6 +224,32 @@ def test_table_with_files_cannot_become_compatible_and_one_without_can(tmp_path:
     delete(store)
     set_properties(store, on(2))
     assert Snapshot.load(store).config.enabled("icebergCompatV2")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_version_of_a_compatible_table_is_restored_after_it_was_turned_off(tmp_path: Path, version: int) -> None:
+    store = make(tmp_path, version, partition_by=("day",))
+    write_delta(store.root, ROWS, mode="append")
+    set_properties(store, {f"delta.enableIcebergCompatV{version}": "false"})
+    write_delta(store.root, ROWS, mode="append")
+    restore(store, version=1)
+    assert Snapshot.load(store).config.iceberg_versions == (version,)
+    assert DeltaTable(store.root).to_arrow()["id"].to_pylist() == [1, 2]
+
+
+def test_restore_never_calls_files_compatible_that_were_not(tmp_path: Path) -> None:
+    """A version whose property had no effect, as its table lacked the feature, has it in a table that supports it since."""
+    store = LocalStore(str(tmp_path))
+    create_table(store, define_table(SCHEMA, configuration={"delta.columnMapping.mode": "name"}))
+    write_delta(store.root, ROWS, mode="append")
+    path = tmp_path / "_delta_log" / f"{0:020}.json"
+    path.write_text(path.read_text().replace('"configuration":{', '"configuration":{"delta.enableIcebergCompatV2":"true",'))
+    for checksum in (tmp_path / "_delta_log").glob("*.crc"):
+        checksum.unlink()
+    assert Snapshot.load(store).config.iceberg_versions == ()
+    set_properties(store, {"delta.enableIcebergCompatV2": "false"})
+    set_properties(store, {"delta.feature.icebergCompatV2": "supported"})
+    assert refused(lambda: restore(store, version=1)) == ".CHANGE_VERSION_NEED_REWRITE"
 
 
 @pytest.mark.parametrize(
