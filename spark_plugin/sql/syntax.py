@@ -109,12 +109,14 @@ class Words:
             self._tokens = tokens(text)
         except ExpressionError as error:
             raise SyntaxFault(text, len(text), None, error.message) from error
+        self._words = tuple(None if _is_quoted(one) else text[one.start : one.end + 1].upper() for one in self._tokens)
 
     # ------------------------------------------------------------ words
 
     def at(self, *words: str, ahead: int = 0) -> bool:
         """Whether the next words are these, none of them quoted."""
-        return all(self._word(self._next + ahead + number) == word for number, word in enumerate(words))
+        first = self._next + ahead
+        return self._words[first : first + len(words)] == words
 
     def take(self, *words: str) -> bool:
         """The same, and goes on behind them."""
@@ -305,10 +307,7 @@ class Words:
         return self._tokens[self._next] if self._next < len(self._tokens) else None
 
     def _word(self, number: int) -> str | None:
-        if not 0 <= number < len(self._tokens) or _is_quoted(self._tokens[number]):
-            return None
-        token = self._tokens[number]
-        return self.text[token.start : token.end + 1].upper()
+        return self._words[number] if 0 <= number < len(self._words) else None
 
     def _is_behind(self, number: int, words: Container[str | None]) -> bool:
         """Whether the word before that place is one of these, and not the name of a field."""
