@@ -26,6 +26,7 @@ from spark_plugin.retries import run_with_retries
 from spark_plugin.run_command import run_command
 from spark_plugin.session import register
 from spark_plugin.session_source import private
+from spark_plugin.spark_internals import is_connect
 from spark_plugin.table_api.alterations import add_constraint, column_changes, new_columns, replaced_columns
 from spark_plugin.table_api.arguments import (
     as_assignments,
@@ -49,7 +50,7 @@ from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
 from spark_plugin.table_api.table_names import Place, build_table, clone_table, find_table, refresh_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
 
     from delta_py.report.report import Report
@@ -517,16 +518,25 @@ class DeltaTable:
 
     def _restore(self, version: int | None = None, timestamp: str | None = None) -> DataFrame:
         arguments = {"version": version, "timestamp": timestamp, "time_zone": self._time_zone()}
+        before = self._newest_restore() if is_connect(self._spark) else None
         done = run_command(self._spark, self._table, "restore", arguments)
         with as_spark_raises():
             refresh_name(self._spark, Place(self._table.url, self._name))
         if done is None:  # over Spark Connect the table's history has the numbers
-            row = self.history().filter("operation = 'RESTORE'").select("operationMetrics").first()
-            assert row is not None
-            numbers = [int(row["operationMetrics"][metric]) for metric in _RESTORE_METRICS.values()]
+            row = self._newest_restore()
+            if row is None or row == before:  # the table is at that version, and nothing was committed
+                now = self.detail().first()
+                assert now is not None
+                metrics = {"tableSizeAfterRestore": now["sizeInBytes"], "numOfFilesAfterRestore": now["numFiles"]}
+            else:
+                metrics = row["operationMetrics"]
         else:
-            numbers = [done.metrics()[metric] for metric in _RESTORE_METRICS.values()]
+            metrics = done.metrics()
+        numbers = [int(metrics.get(metric, 0)) for metric in _RESTORE_METRICS.values()]
         return self._spark.createDataFrame([tuple(numbers)], ", ".join(f"{name} bigint" for name in _RESTORE_METRICS))
+
+    def _newest_restore(self) -> Row | None:
+        return self.history().filter("operation = 'RESTORE'").select("version", "operationMetrics").first()
 
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None

@@ -77,7 +77,8 @@ class Restored:
 def restore(
     store: ObjectStore, *, version: int | None = None, timestamp_ms: int | None = None, timestamp: str | None = None
 ) -> Restored:
-    """Commit the state of a version, or of the newest version at or before a time, as the newest.
+    """Commit the state of a version, or of the newest version at or before a time, as the newest. The newest itself is left as it
+    is: nothing is committed.
 
     timestamp: the time as the caller wrote it, for the history.
     Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), TimestampOutOfRangeError
@@ -87,6 +88,9 @@ def restore(
     """
     present = Snapshot.load(store)
     past = _past(store, present, version, timestamp_ms)
+    if past.version == present.version:
+        files = list(plan_scan(present, None, None, ScanOptions(keep_all=True)).scan_files())
+        return Restored(present.version, _bytes(files), len(files), 0, 0, 0, 0)
     with HeldLease(Lease(store, past.version)):
         return _restore(store, present, past, timestamp)
 

@@ -17,7 +17,7 @@ from delta_py.commands.alter import set_properties, unset_properties
 from delta_py.commands.clone import clone_table
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.drop_feature import drop_feature
-from delta_py.commands.restore import restore, restore_faults
+from delta_py.commands.restore import Restored, restore, restore_faults
 from delta_py.commands.vacuum import VacuumRequest, vacuum
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
@@ -89,12 +89,6 @@ def test_restore_brings_deleted_rows_back(tmp_path: Path) -> None:
         assert ids(store) == expected
 
 
-def test_restore_of_the_present_version_changes_nothing(store: ObjectStore) -> None:
-    done = restore(store, version=3)
-    assert (done.num_restored_files, done.num_removed_files) == (0, 0)
-    assert DeltaTable(store.root).to_arrow()["x"].to_pylist() == [5]
-
-
 def test_restore_to_a_version_with_an_unknown_feature_is_refused_by_its_name() -> None:
     table = TableBuilder(MemoryStore())
     known = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["appendOnly", "invariants"]}
@@ -114,6 +108,14 @@ def test_restore_to_a_time_takes_the_version_of_then(store: ObjectStore) -> None
         restore(store, timestamp_ms=0, timestamp="1970")
     with pytest.raises(VersionNotFoundError, match="DELTA_CANNOT_RESTORE_TABLE_VERSION"):
         restore(store, version=99)
+
+
+def test_restore_of_the_newest_version_commits_nothing(store: ObjectStore) -> None:
+    before = Snapshot.load(store)
+    done = restore(store, version=3)
+    size = sum(before.files()["size"].to_pylist())
+    assert done == Restored(3, size, before.num_files, 0, 0, 0, 0) and size > 0
+    assert restore(store, timestamp_ms=before.timestamp_ms).version == Snapshot.load(store).version == 3
 
 
 def test_restore_refuses_a_version_whose_files_are_gone(store: ObjectStore, tmp_path: Path) -> None:
