@@ -17,9 +17,10 @@ from dataclasses import replace
 from typing import Any
 
 from delta_py.commands.create import check_empty, with_id_columns
+from delta_py.commands.log_properties import LOG_FEATURES, on_log_of, with_log_of
 from delta_py.commands.properties import READER_VERSION, WRITER_VERSION, refuse_constraints, split_configuration
-from delta_py.commands.protocols import features_in_use, with_features
-from delta_py.commands.timestamps import SINCE, stamped, transaction_at
+from delta_py.commands.protocols import features_in_use, with_features, without_feature
+from delta_py.commands.timestamps import transaction_at
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_tracking_domain
 from delta_py.commit.row_counts import row_ids_given
 from delta_py.commit.transaction import Transaction
@@ -34,6 +35,7 @@ from delta_py.errors import (
 from delta_py.index.definition import PREFIX as INDEX_PREFIX
 from delta_py.index.definition import definitions_of
 from delta_py.log.clone_notes import delete_notes, leave_note
+from delta_py.log.coordination import FEATURE as COORDINATED
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
@@ -43,6 +45,7 @@ from delta_py.protocol.paths import encode_path, is_absolute
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
+from delta_py.storage.opening import coordination_of
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import added, removed
@@ -121,44 +124,55 @@ def clone_transaction(
     source: Snapshot, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
 ) -> Transaction:
     """One that makes the target what the source is, but for its files."""
-    protocol, metadata = _state(source, present, properties)
-    transaction = _transaction(target, present, metadata).set_protocol(protocol)
+    protocol, metadata = _state(source, target, present, properties)
+    transaction = _transaction(target, present, protocol, metadata).set_protocol(protocol)
     for domain in _domains(source, present):
         transaction.set_domain(domain)
     return transaction
 
 
-def _transaction(target: ObjectStore, present: Snapshot | None, metadata: Metadata) -> Transaction:
+def _transaction(target: ObjectStore, present: Snapshot | None, protocol: Protocol, metadata: Metadata) -> Transaction:
     if present is None:
         return Transaction(None, store=target).set_metadata(metadata)
-    configuration, at_ms = stamped(present, metadata.configuration)
-    return transaction_at(present, at_ms).set_metadata(replace(metadata, configuration=configuration))
+    metadata, at_ms = on_log_of(present, protocol, metadata)
+    return transaction_at(present, at_ms).set_metadata(metadata)
 
 
 # ---------------------------------------------------------------- what the clone is
 
 
-def _state(source: Snapshot, present: Snapshot | None, properties: Mapping[str, str]) -> tuple[Protocol, Metadata]:
+def _state(
+    source: Snapshot, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
+) -> tuple[Protocol, Metadata]:
     new_properties, features = split_configuration(properties)
     refuse_constraints(new_properties)
     _refuse_versions(new_properties)
     replaced = {name.lower() for name in new_properties}
     inherited = {name: value for name, value in source.metadata.configuration.items() if name.lower() not in replaced}
-    since = {name.lower() for name in SINCE}  # when the source began to stamp its commits is nothing to the clone's log
     metadata = replace(
         source.metadata,
         id=str(uuid.uuid4()) if present is None else present.metadata.id,
         name=None if present is None else present.metadata.name,
         description=None if present is None else present.metadata.description,
-        configuration={name: value for name, value in {**inherited, **new_properties}.items() if name.lower() not in since},
+        configuration=with_log_of(None, {**inherited, **new_properties}),
     )
     needed = {*features, *features_in_use(source.schema, Properties(metadata.configuration))}
     _check_mapping(source, Properties(metadata.configuration))
     metadata = replace(metadata, configuration=with_id_columns(metadata.configuration))
     _check_iceberg(source, Properties(metadata.configuration))
-    if present is None:
-        return with_features(source.protocol, needed), metadata
-    return with_features(present.protocol, {*source.config.features, *needed}), metadata
+    features_of_source = set(source.config.features)
+    left_behind = features_of_source & _of_the_log(target)
+    if present is not None:
+        return with_features(present.protocol, features_of_source - left_behind | needed), metadata
+    protocol = source.protocol
+    for name in left_behind:
+        protocol = without_feature(protocol, name)
+    return with_features(protocol, needed), metadata
+
+
+def _of_the_log(target: ObjectStore) -> frozenset[str]:
+    """The features that the source has because of its own log. A clone where a coordinator was named gets that one."""
+    return LOG_FEATURES if coordination_of(target) is None else LOG_FEATURES - {COORDINATED}
 
 
 def _refuse_versions(properties: Mapping[str, str]) -> None:

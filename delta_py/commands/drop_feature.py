@@ -31,7 +31,7 @@ from delta_py.errors import (
 from delta_py.log import cleanup
 from delta_py.log.segment import list_log
 from delta_py.log.writer import LogWriter
-from delta_py.protocol.features import FEATURES, PROTECTED_BEFORE
+from delta_py.protocol.features import FEATURES, PROTECTED_BEFORE, PROTECTION
 from delta_py.protocol.intervals import LOG_RETENTION, TRUNCATED_HISTORY, retention_ms
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.table_config import Operation, TableConfig
@@ -41,7 +41,6 @@ from delta_py.storage.store import ObjectStore
 
 _BARRIERS = 3  # a client may try so many older checkpoints when it cannot read one
 _LOST_ROUNDS = 20
-_PROTECTION = "checkpointProtection"
 
 
 def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = False, now_ms: int | None = None) -> int:
@@ -64,7 +63,7 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
     traces = TRACES[feature]
     made_changes = traces.remove(store)
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    if feature == _PROTECTION:
+    if feature == PROTECTION:
         _give_up_history(store, now_ms)
         _check_protected_gone(store)
     elif traces.protects_history and truncate_history:
@@ -103,7 +102,7 @@ def _checked(snapshot: Snapshot, given: str, *, truncate_history: bool) -> str:
         )
     if feature not in TRACES:
         _refuse(feature, "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE", "0AKDC", "this feature cannot be dropped")
-    needs_history = TRACES[feature].protects_history or feature == _PROTECTION
+    needs_history = TRACES[feature].protects_history or feature == PROTECTION
     if truncate_history and not needs_history:
         _refuse(
             feature,
@@ -111,7 +110,7 @@ def _checked(snapshot: Snapshot, given: str, *, truncate_history: bool) -> str:
             "42000",
             "no history has to be given up for it. Drop it without TRUNCATE HISTORY",
         )
-    if feature == _PROTECTION and not truncate_history:
+    if feature == PROTECTION and not truncate_history:
         raise UnsupportedOperationError(
             f"{feature} can be dropped only with the versions that it protects. Nothing was changed. Drop it "
             "with TRUNCATE HISTORY.",
@@ -199,11 +198,11 @@ def _check_protected_gone(store: ObjectStore) -> None:
     if first < protected:
         raise UnsupportedOperationError(
             f"The versions before {protected} of the table at {snapshot.table_root} use features that it does not have any more, "
-            f"and the log still has those from {first} on. {_PROTECTION} cannot be dropped before they are old enough to go: "
+            f"and the log still has those from {first} on. {PROTECTION} cannot be dropped before they are old enough to go: "
             f"{snapshot.config.properties.get(*TRUNCATED_HISTORY)}. Nothing was changed.",
             error_class="DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
             sql_state="22KD0",
-            feature=_PROTECTION,
+            feature=PROTECTION,
         )
 
 
@@ -226,7 +225,7 @@ def _leave_protocol(store: ObjectStore, feature: str, traces: Traces, *, protect
         properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in gone}
         protocol = without_feature(snapshot.protocol, feature)
         if protects:
-            protocol = with_features(protocol, {_PROTECTION})
+            protocol = with_features(protocol, {PROTECTION})
             properties[PROTECTED_BEFORE] = str(snapshot.version + 1)
         metadata = replace(snapshot.metadata, configuration=properties)
         TableConfig(protocol, metadata).require(Operation.WRITE)

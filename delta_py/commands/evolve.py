@@ -1,6 +1,7 @@
-"""What a write changes of a table's metadata: new columns with mergeSchema, a new schema with overwriteSchema.
+"""What a write changes of a table's metadata: new columns with mergeSchema, a new schema with overwriteSchema, and the
+clustering with it.
 
-Protocol: Change Metadata; Writer Requirements for Column Mapping.
+Protocol: Change Metadata; Writer Requirements for Column Mapping; Writer Requirements for Clustered Table.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from delta_py.commands.create import check_schema, check_types
 from delta_py.commands.protocols import raised_protocol
 from delta_py.commands.request import WriteRequest
 from delta_py.protocol import column_mapping
-from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
+from delta_py.protocol.clustering import clustering_domain, clustering_paths, with_columns_of
 from delta_py.protocol.features import Properties
 from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
@@ -30,10 +32,9 @@ def changed_metadata(
     which the table lacks.
     """
     config = snapshot.config
-    overwrites_schema = request.mode.lower() == "overwrite" and request.overwrite_schema
-    if not overwrites_schema and not request.merge_schema:
+    if not _overwrites_schema(request) and not request.merge_schema:
         return None, None
-    if overwrites_schema:
+    if _overwrites_schema(request):
         schema, partitions = replaced_schema(config, data_schema), request.partition_by
         if partitions is None:
             partitions = config.partition_columns if schema == config.schema else ()
@@ -46,6 +47,26 @@ def changed_metadata(
     metadata = changed_schema(config, schema, tuple(partitions))
     protocol = raised_protocol(snapshot.protocol, schema, Properties(metadata.configuration))
     return metadata, None if protocol == snapshot.protocol else protocol
+
+
+def _overwrites_schema(request: WriteRequest) -> bool:
+    return request.mode.lower() == "overwrite" and request.overwrite_schema
+
+
+def changed_clustering(snapshot: Snapshot, config: TableConfig, request: WriteRequest) -> DomainMetadata | None:
+    """The clustering domain after the write, None when it stays as it is. config: of the table after the write.
+
+    A table stays clustered by the columns of the same names, if all of them are there. It is clustered by none where it becomes
+    partitioned. Protocol: Writer Requirements for Clustered Table.
+    """
+    domain = snapshot.clustering_domain()
+    if domain is None or not _overwrites_schema(request):
+        return None
+    if config.partition_columns:
+        changed = clustering_domain(config.schema, (), config.column_mapping_mode)
+    else:
+        changed = with_columns_of(domain, snapshot.schema, config.schema, config.column_mapping_mode)
+    return None if clustering_paths(changed) == clustering_paths(domain) else changed
 
 
 def changed_schema(

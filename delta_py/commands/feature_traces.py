@@ -42,7 +42,7 @@ from delta_py.protocol.column_mapping import MODE_PROPERTY, strip
 from delta_py.protocol.column_mapping import mode as mapping_mode
 from delta_py.protocol.column_rules import TYPE_CHANGES
 from delta_py.protocol.column_usage import FLAG as USAGE_FLAG
-from delta_py.protocol.features import PROTECTED_BEFORE, Properties, fields_with_paths, has_geospatial
+from delta_py.protocol.features import PROTECTED_BEFORE, PROTECTION, Properties, fields_with_paths, has_geospatial
 from delta_py.protocol.paths import LogKind
 from delta_py.protocol.schema import parse_schema, schema_to_json
 from delta_py.snapshot import Snapshot
@@ -312,7 +312,7 @@ TRACES: Mapping[str, Traces] = {
         lambda store: _unset(store, _MATERIALIZED_PARTITIONS),
         lambda snapshot: not snapshot.config.properties.boolean(_MATERIALIZED_PARTITIONS),
     ),
-    "checkpointProtection": Traces(_nothing, _always, properties=(PROTECTED_BEFORE,)),
+    PROTECTION: Traces(_nothing, _always, properties=(PROTECTED_BEFORE,)),
     "coordinatedCommits-preview": Traces(_nothing, _always),
     COORDINATED: Traces(_publish, _always, protects_history=True, properties=(IDENTITY_PROPERTY,)),
 }

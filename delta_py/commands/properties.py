@@ -225,6 +225,12 @@ def with_defaults(configuration: Mapping[str, str], defaults: Mapping[str, str])
     return {name: value for name, value in {**added, **configuration}.items() if name.lower() != IGNORE_DEFAULTS.lower()}
 
 
+def without_bookkeeping(configuration: Mapping[str, str]) -> dict[str, str]:
+    """A table's properties but for those that writers keep and users cannot set."""
+    kept = {name.lower() for name, row in PROPERTIES.items() if row.treatment is Treatment.BOOKKEEPING}
+    return {name: value for name, value in configuration.items() if name.lower() not in kept}
+
+
 def check_manifests(properties: Properties) -> None:
     """Raises UnsupportedOperationError for a table that would have both symlink manifests and deletion vectors."""
     if properties.boolean(MANIFESTS) and properties.boolean(VECTORS):

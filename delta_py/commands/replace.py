@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from delta_py.commands.create import TableDefinition, check_empty, create_parameters, create_table
+from delta_py.commands.log_properties import on_log_of
 from delta_py.commands.protocols import with_features
-from delta_py.commands.timestamps import stamped, transaction_at
+from delta_py.commands.timestamps import transaction_at
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
@@ -130,7 +131,7 @@ def _exists(store: ObjectStore, version: int) -> TableAlreadyExistsError:
 @dataclass(frozen=True, slots=True)
 class Replacement:
     """What a commit makes of a table that is there. Small and picklable. protocol: None where it stays. timestamp_ms: as
-    `stamped` says it."""
+    `on_log_of` says it."""
 
     definition: TableDefinition
     metadata: Metadata
@@ -141,10 +142,8 @@ class Replacement:
     @classmethod
     def of(cls, snapshot: Snapshot, definition: TableDefinition) -> Replacement:
         """Raises UnsupportedTableFeatureError for a table that could not be written afterwards."""
-        metadata = _taken_over(snapshot, definition.metadata)
-        configuration, at_ms = stamped(snapshot, metadata.configuration)
-        metadata = replace(metadata, configuration=configuration)
         protocol = with_features(snapshot.protocol, definition.config.features)
+        metadata, at_ms = on_log_of(snapshot, protocol, _taken_over(snapshot, definition.metadata))
         domains = tuple(_domains(snapshot, metadata, definition))
         return cls(definition, metadata, None if protocol == snapshot.protocol else protocol, domains, at_ms)
 

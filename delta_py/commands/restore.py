@@ -4,8 +4,8 @@
 
 Files of the earlier version that are no longer in the table are added again, others are removed; data files stay as they
 are, and have the row ids of then. Metadata and domains are those of the earlier version, but for what never goes back: the
-protocol, the highest column id, the highest row id, identity columns' high water marks, and whether commits carry their
-timestamps.
+protocol, the highest column id, the highest row id, identity columns' high water marks, whether commits carry their
+timestamps, and what else is said of the log.
 Protocol: Add File and Remove File; Change Metadata; Domain Metadata.
 """
 
@@ -18,20 +18,19 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from delta_py.commands.file_check import absent, file_faults
+from delta_py.commands.log_properties import LOG_FEATURES, with_log_of
 from delta_py.commands.protocols import with_features
 from delta_py.commands.row_tracking import FileKey, renumbered
+from delta_py.commands.timestamps import ENABLED as TIMESTAMPS
 from delta_py.commit.post_commit import harmless
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark, row_tracking_domain
 from delta_py.commit.row_counts import row_ids_given
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import DataFileError, TimestampOutOfRangeError, VersionNotFoundError
-from delta_py.log.coordination import FEATURE as COORDINATED
-from delta_py.log.coordination import IDENTITY_PROPERTY
 from delta_py.log.history import version_at_timestamp
 from delta_py.log.leases import HeldLease, Lease
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata
-from delta_py.protocol.features import PROTECTED_BEFORE
 from delta_py.protocol.identity import identity_columns, with_marks
 from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.scan.planning import ScanOptions, plan_scan
@@ -40,14 +39,6 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import added, removed
-
-# What is said of the log as it is, and not of the rows.
-_OF_THE_LOG = (
-    "delta.enableincommittimestamps",
-    "delta.incommittimestampenablement",
-    PROTECTED_BEFORE.lower(),
-    IDENTITY_PROPERTY.lower(),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +188,7 @@ def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot) -> N
     metadata = _metadata(present, past)
     if metadata != present.metadata:
         transaction.set_metadata(metadata)
-    protocol = with_features(present.protocol, set(past.config.features) - {COORDINATED})
+    protocol = with_features(present.protocol, set(past.config.features) - LOG_FEATURES)
     if protocol != present.protocol:
         transaction.set_protocol(protocol)
     for domain in _domains(present.domain_metadata(), past.domain_metadata()):
@@ -209,8 +200,7 @@ def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot) -> N
 
 def _metadata(present: Snapshot, past: Snapshot) -> Metadata:
     """What the table was, with counters that never count down."""
-    properties = {key: value for key, value in past.metadata.configuration.items() if not key.lower().startswith(_OF_THE_LOG)}
-    properties |= {key: value for key, value in present.metadata.configuration.items() if key.lower().startswith(_OF_THE_LOG)}
+    properties = with_log_of(present, past.metadata.configuration, TIMESTAMPS)
     last = max(s.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for s in (present, past))
     if last:
         properties[column_mapping.MAX_ID_PROPERTY] = str(last)

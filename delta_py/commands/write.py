@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from delta_py.commands.after_commit import after_commit
 from delta_py.commands.create import TableDefinition, check_empty, create_parameters, define_table
-from delta_py.commands.evolve import changed_metadata
+from delta_py.commands.evolve import changed_clustering, changed_metadata
 from delta_py.commands.overwrite import (
     Overwrites,
     needs_change_files,
@@ -68,7 +68,8 @@ class WritePlan:
     """A write that may go ahead. Small and picklable.
 
     state: for the tasks. mode: as the history names it. definition: of the table that the commit creates, None for a table
-    that exists. metadata, protocol: what the commit changes of a table that exists, or None. overwrites: what is replaced.
+    that exists. metadata, protocol, clustering: what the commit changes of a table that exists, or None. overwrites: what is
+    replaced.
     replacement: the definition that a table which exists is given, or None.
     """
 
@@ -80,6 +81,7 @@ class WritePlan:
     protocol: Protocol | None = None
     overwrites: Overwrites = Overwrites.NOTHING
     replacement: Replacement | None = None
+    clustering: DomainMetadata | None = None
 
 
 def write_delta(
@@ -286,21 +288,23 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     visible = _visible(data_schema, hidden)
     metadata, protocol = changed_metadata(snapshot, visible, request)
     config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
+    changed = changed_clustering(snapshot, config, request)
+    clustering = changed or snapshot.clustering_domain()
     state = _tuned(write_state(config, snapshot.store, snapshot.version, hidden=hidden), request)
     _check_partition_columns(config, visible)
     _check_partitioning(state, request.partition_by)
-    _check_clustering(snapshot, request.cluster_by)
+    _check_clustering(config, clustering, request.cluster_by)
     _check_same_metadata(snapshot.metadata, request)
     check_same_shapes(data_schema, state.schema)
     Conformer(state, to_arrow_schema(data_schema))
     overwrites = what_is_overwritten(config, request, mode == "Overwrite")
     state = replace(
         state,
-        stats_columns=with_paths(state.stats_columns, clustering_leaves(config.schema, snapshot.clustering_domain())),
+        stats_columns=with_paths(state.stats_columns, clustering_leaves(config.schema, clustering)),
         replace_where=request.replace_where,
         insert_changes=overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request),
     )
-    return WritePlan(request, state, mode, None, metadata, protocol, overwrites)
+    return WritePlan(request, state, mode, None, metadata, protocol, overwrites, clustering=changed)
 
 
 def _tuned(state: WriteState, request: WriteRequest) -> WriteState:
@@ -349,10 +353,10 @@ def _check_partitioning(state: WriteState, partition_by: Sequence[str] | None) -
     )
 
 
-def _check_clustering(snapshot: Snapshot, cluster_by: Sequence[str] | None) -> None:
+def _check_clustering(config: TableConfig, domain: DomainMetadata | None, cluster_by: Sequence[str] | None) -> None:
     if cluster_by is None:
         return
-    columns = clustering_columns(snapshot.schema, snapshot.clustering_domain())
+    columns = clustering_columns(config.schema, domain)
     if [name.lower() for name in cluster_by] != [name.lower() for name in columns]:
         raise SchemaMismatchError(
             f"The table is clustered by ({', '.join(columns)}), the write asks for ({', '.join(cluster_by)}). Leave clusterBy "
@@ -431,7 +435,7 @@ def _changes_nothing(transaction: Transaction, plan: WritePlan, *parts: WrittenF
     version then."""
     if plan.definition or plan.replacement or transaction.is_named:
         return False
-    return not (plan.metadata or plan.protocol or any(part.adds or part.removes for part in parts))
+    return not (plan.metadata or plan.protocol or plan.clustering or any(part.adds or part.removes for part in parts))
 
 
 def _metrics(plan: WritePlan, written: WrittenFiles, replaced: TakenOut, batch: StreamBatch | None) -> dict[str, int]:
@@ -495,6 +499,8 @@ def _transaction(store: ObjectStore, plan: WritePlan, snapshot: Snapshot | None)
             transaction.set_metadata(plan.metadata)
         if plan.protocol is not None:
             transaction.set_protocol(plan.protocol)
+        if plan.clustering is not None:
+            transaction.set_domain(plan.clustering)
     if request.txn_app_id is not None and request.txn_version is not None:
         transaction.set_transaction(request.txn_app_id, request.txn_version)
     return transaction

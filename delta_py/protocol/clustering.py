@@ -11,9 +11,21 @@ import orjson
 
 from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.protocol.actions import DomainMetadata
+from delta_py.protocol.collations import is_collated
 from delta_py.protocol.column_mapping import PHYSICAL_NAME, logical_path, physical_path
 from delta_py.protocol.names import split_name
-from delta_py.protocol.schema import ArrayType, GeospatialType, MapType, Path, StructType, find_named, find_path, type_name
+from delta_py.protocol.schema import (
+    ArrayType,
+    DataType,
+    GeospatialType,
+    MapType,
+    Path,
+    StructType,
+    find_named,
+    find_path,
+    leaves,
+    type_name,
+)
 
 CLUSTERING_DOMAIN = "delta.clustering"
 MAX_CLUSTERING_COLUMNS = 4
@@ -36,8 +48,7 @@ def clustering_domain(schema: StructType, names: Sequence[str], mode: str) -> Do
         )
     for path in paths:
         leaf = find_path(schema, path)[-1].data_type
-        no_order = isinstance(leaf, StructType | ArrayType | MapType | GeospatialType)
-        if no_order or type_name(leaf) in ("binary", "boolean", "variant", "void"):
+        if not _has_order(leaf):
             raise SchemaMismatchError(
                 f"Column {'.'.join(path)} is {type_name(leaf)}, by which a table cannot be clustered: it has no minimum and "
                 "maximum. Choose another column.",
@@ -46,6 +57,25 @@ def clustering_domain(schema: StructType, names: Sequence[str], mode: str) -> Do
                 column=".".join(path),
             )
     return _domain([physical_path(schema, path, mode) for path in paths])
+
+
+def _has_order(kind: DataType) -> bool:
+    nested = isinstance(kind, StructType | ArrayType | MapType | GeospatialType)
+    return not nested and type_name(kind) not in ("binary", "boolean", "variant", "void")
+
+
+def with_columns_of(domain: DomainMetadata, before: StructType, after: StructType, mode: str) -> DomainMetadata:
+    """The domain for a table that gets other columns: those of the same names, ignoring case. It names none where one of them is
+    not there any more, or has become one by which no table can be clustered. mode: of column mapping."""
+    wanted = [_logical(before, path) for path in clustering_paths(domain)]
+    known = {_folded(path): path for path, leaf in leaves(after) if _has_order(leaf.data_type) and not is_collated(leaf)}
+    paths = [known.get(_folded(path)) for path in wanted if path is not None]
+    found = [physical_path(after, path, mode) for path in paths if path is not None]
+    return _domain(found if len(found) == len(wanted) else [])
+
+
+def _folded(path: Path) -> Path:
+    return tuple(name.lower() for name in path)
 
 
 def by_own_names(schema: StructType, domain: DomainMetadata) -> DomainMetadata:

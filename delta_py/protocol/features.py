@@ -20,6 +20,7 @@ from delta_py.protocol.schema import VARIANT, ArrayType, DataType, GeospatialTyp
 from delta_py.protocol.sizes import parse_size
 
 READER_FEATURES_VERSION = 3
+PROTECTION = "checkpointProtection"
 PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 FORMATS_PROPERTY = "delta.universalFormat.enabledFormats"
 WRITER_FEATURES_VERSION = 7
@@ -215,7 +216,7 @@ _ROWS: tuple[Feature, ...] = (
         write=True,
         stands_for="variantShredding",
     ),
-    Feature("checkpointProtection", write=True),
+    Feature(PROTECTION, write=True),
     Feature("materializePartitionColumns", enabled_by="delta.enableMaterializePartitionColumnsFeature", write=True),
     Feature("columnMappingUsageTracking", needs=("columnMapping",), write=True),
     Feature("collations", write=True),

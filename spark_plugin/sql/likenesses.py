@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import types as spark_types
 
-from delta_py.commands.timestamps import SINCE
+from delta_py.commands.log_properties import LOG_FEATURES, with_log_of
+from delta_py.commands.properties import without_bookkeeping
 from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.char_types import DECLARED_TYPE
@@ -34,8 +35,6 @@ from spark_plugin.table_api.table_names import build_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_OF_ROW_IDS = ("delta.rowTracking.materializedRowIdColumnName", "delta.rowTracking.materializedRowCommitVersionColumnName")
 
 
 def create_like(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
@@ -69,11 +68,11 @@ def create_parsed(spark: SparkSession, asked: ParsedLikeness) -> DataFrame | Non
 
 
 def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:
-    """Physical names, and what else a table has made for itself, the new one makes anew."""
+    """Physical names, and what else a table has made for itself, the new one makes anew. It has a log of its own."""
     metadata, protocol = source.metadata, source.protocol
-    internal = {name.lower() for name in (column_mapping.MAX_ID_PROPERTY, *_OF_ROW_IDS, *SINCE)}
-    properties = {name: value for name, value in metadata.configuration.items() if name.lower() not in internal}
-    features = ((protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())) - {"clustering"}
+    properties = without_bookkeeping(with_log_of(None, metadata.configuration))
+    listed = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+    features = listed - LOG_FEATURES - {"clustering"}
     schema = map_fields(column_mapping.strip(source.schema), _as_new)
     return replace(
         request,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from delta_py.commands.alter_columns import change_columns
 from delta_py.commands.column_changes import ColumnChange
 from delta_py.commands.constraints import add_constraint
 from delta_py.commands.drop_feature import drop_feature
+from delta_py.commands.feature_traces import TRACES
 from delta_py.commands.restore import restore
 from delta_py.commands.vacuum import VacuumRequest, vacuum
 from delta_py.commit.transaction import Transaction
@@ -220,6 +222,13 @@ def test_feature_that_cannot_be_dropped_is_refused_before_anything_is_changed(tm
     store = made(tmp_path, **configuration)
     assert condition(lambda: drop_feature(store, feature)) == f"DELTA_FEATURE_DROP_{why}"
     assert Snapshot.load(store).version == 0
+
+
+def test_documentation_names_all_features_that_can_be_dropped() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "altering.md").read_text()
+    table = text.partition("| feature | what goes |")[2].partition("\n\n")[0]
+    names = {name for line in table.splitlines() for name in re.findall("`([^`]*)`", line.partition("|")[2].partition("|")[0])}
+    assert names == TRACES.keys() - {"checkpointProtection"}, "checkpointProtection goes with its history alone"
 
 
 def test_history_is_not_given_up_for_features_of_writers(tmp_path: Path) -> None:

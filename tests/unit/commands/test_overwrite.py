@@ -15,6 +15,7 @@ import pytest
 from delta_py import DeltaTable
 from delta_py.commands.alter import set_properties
 from delta_py.commands.write import write_delta
+from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
     ChangeDataFeedError,
     ConcurrentAppendException,
@@ -29,6 +30,7 @@ from delta_py.errors import (
 from delta_py.log.history import history
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile, SetTransaction, parse_action
+from delta_py.protocol.clustering import clustering_columns, clustering_domain, clustering_leaves
 from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
@@ -440,6 +442,82 @@ def test_write_with_clustering_that_cannot_be_is_refused(tmp_path: Path, options
     with pytest.raises(SchemaMismatchError, match=condition):
         write_delta(str(tmp_path), data, **options)
     assert not (tmp_path / "_delta_log").exists()
+
+
+CLUSTERED = pa.table({"id": [1, 2], "at": [{"city": "a", "zip": 1}, {"city": "b", "zip": 2}], "day": ["x", "y"]})
+
+
+def clustering(path: Path) -> list[str]:
+    snapshot = Snapshot.load(LocalStore(str(path)))
+    leaves = clustering_leaves(snapshot.schema, snapshot.clustering_domain())
+    names = clustering_columns(snapshot.schema, snapshot.clustering_domain())
+    assert len(leaves) == len(names), "a domain that names a column which is not there"
+    assert not (names and snapshot.metadata.partition_columns)
+    return list(names)
+
+
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+@pytest.mark.parametrize(
+    ("columns", "left"),
+    [
+        ({"id": [1], "more": [1], "at": [{"zip": 1}]}, ["id", "at.zip"]),
+        ({"ID": ["now a text"], "at": [{"zip": 1.5, "city": "c"}]}, ["ID", "at.zip"]),
+        ({"id": [1], "day": ["x"]}, []),
+        ({"at": [{"zip": 1}], "day": ["x"]}, []),
+        ({"id": [1], "at": [{"city": "c"}]}, []),
+        ({"id": [1], "at": ["no struct"]}, []),
+        ({"id": [True], "at": [{"zip": 1}]}, []),
+        ({"id": [1], "at": [{"zip": {"code": 1}}]}, []),
+    ],
+)
+def test_overwritten_schema_keeps_the_clustering_whose_columns_are_all_there(
+    tmp_path: Path, mode: str, columns: dict[str, list[Any]], left: list[str]
+) -> None:
+    write_delta(str(tmp_path), CLUSTERED, cluster_by=["id", "at.zip"], configuration={"delta.columnMapping.mode": mode})
+    write_delta(str(tmp_path), pa.table(columns), mode="overwrite", overwrite_schema=True)
+    assert clustering(tmp_path) == left
+    assert DeltaTable(str(tmp_path)).to_arrow().to_pylist() == pa.table(columns).to_pylist()
+    (add,) = [action for action in actions_of(tmp_path, 1) if isinstance(action, AddFile)]
+    assert ("ZCUBE_ID" in (add.tags or {})) is False
+    write_delta(str(tmp_path), pa.table(columns), mode="append")
+    compact = DeltaTable(str(tmp_path)).optimize.compact()
+    assert (compact.get("clusteringStats") is not None) == bool(left)
+    assert clustering(tmp_path) == left
+
+
+@pytest.mark.parametrize("mode", ["none", "name"])
+@pytest.mark.parametrize("gone", [[], ["id"]])
+def test_clustered_table_that_becomes_partitioned_is_clustered_no_more(tmp_path: Path, mode: str, gone: list[str]) -> None:
+    write_delta(str(tmp_path), CLUSTERED, cluster_by=["id"], configuration={"delta.columnMapping.mode": mode})
+    rows = CLUSTERED.drop_columns(gone)
+    write_delta(str(tmp_path), rows, mode="overwrite", overwrite_schema=True, partition_by=["day"])
+    assert DeltaTable(str(tmp_path)).metadata.partition_columns == ("day",)
+    assert clustering(tmp_path) == []
+    write_delta(str(tmp_path), rows, mode="append")
+    compact = DeltaTable(str(tmp_path)).optimize.compact()
+    assert compact["numFilesAdded"] == 2 and compact.get("clusteringStats") is None
+
+
+def test_table_that_another_writer_left_clustered_and_partitioned_is_mended_by_a_new_schema(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    write_delta(str(tmp_path), CLUSTERED, cluster_by=["id"])
+    write_delta(str(tmp_path), CLUSTERED, mode="overwrite", overwrite_schema=True, partition_by=["day"])
+    both = clustering_domain(Snapshot.load(store).schema, ["id"], "none")
+    Transaction(Snapshot.load(store)).set_domain(both).commit("TEST", {})
+    write_delta(str(tmp_path), CLUSTERED, mode="append")
+    write_delta(str(tmp_path), CLUSTERED, mode="overwrite", overwrite_schema=True)
+    assert (DeltaTable(str(tmp_path)).metadata.partition_columns, clustering(tmp_path)) == (("day",), [])
+
+
+def test_overwritten_schema_and_clustering_columns_that_it_does_not_leave_are_refused(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), CLUSTERED, cluster_by=["id"])
+    for names in (["id"], ["day"]):
+        with pytest.raises(SchemaMismatchError, match="DELTA_CLUSTERING_COLUMNS_MISMATCH"):
+            write_delta(
+                str(tmp_path), CLUSTERED.drop_columns(["id"]), mode="overwrite", overwrite_schema=True, cluster_by=names
+            )
+    write_delta(str(tmp_path), CLUSTERED.drop_columns(["at"]), mode="overwrite", overwrite_schema=True, cluster_by=["ID"])
+    assert clustering(tmp_path) == ["id"]
 
 
 # ---------------------------------------------------------------- two writers

@@ -1,0 +1,42 @@
+"""What a table's properties and features say of its log, and not of its rows.
+
+    with_log_of(present, configuration)                          # RESTORE; None for a new table
+    metadata, at_ms = on_log_of(present, protocol, metadata)     # REPLACE, CLONE
+
+It stays where a command gives the table the metadata of another table or version, and no other table takes it over.
+Protocol: Writer Requirements for In-Commit Timestamps; Catalog-managed Table Enablement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from delta_py.commands.timestamps import SINCE, stamped
+from delta_py.log.coordination import FEATURE as COORDINATED
+from delta_py.log.coordination import IDENTITY_PROPERTY, coordinated_by
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.features import PROTECTED_BEFORE, PROTECTION
+from delta_py.protocol.table_config import TableConfig
+from delta_py.snapshot import Snapshot
+
+LOG_PROPERTIES = (*SINCE, PROTECTED_BEFORE, IDENTITY_PROPERTY)
+LOG_FEATURES = frozenset({PROTECTION, COORDINATED})
+
+
+def with_log_of(present: Snapshot | None, configuration: Mapping[str, str], *more: str) -> dict[str, str]:
+    """The properties, of which those that speak of a log are the present table's; a new table has none of them. more: names of
+    others that are the present table's too."""
+    names = {name.lower() for name in (*LOG_PROPERTIES, *more)}
+    properties = {name: value for name, value in configuration.items() if name.lower() not in names}
+    own = {} if present is None else present.metadata.configuration
+    return properties | {name: value for name, value in own.items() if name.lower() in names}
+
+
+def on_log_of(present: Snapshot, protocol: Protocol, metadata: Metadata) -> tuple[Metadata, int | None]:
+    """The metadata of what takes the present table's place, with what is said of its log: who coordinates it, before which
+    version checkpoints are protected, and since when commits are stamped. With it the commit's time, as `stamped` gives it.
+    protocol: as it will be."""
+    metadata = replace(metadata, configuration=with_log_of(present, metadata.configuration))
+    configuration, at_ms = stamped(present, coordinated_by(present.store, TableConfig(protocol, metadata)))
+    return replace(metadata, configuration=configuration), at_ms
