@@ -97,6 +97,8 @@ made.addFeatureSupport("typeWidening")
 found["made"] = [list(row) for row in made.toDF().collect()]
 found["state"] = made.detail().select("name", "properties", "tableFeatures").collect()[0].asDict()
 found["restored"] = made.restoreToVersion(0).collect()[0].asDict()
+newest = made.history(1).first()["version"]
+found["unrestored"] = [made.restoreToVersion(newest).first().asDict(), made.history(1).first()["version"] - newest]
 found["clone"] = table.clone(new + "-clone", isShallow=True).toDF().count()
 found["deep"] = [table.clone(new + "-deep", replace=replace).toDF().count() for replace in (False, True)]
 found["copied"] = table.clone(new + "-deep", replace=True).history().first()["operationMetrics"]["numCopiedFiles"]
@@ -220,6 +222,7 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     features = ["appendOnly", "deletionVectors", "identityColumns", "invariants", "typeWidening"]
     assert found["state"]["tableFeatures"] == features
     assert (found["restored"]["num_removed_files"], found["restored"]["num_of_files_after_restore"]) == (1, 0)
+    assert found["unrestored"] == [dict.fromkeys(found["restored"], 0), 0]
     assert (found["clone"], found["again"][0]) == (6, "TABLE_OR_VIEW_ALREADY_EXISTS")
     assert found["altered"] == [["x", "id", "label"], "ADD CONSTRAINT", "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"]
     assert (found["deep"], found["copied"], found["fsck"], found["purged"]) == ([6, 6], "0", [0, 0, 0], 0)
