@@ -35,8 +35,8 @@ class PostgresLedger(SqlLedger):
             with self._connections.one() as connection:
                 levels = self._psycopg.IsolationLevel
                 connection.isolation_level = levels.READ_COMMITTED if writes else levels.REPEATABLE_READ
-                with connection.pipeline(), connection.cursor() as cursor:
-                    statements = _Statements(cursor)
+                with connection.pipeline():
+                    statements = _Statements(connection)
                     if writes:
                         statements.do("SELECT pg_advisory_xact_lock(?)", _WRITERS)
                     yield statements  # where it fails, closing the connection rolls back
@@ -72,14 +72,15 @@ def _psycopg() -> Any:
 
 class _Statements:
     """In a pipeline: a statement is on its way at once, and only who wants its rows waits for the server. Writers hold a lock
-    that all others wait for, so each wait counts."""
+    that all others wait for, so each wait counts. Each statement has a cursor of its own: one would give the rows of an earlier
+    statement whose answer comes while the next is sent."""
 
-    def __init__(self, cursor: Any) -> None:
-        self._cursor = cursor
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = self._cursor.execute(sql.replace("?", "%s"), values).fetchall()
+        rows: list[tuple[Any, ...]] = self._connection.execute(sql.replace("?", "%s"), values).fetchall()
         return rows
 
     def do(self, sql: str, *values: Any) -> None:
-        self._cursor.execute(sql.replace("?", "%s"), values)
+        self._connection.execute(sql.replace("?", "%s"), values)

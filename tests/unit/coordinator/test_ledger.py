@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,6 +72,18 @@ def test_change_that_the_database_refuses_is_no_commit(url: str) -> None:
         sql.do("INSERT INTO moments VALUES (?, ?)", 7, 1)
     with ledger._transaction(writes=False) as sql:
         assert sql.run("SELECT moment FROM moments") == [(7,)]
+
+
+def test_rows_of_a_statement_are_its_own_however_early_others_are_answered(postgres: str) -> None:
+    """A notice has the server send at once what it has; else it would answer when it is waited for."""
+    ledger = open_ledger(postgres)
+    assert isinstance(ledger, SqlLedger)
+    with ledger._transaction(writes=True) as sql:
+        for number in range(3):
+            sql.do("SELECT ?::int", number)
+            sql.do("DO $$ BEGIN RAISE NOTICE 'sent'; END $$")
+            time.sleep(0.1)
+            assert sql.run("SELECT ?::int", 10 + number) == [(10 + number,)]
 
 
 def test_connection_that_the_server_has_closed_is_made_anew(postgres: str) -> None:
