@@ -30,6 +30,7 @@ from delta_py.commands.create import check_empty
 from delta_py.commands.index_upkeep import index_clone
 from delta_py.commands.optimize import AtTable, here
 from delta_py.commands.row_tracking import renumbered
+from delta_py.commit.row_counts import row_ids_given
 from delta_py.errors import StorageError
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, z85_encode
@@ -190,7 +191,8 @@ class DeepClone:
         gone = [file for key, file in theirs.items() if key not in adds]
         now_ms = time.time_ns() // 1_000_000
         removes = tuple(removed(file, now_ms=now_ms) for file in gone)
-        named = (replace(add, data_change=False) for add in renumbered(adds, theirs, transaction.config))
+        other_ids = renumbered(adds, theirs, transaction.config, row_ids_given(self.source))
+        named = (replace(add, data_change=False) for add in other_ids)
         transaction.add(WrittenFiles(adds=(*new, *named), removes=removes))
         paths_before, paths_after = {file.path for file in present}, {add.path for add in new}
         copied = [add for add in new if add.path not in paths_before]

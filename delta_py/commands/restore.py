@@ -98,7 +98,7 @@ def _restore(store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: s
     _check_there(store, again, past.version)
     _set_state(transaction, present, past)
     now_ms = time.time_ns() // 1_000_000
-    named = (added(file, data_change=False) for file in renumbered(then, now, transaction.config))
+    named = (added(file, data_change=False) for file in renumbered(then, now, transaction.config, row_ids_given(past)))
     adds = (*(added(file) for file in again), *named)
     transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in gone)))
     result = Restored(

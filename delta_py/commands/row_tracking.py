@@ -82,18 +82,23 @@ def without_ids(snapshot: Snapshot) -> int:
     return sum(batch.files["base_row_id"].null_count for batch in snapshot.file_batches())
 
 
-def renumbered(then: Mapping[FileKey, Numbered], now: Mapping[FileKey, ScanFile], config: TableConfig) -> list[Numbered]:
+def renumbered(
+    then: Mapping[FileKey, Numbered], now: Mapping[FileKey, ScanFile], config: TableConfig, given: int
+) -> list[Numbered]:
     """Of the files that a table has now and keeps in an earlier state, or as a clone, those to be named again for their row ids.
 
-    then: as they are in that state. config: the table's, in that state. Ids come from one of both states alone, as a row of the
-    one may have the id of another row of the other: where the feature was dropped and came back between, they begin anew.
-    Where that state has none, files keep what they have; where it must have them, files that have none get new ones.
+    then: as they are in that state. config: the table's, in that state. given: the highest row id of that state. Its ids come
+    back. A file that had none there keeps what it has, unless a row of that state may have the same id, as where the feature was
+    dropped and came back between; where it must have ids and has none, it gets new ones.
     """
-    numbered = any(file.base_row_id is not None for file in then.values())
-    kept = [(then[key], now[key]) for key in then if key in now]
-    if numbered:
-        return [file for file, present in kept if _ids(file) != _ids(present) or (tracks(config) and file.base_row_id is None)]
-    return [file for file, present in kept if tracks(config) and present.base_row_id is None]
+    must_have = tracks(config)
+    return [file for key, file in then.items() if key in now and _is_renumbered(file, now[key], given, must_have)]
+
+
+def _is_renumbered(file: AddFile | ScanFile, present: ScanFile, given: int, must_have: bool) -> bool:
+    if file.base_row_id is not None:
+        return _ids(file) != _ids(present)
+    return must_have if present.base_row_id is None else present.base_row_id <= given
 
 
 def _ids(file: AddFile | ScanFile) -> tuple[int | None, int | None]:

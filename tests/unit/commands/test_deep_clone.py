@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commands.alter import add_feature
 from delta_py.commands.clone import clone_table
 from delta_py.commands.deep_clone import DeepClone, deep_clone
 from delta_py.commands.drop_feature import drop_feature
@@ -362,3 +363,24 @@ def test_clone_again_gives_the_ids_back_that_its_target_has_dropped(source: Obje
     write_delta(target.root, rows(5), mode="append")
     assert len({row_id for _, _, row_id, _ in tracked(target)}) == 4
     Snapshot.load(target).check_integrity()
+
+
+def test_repeated_clone_keeps_the_ids_that_its_target_has_given(tmp_path: Path) -> None:
+    """The source tracks rows since its last file alone; the target gives the others ids, once."""
+    source, target = LocalStore(str(tmp_path / "source")), LocalStore(str(tmp_path / "target"))
+    for number in range(2):
+        write_delta(source.root, rows(number), mode="append")
+    add_feature(source, "rowTracking")
+    write_delta(source.root, rows(2), mode="append")
+
+    def ids() -> list[Any]:
+        deep_clone(Snapshot.load(source), target, replace_table=True, properties={"delta.enableRowTracking": "true"})
+        found = Snapshot.load(target).files().select(["path", "base_row_id"]).to_pylist()
+        assert len({one["base_row_id"] for one in found}) == len(found)
+        return sorted(map(str, found))
+
+    first = ids()
+    assert ids() == first
+    write_delta(source.root, rows(3), mode="append")  # whose id the target has given to another row
+    second = ids()
+    assert len(second) == 4 and ids() == second

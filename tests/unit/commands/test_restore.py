@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.alter import set_properties, unset_properties
+from delta_py.commands.alter import add_feature, set_properties, unset_properties
 from delta_py.commands.clone import clone_table
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.drop_feature import drop_feature
@@ -342,6 +342,29 @@ def test_restore_and_appends_go_on_above_files_of_a_table_that_lost_its_mark(tmp
     assert "delta.rowTracking" not in Snapshot.load(store).domain_metadata()
     restore(store, version=1)
     assert (id_spans(store), id_mark(store)) == ([(0, 4), (5, 7)], 8)
+
+
+def test_append_goes_on_above_files_of_a_table_that_lost_its_mark(tmp_path: Path) -> None:
+    store = with_ids(tmp_path)
+    for checksum in (tmp_path / "_delta_log").glob("*.crc"):
+        checksum.unlink()
+    for version in range(2):
+        commit = tmp_path / "_delta_log" / f"{version:020}.json"
+        commit.write_text("\n".join(line for line in commit.read_text().splitlines() if "rowIdHighWaterMark" not in line))
+    write_delta(store.root, rows(8), mode="append")
+    assert (id_spans(store), id_mark(store)) == ([(0, 4), (5, 7), (8, 8)], 8)
+
+
+def test_restore_of_a_version_before_a_backfill_leaves_the_ids_that_it_gave(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    write_delta(store.root, rows(1, 2), mode="append")
+    add_feature(store, "rowTracking")
+    write_delta(store.root, rows(3), mode="append")
+    version = Snapshot.load(store).version
+    set_properties(store, {"delta.enableRowTracking": "true"})
+    spans = id_spans(store)
+    restore(store, version=version)
+    assert id_spans(store) == spans and len(spans) == 2
 
 
 def test_restore_beside_an_append_keeps_the_higher_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
