@@ -293,7 +293,7 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     state = _tuned(write_state(config, snapshot.store, snapshot.version, hidden=hidden), request)
     _check_partition_columns(config, visible)
     _check_partitioning(state, request.partition_by)
-    _check_clustering(config, clustering, request.cluster_by)
+    _check_clustering(snapshot, config, clustering, request.cluster_by)
     _check_same_metadata(snapshot.metadata, request)
     check_same_shapes(data_schema, state.schema)
     Conformer(state, to_arrow_schema(data_schema))
@@ -353,17 +353,21 @@ def _check_partitioning(state: WriteState, partition_by: Sequence[str] | None) -
     )
 
 
-def _check_clustering(config: TableConfig, domain: DomainMetadata | None, cluster_by: Sequence[str] | None) -> None:
+def _check_clustering(
+    snapshot: Snapshot, config: TableConfig, domain: DomainMetadata | None, cluster_by: Sequence[str] | None
+) -> None:
+    """domain: of the table as it will be."""
     if cluster_by is None:
         return
     columns = clustering_columns(config.schema, domain)
     if [name.lower() for name in cluster_by] != [name.lower() for name in columns]:
+        present = clustering_columns(snapshot.schema, snapshot.clustering_domain())
         raise SchemaMismatchError(
-            f"The table is clustered by ({', '.join(columns)}), the write asks for ({', '.join(cluster_by)}). Leave clusterBy "
-            "out, or name the table's own columns.",
+            f"The table is clustered by ({', '.join(present)}), the write asks for ({', '.join(cluster_by)}). Leave clusterBy "
+            "out, or name the table's own columns; ALTER TABLE ... CLUSTER BY changes them.",
             error_class="DELTA_CLUSTERING_COLUMNS_MISMATCH",
             sql_state="42P10",
-            table_clustering=list(columns),
+            table_clustering=list(present),
             asked=list(cluster_by),
         )
 

@@ -71,6 +71,11 @@ class Save:
     def spark(self) -> Any:
         return self.frame.sparkSession
 
+    def checked(self) -> Save:
+        """Itself. Raises InvalidOptionError for a condition of its user that the session's parser would read otherwise."""
+        check_condition_text(self.spark, "replaceWhere", self.option("replaceWhere"))
+        return self
+
     def option(self, name: str) -> str | None:
         """An option's value as text, `true` and `false` for booleans."""
         named = self.options.get(name.lower())
@@ -90,7 +95,6 @@ class Save:
         A table whose rules the gate cannot evaluate refuses the write before anything is run; then, if Spark can, it computes
         them as hidden columns, and the write is tried once more.
         """
-        check_condition_text(self.spark, "replaceWhere", self.option("replaceWhere"))
         matching = self.replaced() if self.mode == "overwrite" else None
         if matching is not None:
             self._replace(path, matching)

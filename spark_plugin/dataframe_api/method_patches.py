@@ -268,7 +268,7 @@ def _as_save(writer: Any) -> Save:
     if calls.bucketed:
         raise UnsupportedOperationError("Delta tables have no buckets. Leave bucketBy and sortBy out.", option="bucketBy")
     mode = save_mode(calls.mode or "error")
-    return Save(frame_of(writer), mode, calls.options, calls.partition_by, calls.cluster_by, callback_of(writer))
+    return Save(frame_of(writer), mode, calls.options, calls.partition_by, calls.cluster_by, callback_of(writer)).checked()
 
 
 # ---------------------------------------------------------------- writeTo
@@ -323,7 +323,7 @@ def _as_table_save(writer: Any, calls: _Calls) -> Save:
         key = "path" if name.lower() == "location" else name
         options[key.lower()] = (key, value)
     partition_by = None if calls.partition_by is None else [_column_name(frame, col) for col in calls.partition_by]
-    return Save(frame, "error", options, partition_by, calls.cluster_by, callback_of(writer))
+    return Save(frame, "error", options, partition_by, calls.cluster_by, callback_of(writer)).checked()
 
 
 def _column_name(frame: Any, column: Any) -> str:

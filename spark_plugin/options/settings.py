@@ -33,7 +33,8 @@ from spark_plugin.options.told_settings import (
 )
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
-_TEXT_SETTINGS = {'"': "spark.sql.ansi.doubleQuotedIdentifiers", "\\": "spark.sql.parser.escapedStringLiterals"}
+_QUOTES = "spark.sql.ansi.doubleQuotedIdentifiers"  # means nothing without ANSI mode
+_TEXT_SETTINGS = {"\\": "spark.sql.parser.escapedStringLiterals", '"': _QUOTES}
 _AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
 
@@ -123,7 +124,8 @@ def conf(spark: Any, name: str) -> str | None:
 def read_otherwise(spark: Any, text: str) -> str | None:
     """The setting by which the session's parser reads an expression's text otherwise than Spark does by default, and pydelta
     always; None where both mean the same."""
-    return next((name for mark, name in _TEXT_SETTINGS.items() if mark in text and is_on(spark, name, default=False)), None)
+    found = next((name for mark, name in _TEXT_SETTINGS.items() if mark in text and is_on(spark, name, default=False)), None)
+    return None if found == _QUOTES and not is_on(spark, "spark.sql.ansi.enabled") else found
 
 
 def check_condition_text(spark: Any, option: str, text: Any) -> None:

@@ -35,7 +35,7 @@ from spark_plugin.dml.column_defaults import default_text
 from spark_plugin.dml.jobs import newest
 from spark_plugin.dml.replace_matching import Matching
 from spark_plugin.dml.store_assignment import Assigning, Typed, overflows_as_the_gates
-from spark_plugin.options.settings import conf
+from spark_plugin.options.settings import check_condition_text, conf
 from spark_plugin.sql.changes import call_target
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import Target, find_target
@@ -68,7 +68,7 @@ def write_insert(spark: SparkSession, target: Target, insert: ParsedInsert, alia
     frame, columns = _arranged(spark, table, insert)
     if insert.replaces_on is None:
         frame = frame.select(*(column.alias(name) for name, column in columns))
-    save = Save(frame, "append", {name.lower(): (name, value) for name, value in insert.options.items()})
+    save = Save(frame, "append", {name.lower(): (name, value) for name, value in insert.options.items()}).checked()
     if insert.evolves:
         save = save.with_options(mergeSchema="true")
     if insert.replaces_on is None:
@@ -156,6 +156,7 @@ def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: S
         return replace(save, mode="overwrite", matching=Matching.using([joined_name((name,)) for name in insert.replaces_using]))
     if insert.replaces_where is not None:
         where = insert.replaces_where
+        check_condition_text(spark, "replaceWhere", where)
         return named_tables.overwriting_where(save, path, F.expr(where) if isinstance(where, str) else where)
     if not insert.overwrites:
         return save

@@ -130,6 +130,7 @@ public class PathCatalog implements StagingTableCatalog, ProcedureCatalog {
       }
       return new NewTable(path, columns, partitions, properties, false);
     } catch (NoSuchTableException error) {
+      refuseHidden();
       throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", called(ident) + " names no path; nothing was created. A path has a "
           + "slash in it: " + name + ".`/data/sales`.");
     }

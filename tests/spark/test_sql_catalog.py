@@ -360,7 +360,8 @@ def test_database_that_a_catalog_hides_is_told(spark: SparkSession, name: str) -
     spark.sql(f"create database spark_catalog.{name}")
     try:
         spark.sql(f"create table spark_catalog.{name}.x using parquet as select 1 as id")
-        for statement in ("select * from {}.x", "delete from {}.x", "show tables in {}", "drop table if exists {}.x"):
+        made = "create table {}.z (id int) using pydelta"
+        for statement in ("select * from {}.x", "delete from {}.x", "show tables in {}", "drop table if exists {}.x", made):
             with pytest.raises(UnsupportedOperationError, match=f"hides the database {name}"):
                 spark.sql(statement.format(name))
         assert spark.sql(f"select * from spark_catalog.{name}.x").collect() == [(1,)]

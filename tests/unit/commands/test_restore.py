@@ -356,7 +356,7 @@ def test_append_goes_on_above_files_of_a_table_that_lost_its_mark(tmp_path: Path
 
 
 def test_restore_of_a_version_before_a_backfill_leaves_the_ids_that_it_gave(tmp_path: Path) -> None:
-    store = LocalStore(str(tmp_path))
+    store = open_store(str(tmp_path))
     write_delta(store.root, rows(1, 2), mode="append")
     add_feature(store, "rowTracking")
     write_delta(store.root, rows(3), mode="append")
