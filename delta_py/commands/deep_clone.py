@@ -185,8 +185,8 @@ class DeepClone:
         transaction = clone_transaction(self.source, self.target, self.present, self.properties)
         options = ScanOptions(keep_all=True)
         present = [] if self.present is None else list(transaction.scan(None, options=options).scan_files())
-        theirs = {(file.path, _vector_id(file.deletion_vector)): file for file in present}
-        adds = {(add.path, _vector_id(add.deletion_vector)): add for _, add in self._files()}
+        theirs = {file.key: file for file in present}
+        adds = {add.key: add for _, add in self._files()}
         new = [add for key, add in adds.items() if key not in theirs]
         gone = [file for key, file in theirs.items() if key not in adds]
         now_ms = time.time_ns() // 1_000_000
@@ -209,10 +209,6 @@ class DeepClone:
         version = transaction.commit("CLONE", parameters, metrics=metrics)
         index_clone(self.target, transaction.config, version)
         return {"version": version, "metrics": metrics}
-
-
-def _vector_id(vector: DeletionVectorDescriptor | None) -> str | None:
-    return None if vector is None else vector.unique_id
 
 
 def _is_plain(directory: str) -> bool:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from delta_py.commands.file_check import absent, file_faults
 from delta_py.commands.log_properties import LOG_FEATURES, with_log_of
 from delta_py.commands.protocols import with_features
-from delta_py.commands.row_tracking import FileKey, renumbered
+from delta_py.commands.row_tracking import renumbered
 from delta_py.commands.timestamps import ENABLED as TIMESTAMPS
 from delta_py.commit.post_commit import harmless
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark, row_tracking_domain
@@ -91,14 +91,15 @@ def _restore(store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: s
     column_mapping.check_mode_change(present.config.column_mapping_mode, past.config.column_mapping_mode)
     transaction = Transaction(present).restores(past)
     options = ScanOptions(keep_all=True)
-    now = {_key(file): file for file in transaction.scan(None, options=options).scan_files()}
-    then = {_key(file): file for file in plan_scan(past, None, None, options).scan_files()}
+    now = {file.key: file for file in transaction.scan(None, options=options).scan_files()}
+    then = {file.key: file for file in plan_scan(past, None, None, options).scan_files()}
     again = [file for key, file in then.items() if key not in now]
     gone = [file for key, file in now.items() if key not in then]
     _check_there(store, again, past.version)
-    _set_state(transaction, present, past)
+    given = row_ids_given(past)
+    _set_state(transaction, present, past, given)
     now_ms = time.time_ns() // 1_000_000
-    named = (added(file, data_change=False) for file in renumbered(then, now, transaction.config, row_ids_given(past)))
+    named = (added(file, data_change=False) for file in renumbered(then, now, transaction.config, given))
     adds = (*(added(file) for file in again), *named)
     transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in gone)))
     result = Restored(
@@ -135,10 +136,6 @@ def _past(store: ObjectStore, present: Snapshot, version: int | None, timestamp_
         raise TimestampOutOfRangeError(
             error.message, error_class="DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER", **error.message_parameters
         ) from error
-
-
-def _key(file: ScanFile) -> FileKey:
-    return file.path, None if file.deletion_vector is None else file.deletion_vector.unique_id
 
 
 def _bytes(files: Iterable[ScanFile]) -> int:
@@ -184,7 +181,8 @@ def _check_there(store: ObjectStore, files: Sequence[ScanFile], version: int) ->
 # ---------------------------------------------------------------- metadata, protocol, domains
 
 
-def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot) -> None:
+def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot, given: int) -> None:
+    """given: the highest row id of the past version."""
     metadata = _metadata(present, past)
     if metadata != present.metadata:
         transaction.set_metadata(metadata)
@@ -193,7 +191,7 @@ def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot) -> N
         transaction.set_protocol(protocol)
     for domain in _domains(present.domain_metadata(), past.domain_metadata()):
         transaction.set_domain(domain)
-    mark = max(row_ids_given(present), row_ids_given(past))
+    mark = max(row_ids_given(present), given)
     if mark > row_id_high_water_mark(present.domain_metadata().get(ROW_TRACKING_DOMAIN)):
         transaction.set_domain(row_tracking_domain(mark))
 

@@ -28,7 +28,7 @@ from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import added
 
 FileKey: TypeAlias = tuple[str, str | None]
-"""The path, and the deletion vector's unique id."""
+"""AddFile.key."""
 Numbered = TypeVar("Numbered", AddFile, ScanFile)
 _FILES_A_COMMIT = 10_000
 _LOST_ROUNDS = 20
@@ -91,7 +91,7 @@ def renumbered(
     back. A file that had none there keeps what it has, unless a row of that state may have the same id, as where the feature was
     dropped and came back between; where it must have ids and has none, it gets new ones.
     """
-    must_have = tracks(config)
+    must_have = config.enabled("rowTracking") and not config.properties.boolean(ROW_TRACKING_SUSPENDED)
     return [file for key, file in then.items() if key in now and _is_renumbered(file, now[key], given, must_have)]
 
 
@@ -103,10 +103,6 @@ def _is_renumbered(file: AddFile | ScanFile, present: ScanFile, given: int, must
 
 def _ids(file: AddFile | ScanFile) -> tuple[int | None, int | None]:
     return file.base_row_id, file.default_row_commit_version
-
-
-def tracks(config: TableConfig) -> bool:
-    return config.enabled("rowTracking") and not config.properties.boolean(ROW_TRACKING_SUSPENDED)
 
 
 def _some_files(snapshot: Snapshot, *, with_ids: bool) -> tuple[AddFile, ...]:

@@ -110,3 +110,8 @@ class ScanFile:
     clustering_provider: str | None = None
     number: int | None = None
     part: tuple[int, int] | None = None
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """As AddFile.key."""
+        return self.path, None if self.deletion_vector is None else self.deletion_vector.unique_id

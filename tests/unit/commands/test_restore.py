@@ -331,26 +331,27 @@ def test_restore_of_a_version_in_which_some_files_had_ids_gives_no_id_twice(tmp_
     assert id_spans(store)[-1][1] == id_mark(store)
 
 
+def lose_mark(store: ObjectStore) -> None:
+    """As another client does that restores a table."""
+    log = Path(store.root) / "_delta_log"
+    for checksum in log.glob("*.crc"):
+        checksum.unlink()
+    for commit in log.glob("*.json"):
+        commit.write_text("\n".join(line for line in commit.read_text().splitlines() if "rowIdHighWaterMark" not in line))
+    assert "delta.rowTracking" not in Snapshot.load(store).domain_metadata()
+
+
 def test_restore_and_appends_go_on_above_files_of_a_table_that_lost_its_mark(tmp_path: Path) -> None:
     store = with_ids(tmp_path)
     write_delta(store.root, rows(8), mode="overwrite")
-    for checksum in (tmp_path / "_delta_log").glob("*.crc"):
-        checksum.unlink()
-    for version in range(3):
-        commit = tmp_path / "_delta_log" / f"{version:020}.json"
-        commit.write_text("\n".join(line for line in commit.read_text().splitlines() if "rowIdHighWaterMark" not in line))
-    assert "delta.rowTracking" not in Snapshot.load(store).domain_metadata()
+    lose_mark(store)
     restore(store, version=1)
     assert (id_spans(store), id_mark(store)) == ([(0, 4), (5, 7)], 8)
 
 
 def test_append_goes_on_above_files_of_a_table_that_lost_its_mark(tmp_path: Path) -> None:
     store = with_ids(tmp_path)
-    for checksum in (tmp_path / "_delta_log").glob("*.crc"):
-        checksum.unlink()
-    for version in range(2):
-        commit = tmp_path / "_delta_log" / f"{version:020}.json"
-        commit.write_text("\n".join(line for line in commit.read_text().splitlines() if "rowIdHighWaterMark" not in line))
+    lose_mark(store)
     write_delta(store.root, rows(8), mode="append")
     assert (id_spans(store), id_mark(store)) == ([(0, 4), (5, 7), (8, 8)], 8)
 
