@@ -9,7 +9,7 @@ Protocol: Table Features; Protocol Evolution; Valid Feature Names in Table Featu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from delta_py.errors import CorruptTableError, UnsupportedOperationError, UnsupportedTableFeatureError
@@ -171,6 +171,14 @@ _CATALOG_NEEDS = ("inCommitTimestamp", "vacuumProtocolCheck")
 _WIDENING = "delta.enableTypeWidening"
 _SHREDDING = "delta.enableVariantShredding"
 
+_SHREDDED = Feature(
+    "variantShredding",
+    reader=True,
+    needs=("variantType",),
+    enabled_by=_SHREDDING,
+    in_use=_property_on(_SHREDDING),
+    write=True,
+)
 _ROWS: tuple[Feature, ...] = (
     Feature("appendOnly", legacy_writer=2, enabled_by="delta.appendOnly", write=True),
     Feature("invariants", legacy_writer=2, in_use=_field_has(INVARIANT), write=True),
@@ -199,23 +207,8 @@ _ROWS: tuple[Feature, ...] = (
     Feature("typeWidening-preview", reader=True, enabled_by=_WIDENING, write=True, stands_for="typeWidening"),
     Feature("variantType", reader=True, in_use=_has_variant, write=True),
     Feature("variantType-preview", reader=True, in_use=_has_variant, write=True, stands_for="variantType"),
-    Feature(
-        "variantShredding",
-        reader=True,
-        needs=("variantType",),
-        enabled_by=_SHREDDING,
-        in_use=_property_on(_SHREDDING),
-        write=True,
-    ),
-    Feature(
-        "variantShredding-preview",
-        reader=True,
-        needs=("variantType",),
-        enabled_by=_SHREDDING,
-        in_use=_property_on(_SHREDDING),
-        write=True,
-        stands_for="variantShredding",
-    ),
+    _SHREDDED,
+    replace(_SHREDDED, name="variantShredding-preview", stands_for="variantShredding"),
     Feature(PROTECTION, write=True),
     Feature("materializePartitionColumns", enabled_by="delta.enableMaterializePartitionColumnsFeature", write=True),
     Feature("columnMappingUsageTracking", needs=("columnMapping",), write=True),
