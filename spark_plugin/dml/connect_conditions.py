@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import Column
@@ -128,7 +129,7 @@ class _NotRead(Exception):
     """There is something that is not read here."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Reader:
     """spark: None where the session is not known; then constants that depend on its time zone are not read."""
 
@@ -136,8 +137,9 @@ class _Reader:
     alias: str | None
     spark: Any
 
-    @property
+    @cached_property
     def _zone(self) -> str:
+        """Asked for once, as a server is asked, and not at all where nothing depends on it."""
         if self.spark is None:
             raise _NotRead
         return conf(self.spark, "spark.sql.session.timeZone") or "UTC"
