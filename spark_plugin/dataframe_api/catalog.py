@@ -359,15 +359,12 @@ def is_of_another_catalog(spark: Any, name: str) -> bool:
     """Whether Spark looks for the name in another catalog than its own: the one that it begins with, if there is one, else the
     current one."""
     first, *others = _parts(name)
-    if others and first.lower() != _SESSION_CATALOG:
-        has_catalog = len(others) > 1 or conf(spark, f"spark.sql.catalog.{first}") is not None
-        return has_catalog or _current_catalog_is_another(spark)
-    return not others and _current_catalog_is_another(spark)
-
-
-def _current_catalog_is_another(spark: Any) -> bool:
-    current: str = spark.catalog.currentCatalog()
-    return current.lower() != _SESSION_CATALOG
+    names_it = first.lower() == _SESSION_CATALOG or len(others) > 1
+    if others and (names_it or conf(spark, f"spark.sql.catalog.{first}") is not None):
+        catalog: str = first
+    else:
+        catalog = spark.catalog.currentCatalog()
+    return catalog.lower() != _SESSION_CATALOG
 
 
 def _parts(name: str) -> list[str]:

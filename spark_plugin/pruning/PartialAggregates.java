@@ -97,7 +97,8 @@ class PartialAggregates extends AggregateRule {
       fields[i] = new StructField(name, column.dataType(), column.nullable(), i == 0 ? scan.tableMetadata() : Metadata.empty());
     }
     StructType schema = new StructType(fields);
-    PrunedScan partial = scan.partially(((PartialQuestion) question).json(by, read), schema, new ScanReaders(batches.columnarFor(schema), null));
+    String asked = ((PartialQuestion) question).json(by, read);
+    PrunedScan partial = scan.partially(asked, schema, new ScanReaders(batches.columnarFor(schema), null));
     if (partial == null) return null;
     return NodeCopy.with(relation, new Object[] {scan, relation.output()}, new Object[] {partial, Lists.toScala(output)});
   }

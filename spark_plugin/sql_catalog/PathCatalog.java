@@ -43,7 +43,6 @@ public class PathCatalog implements StagingTableCatalog, ProcedureCatalog {
   }
 
   private Table open(Identifier ident, String option, String value) throws NoSuchTableException {
-    if (!isPath(ident)) refuseHidden();
     Map options = new HashMap();
     options.put("path", path(ident));
     if (option != null) options.put(option, value);
@@ -61,9 +60,10 @@ public class PathCatalog implements StagingTableCatalog, ProcedureCatalog {
     }
   }
 
-  static String path(Identifier ident) throws NoSuchTableException {
-    if (!isPath(ident)) throw new NoSuchTableException(ident);
-    return ident.name();
+  String path(Identifier ident) throws NoSuchTableException {
+    if (isPath(ident)) return ident.name();
+    refuseHidden();
+    throw new NoSuchTableException(ident);
   }
 
   /** A name without a slash is none of a path. */
@@ -130,7 +130,6 @@ public class PathCatalog implements StagingTableCatalog, ProcedureCatalog {
       }
       return new NewTable(path, columns, partitions, properties, false);
     } catch (NoSuchTableException error) {
-      refuseHidden();
       throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", called(ident) + " names no path; nothing was created. A path has a "
           + "slash in it: " + name + ".`/data/sales`.");
     }

@@ -92,7 +92,7 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
   @Deprecated
   public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    if (!isOurs(properties)) return other(ident, columns, partitions, properties);
+    if (!isOurs(properties)) return other(ident, columns, partitions, properties, false);
     NewTable made = made(ident, columns, partitions, properties);
     return new StagedSource(called(ident), made, false, false, entering(ident, made, properties));
   }
@@ -122,10 +122,8 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
           + provider(properties) + "; nothing was replaced. Drop it first, or use another name.");
     }
     if (!isOurs) {
-      refuseGenerated(ident, columns);
-      if (present != null) dropTable(ident);
       try {
-        return other(ident, columns, partitions, properties);
+        return other(ident, columns, partitions, properties, present != null);
       } catch (TableAlreadyExistsException error) {
         throw Errors.unchecked(error);
       }
@@ -154,9 +152,11 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
     }
   }
 
-  private StagedTable other(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+  /** What is refused drops nothing. */
+  private StagedTable other(Identifier ident, Column[] columns, Transform[] partitions, Map properties, boolean isThere)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     refuseGenerated(ident, columns);
+    if (isThere) dropTable(ident);
     Table made = super.createTable(ident, columns, partitions, properties);
     try {
       return new StagedOther(made == null ? loadTable(ident) : made, new Dropping(this, ident));

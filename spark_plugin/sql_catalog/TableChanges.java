@@ -193,7 +193,10 @@ class TableChanges extends AbstractFunction1 {
     }
 
     SourceTable changes(Map range) throws NoSuchTableException {
-      if (catalog instanceof PathCatalog) return byPath(((PathCatalog) catalog).called(ident), PathCatalog.path(ident), range);
+      if (catalog instanceof PathCatalog) {
+        PathCatalog paths = (PathCatalog) catalog;
+        return byPath(paths.called(ident), paths.path(ident), range);
+      }
       return Entry.of(ident, entered).changes(range);
     }
 
