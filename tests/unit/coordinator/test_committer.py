@@ -220,12 +220,12 @@ def test_commit_that_cannot_be_staged_fails_alone(
     stage = CoordinatedStore.stage
 
     def failing(self: CoordinatedStore, version: int, data: bytes) -> Any:
-        if b"bad" in data:
+        if b"no room" in data:
             raise OSError(28, "No space left on device")
         return stage(self, version, data)
 
     monkeypatch.setattr(CoordinatedStore, "stage", failing)
-    options = {"user_metadata": "bad", "store": coordinated(path, url)}
+    options = {"user_metadata": "no room", "store": coordinated(path, url)}
     bad = lambda: write_delta(str(path), pa.table({"id": [66]}), mode="append", **options)  # noqa: E731
     ten, twelve = appends(path, url, 10, 12)
     with gathered(path, url, [ten, bad, twelve]) as futures:
