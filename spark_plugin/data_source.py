@@ -176,7 +176,7 @@ class DeltaSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from spark_plugin.streaming.stream_reader import make_stream_reader, pin_stream
 
-        return make_stream_reader(self._stream or pin_stream(self.options), schema)
+        return make_stream_reader(self._stream or pin_stream(_without_facts(self.options)), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from spark_plugin.options.streaming_options import stream_write_options
@@ -261,6 +261,11 @@ def _not_from_a_catalog(error: UnsupportedTableFeatureError) -> UnsupportedTable
         error_class=error.error_class,
         sql_state=error.sql_state,
     )
+
+
+def _without_facts(options: Mapping[str, str]) -> dict[str, str]:
+    """Of a table of a catalog, whose facts have been told."""
+    return {name: value for name, value in options.items() if name.lower() != FACTS}
 
 
 def _check_asked(pinned: PinnedTable | PinnedChanges) -> None:

@@ -5,6 +5,7 @@ import java.util.Locale;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.datasources.v2.ChangelogTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
@@ -58,7 +59,7 @@ class ReopenScans extends scala.runtime.AbstractPartialFunction {
     DataSourceV2Relation relation = planned.relation();
     PythonScan scan = (PythonScan) planned.scan();
     Filter[] handedOver = (Filter[]) read(scan, "supportedFilters");
-    if (!(relation.table() instanceof PythonTable) && !(relation.table() instanceof MetadataTable)) {
+    if (!isKnown(relation.table())) {
       throw new IllegalStateException("the table is a " + relation.table().getClass().getName());
     }
     Seq output = expectedOutput(planned);
@@ -74,6 +75,11 @@ class ReopenScans extends scala.runtime.AbstractPartialFunction {
     count++;
     PrunableTable table = new PrunableTable(relation.table(), everything(scan), status, batches);
     return withTable(relation, table, output);
+  }
+
+  /** Whether the table gives the columns of its scan and nothing beside. */
+  private static boolean isKnown(Table table) {
+    return table instanceof PythonTable || table instanceof MetadataTable || table instanceof ChangelogTable;
   }
 
   /** All attributes of the relation, without a metadata column that the analyzer put there and that no query reads any more. */

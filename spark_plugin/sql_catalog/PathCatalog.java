@@ -4,6 +4,8 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.Changelog;
+import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
@@ -40,6 +42,15 @@ public class PathCatalog implements StagingTableCatalog, ProcedureCatalog {
 
   public Table loadTable(Identifier ident, long micros) throws NoSuchTableException {
     return open(ident, "timestampAsOf", Travel.text(micros));
+  }
+
+  public Changelog loadChangelog(Identifier ident, ChangelogContext asked, CaseInsensitiveStringMap options)
+      throws NoSuchTableException {
+    try {
+      return new SourceChangelog(TableChanges.byPath(called(ident), path(ident), SourceChangelog.range(called(ident), asked)));
+    } catch (UnsupportedOperationException error) {
+      throw SourceChangelog.heard(error);
+    }
   }
 
   private Table open(Identifier ident, String option, String value) throws NoSuchTableException {

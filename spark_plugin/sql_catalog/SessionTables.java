@@ -9,6 +9,8 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.Changelog;
+import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -19,6 +21,7 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.errors.QueryCompilationErrors$;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * Spark's session catalog. Tables of ours are opened where their entries say that they are, at the version that a statement names;
@@ -40,6 +43,17 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
   public Table loadTable(Identifier ident, long micros) throws NoSuchTableException {
     Table found = super.loadTable(ident);
     return Entry.isOurs(found) ? Entry.of(ident, found).open("timestampAsOf", Travel.text(micros)) : super.loadTable(ident, micros);
+  }
+
+  public Changelog loadChangelog(Identifier ident, ChangelogContext asked, CaseInsensitiveStringMap options)
+      throws NoSuchTableException {
+    Table found = super.loadTable(ident);
+    if (!Entry.isOurs(found)) throw new UnsupportedOperationException();  // as of Spark's own catalog, which has none
+    try {
+      return new SourceChangelog(Entry.of(ident, found).changes(SourceChangelog.range(called(ident), asked)));
+    } catch (UnsupportedOperationException error) {
+      throw SourceChangelog.heard(error);
+    }
   }
 
   /** As Spark's own catalog has it: where it takes the source's provider itself. */

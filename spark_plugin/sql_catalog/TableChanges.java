@@ -102,7 +102,7 @@ class TableChanges extends AbstractFunction1 {
     return DataSourceV2Relation$.MODULE$.create(table, Option.empty(), Option.empty());
   }
 
-  private static SourceTable byPath(String label, String path, Map range) {
+  static SourceTable byPath(String label, String path, Map range) {
     Map options = new HashMap(range);
     options.put("path", path);
     return Source.open(label, options, null, null);

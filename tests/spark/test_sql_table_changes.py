@@ -13,7 +13,14 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import register
-from spark_plugin.exceptions import ChangeDataFeedError, ExpressionError, InvalidOptionError, TableNotFoundError
+from spark_plugin.exceptions import (
+    ChangeDataFeedError,
+    ExpressionError,
+    InvalidOptionError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from spark_plugin.pruning import status
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -130,3 +137,60 @@ def test_a_table_without_a_feed_is_refused(spark: SparkSession, tmp_path: Path) 
     write_delta(str(tmp_path / "t"), pa.table({"id": [1]}))
     with pytest.raises(ChangeDataFeedError, match="DELTA_MISSING_CHANGE_DATA"):
         spark.sql(f"select * from table_changes_by_path('{tmp_path / 't'}', 0)").collect()
+
+
+# ---------------------------------------------------------------- CHANGES of Spark's grammar
+
+
+def test_changes_clause_by_path_and_by_name(spark: SparkSession, path: str, name: str) -> None:
+    place = f"pydelta.`{path.replace('`', '``')}`"
+    for table in (place, name):
+        assert changes(spark, f"{table} changes from version 0") == ALL
+        assert changes(spark, f"{table} changes from version 0 exclusive to version 2 exclusive") == ALL[2:3]
+        assert changes(spark, f"{table} changes from version 1 to version 1") == ALL[2:3]
+        assert changes(spark, f"{table} changes from timestamp '2000-01-01' with (computeUpdates = 'true')") == ALL
+    spark.sql("create or replace temporary view fed_since as select * from fed.sales changes from version 1")
+    assert changes(spark, "fed_since") == ALL[2:]
+    spark.sql("insert into fed.sales values (9)")
+    assert changes(spark, "fed_since") == [*ALL[2:], (9, "insert", 3)]
+    assert sorted(row.id for row in spark.read.option("startingVersion", 1).changes(name).collect()) == [2, 3, 9]
+
+
+def test_changes_clause_with_times_that_are_excluded(spark: SparkSession, path: str) -> None:
+    place = f"pydelta.`{path.replace('`', '``')}`"
+    history = PlainTable(path).history().sort_by("version")
+    first, second, third = (time.isoformat(sep=" ", timespec="milliseconds")[:23] for time in history["timestamp"].to_pylist())
+    assert changes(spark, f"{place} changes from timestamp '{first}' exclusive to timestamp '{third}' exclusive") == ALL[2:3]
+    assert changes(spark, f"{place} changes from timestamp '{second}' to timestamp '{third}'") == ALL[2:]
+
+
+def test_changes_clause_skips_files(spark: SparkSession, path: str) -> None:
+    place = f"pydelta.`{path.replace('`', '``')}`"
+    assert changes(spark, f"{place} changes from version 0 where id = 3") == ALL[2:3]
+    report = status(spark).last_scan
+    assert report is not None and (report.files_kept, report.files_total) == (2, 3), "the deleted row's file has no statistics"
+    assert status(spark).last_error is None
+
+
+def test_changes_clause_as_a_stream(spark: SparkSession, name: str) -> None:
+    feed = spark.readStream.option("startingVersion", 1).changes(name)
+    query = feed.writeStream.format("memory").queryName("fed_stream").trigger(availableNow=True).start()
+    query.awaitTermination(120)
+    assert changes(spark, "fed_stream") == ALL[2:]
+
+
+def test_changes_clause_that_is_refused(spark: SparkSession, name: str, path: str) -> None:
+    def refusal(relation: str) -> str:
+        with pytest.raises(AnalysisException) as caught:
+            spark.sql(f"select * from {relation}")
+        return caught.value.getCondition() or ""
+
+    for table in (name, f"pydelta.`{path.replace('`', '``')}`"):
+        with pytest.raises(UnsupportedOperationError, match=r"DELTA_OPERATION_NOT_SUPPORTED.*no ids of rows"):
+            spark.sql(f"select * from {table} changes from version 1 with (deduplicationMode = 'netChanges')")
+    with pytest.raises(ChangeDataFeedError, match="DELTA_CDC_START_VERSION_AFTER_LATEST"):
+        spark.sql(f"select * from {name} changes from version 7")
+    with pytest.raises(ChangeDataFeedError, match="DELTA_NO_START_FOR_CDC_READ"):
+        spark.readStream.changes(name)
+    spark.sql("create table fed.other (id int) using parquet")
+    assert refusal("fed.other changes from version 0") == "UNSUPPORTED_FEATURE.CHANGE_DATA_CAPTURE"
