@@ -30,6 +30,7 @@ SPEAKS_FIRST = "Spark's analyzer speaks before delta-spark does, with a name of 
 KNOWN = (
     Known("SET NOT NULL", CHANGE, "_LEGACY_ERROR_TEMP_2330", SPEAKS_FIRST),
     Known("ALTER COLUMN .* TYPE", CHANGE, "NOT_SUPPORTED_CHANGE_COLUMN", SPEAKS_FIRST),
+    Known(r"^write.* AS s\((?!.*`at`)", None, "UNRESOLVED_COLUMN.WITH_SUGGESTION", "Then `day` is null, as by INSERT."),
     Known("ADD COLUMNS", "DELTA_DUPLICATE_COLUMNS_FOUND", "FIELD_ALREADY_EXISTS", SPEAKS_FIRST),
     *(
         Known("'replaceWhere'", broken, "DELTA_REPLACE_WHERE_MISMATCH", "delta-spark takes each broken rule for the condition's.")
