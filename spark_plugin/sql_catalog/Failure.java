@@ -3,6 +3,7 @@ package pydelta.sql_catalog;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
@@ -40,6 +41,13 @@ class Failure extends AnalysisException {
     } catch (IOException error) {
       throw Errors.unchecked(error);
     }
+  }
+
+  /** As Errors.unsupported. The message is one line. */
+  static Failure unsupported(String message) {
+    String line = message.replace('\n', ' ').replace('\r', ' ');
+    return new Failure("\ndelta_py.errors.UnsupportedOperationError: [DELTA_OPERATION_NOT_SUPPORTED] " + line,
+        "DELTA_OPERATION_NOT_SUPPORTED", "0AKDC", Collections.EMPTY_MAP);
   }
 
   public String getSqlState() {

@@ -8,11 +8,15 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TruncatableTable;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
@@ -26,7 +30,7 @@ import pydelta.pruning.PruneScans;
  *
  * It is pinned when it is loaded. A read with options of its own (WITH, or of a reader) asks the source anew, at the same version.
  */
-public class SourceTable extends PythonTable implements SupportsMetadataColumns {
+public class SourceTable extends PythonTable implements SupportsMetadataColumns, SupportsRowLevelOperations, TruncatableTable {
   private final String name;
   private final StructType columns;
   private final TableFacts facts;
@@ -133,6 +137,21 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns 
       throw Errors.unsupported(name + " has an identity column, whose numbers this road does not give; nothing was written. Write "
           + "with df.write.format('pydelta') or spark.sql('INSERT ...') of a registered session.");
     }
+  }
+
+  /** A DELETE, UPDATE or MERGE that Spark plans has missed Python. Scripts want an SQLSTATE, which Spark's own refusal has not. */
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    throw withoutPython(String.valueOf(info.command()));
+  }
+
+  public boolean truncateTable() {
+    throw withoutPython("TRUNCATE TABLE");
+  }
+
+  private RuntimeException withoutPython(String what) {
+    return Errors.unchecked(Failure.unsupported(what + " of " + name + " did not come through spark.sql of Python, but from a script, "
+        + "EXECUTE IMMEDIATE or the JVM; nothing was changed. Use spark.sql or the methods of DeltaTable. In a classic session the setting "
+        + "spark.pydelta.sql.jvm.enabled, set before register, brings such statements to Python too."));
   }
 
   private static PruneScans rule() {

@@ -11,13 +11,13 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_py import DeltaTable as PlainTable
-from delta_py.errors import DeltaError
+from delta_py.errors import DeltaError, UnsupportedOperationError
 from delta_py.protocol.names import quoted
 from spark_plugin import register
 from spark_plugin.sql_router import JVM_ENABLED, first_word, route_of
 
 Run = Callable[..., DataFrame]
-LEFT_ALONE = r"sqlState|does not support"
+LEFT_ALONE = "did not come through spark.sql of Python"
 
 
 @pytest.fixture(scope="module")
@@ -225,3 +225,25 @@ def test_sessions_without_the_setting_keep_their_parser(spark: SparkSession, ses
         finally:
             session.conf.set(setting, "true")
     assert jvm(f"OPTIMIZE pydelta.{quoted(path)}").count() == 1
+
+
+MISSED = [
+    "DELETE FROM {t} WHERE id = 1",
+    "UPDATE {t} SET p = 7",
+    "MERGE INTO {t} USING (SELECT 1 AS id) s ON s.id = {t}.id WHEN MATCHED THEN DELETE",
+    "TRUNCATE TABLE {t}",
+]
+
+
+@pytest.mark.parametrize("statement", MISSED, ids=[text.split()[0] for text in MISSED])
+def test_what_misses_python_is_refused_with_what_to_do(spark: SparkSession, scratch: str, statement: str) -> None:
+    name = f"{scratch}.missed"
+    spark.sql(f"CREATE TABLE {name} USING pydelta AS SELECT id, id % 2 AS p FROM range(10)")
+    text = statement.format(t=name)
+    for run in (f"BEGIN {text}; END", f"EXECUTE IMMEDIATE '{text}'"):
+        with pytest.raises(UnsupportedOperationError, match=LEFT_ALONE) as refused:
+            spark.sql(run)
+        assert JVM_ENABLED in str(refused.value)
+    handled = f"BEGIN DECLARE EXIT HANDLER FOR SQLSTATE '0AKDC' SELECT 'refused' AS outcome; {text}; END"
+    assert spark.sql(handled).first() == ("refused",)
+    assert spark.table(name).agg({"p": "sum", "id": "count"}).first() == (5, 10)
