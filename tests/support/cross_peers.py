@@ -178,6 +178,9 @@ class Cross:
         except Exception as error:
             shown = "\n".join(str(error).splitlines()[:LINES])
             raise Differs(f"{shown}\n{self.again}\n{described(self.definition, self.steps)}") from error
+        finally:
+            # Each step is a table of its own to delta-spark, which would keep all of them until the heap is full.
+            self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
     def _create(self) -> None:
         """A definition that both refuse alike gives way to another one."""
