@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField
 
-from delta_py.protocol.names import quoted
+from delta_py.protocol.names import joined_name, quoted
 from spark_plugin.spark_internals import data_type_from, data_type_of
 from spark_plugin.sql_internals import ParsedPlan, ParsedTarget, items
 from spark_plugin.wrapping import spark_sql
@@ -325,21 +325,22 @@ def _sql_text(generated: Any) -> str:
 
 def _partitioning(transforms: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
     """Columns to partition by, columns to cluster by, and what is neither."""
-    columns, clustering, others = [], None, []
+    columns: list[str] = []
+    clustering, others = None, []
     for transform in transforms:
         match str(transform.name()):
             case "identity":
-                columns.extend(_names(transform))
+                columns.extend(".".join(path) for path in _paths(transform))
             case "cluster_by" | "temp_cluster_by":  # the latter is of delta-spark's parser
-                clustering = tuple(_names(transform))
+                clustering = tuple(map(joined_name, _paths(transform)))
             case _:
                 others.append(str(transform.toString()))
     return tuple(columns), clustering, tuple(others)
 
 
-def _names(transform: Any) -> list[str]:
+def _paths(transform: Any) -> list[tuple[str, ...]]:
     """Of its arguments, all of them columns: py4j does not find `references` where the class has it from its interface alone."""
-    return [".".join(map(str, argument.fieldNames())) for argument in transform.arguments()]
+    return [tuple(map(str, argument.fieldNames())) for argument in transform.arguments()]
 
 
 def _optional(option: Any) -> str | None:
@@ -441,7 +442,14 @@ def _path(column: Any) -> str:
     return ".".join(quoted(str(part)) for part in items(column.name()))
 
 
-# ---------------------------------------------------------------- SHOW PARTITIONS
+# ---------------------------------------------------------------- SHOW
+
+
+def shown_table(plan: ParsedPlan) -> tuple[str, ...] | None:
+    """The name in a SHOW CREATE TABLE; None for another statement, and for AS SERDE, which is about tables of Hive."""
+    if plan.kind != "ShowCreateTable" or plan.node.asSerde():
+        return None
+    return plan.name_parts(plan.node.child())
 
 
 @dataclass(frozen=True, slots=True)

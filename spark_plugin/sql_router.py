@@ -91,7 +91,7 @@ ROUTES: Mapping[str, Route] = {
     "ALTER": Route((*_UTILITIES, *_PARSED), ("TABLE",)),
     "COMMENT": Route(_PARSED),
     "TRUNCATE": Route(_PARSED),
-    "SHOW": Route(_PARSED, ("PARTITIONS",)),
+    "SHOW": Route(_PARSED, ("PARTITIONS", "CREATE")),
     "DROP": Route(_UTILITIES, ("INDEX",)),
     "EXPLAIN": Route(_PARSED, ("DELETE", "UPDATE", "MERGE")),
     "CALL": Route(("procedures.run_call",)),

@@ -120,8 +120,13 @@ def clustering_columns(schema: StructType, domain: DomainMetadata | None) -> tup
     stands in the log: how rows are arranged does not decide what they are. Raises CorruptTableError for a domain that is no
     list of paths.
     """
+    return tuple(map(".".join, logical_clustering_paths(schema, domain)))
+
+
+def logical_clustering_paths(schema: StructType, domain: DomainMetadata | None) -> tuple[Path, ...]:
+    """As clustering_columns, the names on the way to each column."""
     assert domain is None or domain.domain == CLUSTERING_DOMAIN
-    return tuple(".".join(_logical(schema, path) or path) for path in clustering_paths(domain))
+    return tuple(_logical(schema, path) or path for path in clustering_paths(domain))
 
 
 def _logical(schema: StructType, physical: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""SHOW PARTITIONS, TRUNCATE TABLE, CREATE TABLE LIKE and INSERT over Spark Connect, whose clients have no parser.
+"""SHOW PARTITIONS, SHOW CREATE TABLE, TRUNCATE, CREATE TABLE LIKE and INSERT over Spark Connect, whose clients have no parser.
 
     SHOW PARTITIONS shop.sales PARTITION (day = '2024-05-01')
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from spark_plugin.dml.delete_update import truncate
 from spark_plugin.sql.client_inserts import insert_of_client, partition_spec
+from spark_plugin.sql.create_statements import show_create_of
 from spark_plugin.sql.grammar import properties_of
 from spark_plugin.sql.likenesses import create_parsed
 from spark_plugin.sql.partitions import show_parsed
@@ -35,6 +36,8 @@ def run_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None
             return insert_of_client(spark, words)
         if words.take("SHOW", "PARTITIONS"):
             return show_parsed(spark, _partitions(words))
+        if words.take("SHOW", "CREATE", "TABLE"):
+            return _show_create(spark, words)
         if words.take("TRUNCATE", "TABLE"):
             return _truncate(spark, words)
         asked = _likeness(words) if words.take("CREATE", "TABLE") else None
@@ -50,6 +53,12 @@ def _partitions(words: Words) -> ParsedPartitions:
         words.fault(f"{open_columns[0]} has no value")
     words.end()
     return ParsedPartitions(parts, values)
+
+
+def _show_create(spark: SparkSession, words: Words) -> DataFrame | None:
+    parts = words.name()
+    words.end()
+    return show_create_of(spark, parts)
 
 
 def _truncate(spark: SparkSession, words: Words) -> DataFrame | None:

@@ -14,6 +14,7 @@ from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql import client_rows
 from spark_plugin.sql.alterations import alter_table
 from spark_plugin.sql.client_statements import run_of_client
+from spark_plugin.sql.create_statements import show_create_table
 from spark_plugin.sql.definitions import define_table
 from spark_plugin.sql.explanations import explain_change, explain_of_client
 from spark_plugin.sql.inserts import insert_rows
@@ -35,6 +36,7 @@ _RUNNERS: Mapping[str, Runner] = {
     **dict.fromkeys(("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"), define_table),
     **dict.fromkeys(("CreateTableLike", "CreateTableLikeCommand"), create_like),
     "ShowPartitions": show_partitions,
+    "ShowCreateTable": show_create_table,
     "ExplainCommand": explain_change,
 }
 _OF_CLIENTS: Mapping[str, Handler] = {

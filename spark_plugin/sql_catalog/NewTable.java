@@ -181,7 +181,16 @@ class NewTable {
   }
 
   private static void addAll(NamedReference[] references, List names) {
-    for (int i = 0; i < references.length; i++) names.add(name(references[i]));
+    for (int i = 0; i < references.length; i++) names.add(path(references[i].fieldNames()));
+  }
+
+  /** As joined_name of delta_py/protocol/names.py. */
+  private static String path(String[] names) {
+    String[] parts = (String[]) names.clone();
+    for (int i = 0; i < parts.length; i++) {
+      if (parts[i].indexOf('.') >= 0 || parts[i].indexOf('`') >= 0) parts[i] = Columns.quoted(parts[i]);
+    }
+    return String.join(".", parts);
   }
 
   private static String name(NamedReference reference) {

@@ -1,0 +1,170 @@
+"""SHOW CREATE TABLE: the statement that makes a table of ours anew, empty.
+
+    SHOW CREATE TABLE shop.sales
+
+It has what a CREATE TABLE can say: columns with their rules and comments, constraints, partitioning, clustering, the table's
+comment, properties and features, and the location of a table that DROP TABLE leaves. Texts of the log in it are each one value or
+one expression, whoever wrote them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql import types as spark_types
+
+from delta_py.commands.log_properties import LOG_FEATURES, with_log_of
+from delta_py.commands.properties import without_bookkeeping
+from delta_py.errors import ExpressionError, UnsupportedOperationError
+from delta_py.expressions.dialect import syntax_tree, tokens
+from delta_py.protocol import identity
+from delta_py.protocol.char_types import DECLARED_TYPE, char_types
+from delta_py.protocol.clustering import logical_clustering_paths
+from delta_py.protocol.column_rules import DEFAULT, GENERATION
+from delta_py.protocol.names import quoted
+from delta_py.protocol.schema import StructField
+from delta_py.snapshot import Snapshot
+from delta_py.write.constraints import CHECK_PREFIX
+from spark_plugin.convert import to_spark_schema
+from spark_plugin.data_source import FORMAT
+from spark_plugin.dataframe_api import catalog
+from spark_plugin.dml.jobs import newest
+from spark_plugin.sql.targets import Target, find_target
+from spark_plugin.sql_definitions import shown_table
+from spark_plugin.sql_internals import ParsedPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_COLUMN = "createtab_stmt"
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OF_CLAUSES = frozenset({"clustering"})
+"""Features that a clause of the statement brings, and that its properties may not."""
+
+
+def show_create_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
+    """Returns one row with the text in the column createtab_stmt. Raises UnsupportedOperationError for a rule that is no
+    expression, and what reads raise."""
+    parts = shown_table(plan)
+    return None if parts is None else show_create_of(spark, parts)
+
+
+def show_create_of(spark: SparkSession, parts: tuple[str, ...]) -> DataFrame | None:
+    """The same of a statement that was read elsewhere."""
+    target = find_target(spark, parts)
+    if target is None:
+        return None
+    snapshot = newest(spark, target.place)
+    text = "\n".join([f"CREATE TABLE {_called(spark, target)} {_columns(snapshot)}", *_clauses(spark, snapshot, target)])
+    return spark.createDataFrame([(text + "\n",)], f"{_COLUMN} string")
+
+
+def _called(spark: SparkSession, target: Target) -> str:
+    return f"{FORMAT}.{quoted(target.place.url)}" if target.name is None else catalog.full_name(spark, target.name)
+
+
+def _clauses(spark: SparkSession, snapshot: Snapshot, target: Target) -> Iterator[str]:
+    metadata = snapshot.metadata
+    yield f"USING {FORMAT}"
+    if metadata.partition_columns:
+        yield f"PARTITIONED BY ({', '.join(map(_name, metadata.partition_columns))})"
+    clustered = logical_clustering_paths(snapshot.schema, snapshot.clustering_domain())
+    if clustered:
+        yield f"CLUSTER BY ({', '.join('.'.join(map(_name, path)) for path in clustered)})"
+    if metadata.description is not None:
+        yield f"COMMENT {_text(metadata.description)}"
+    entry = None if target.name is None else catalog.find(spark, target.name)
+    if entry is not None and entry.external:
+        yield f"LOCATION {_text(target.place.url)}"
+    properties = _properties(snapshot)
+    if properties:
+        listed = ",\n".join(f"  {_text(key)} = {_text(value)}" for key, value in sorted(properties.items()))
+        yield f"TBLPROPERTIES (\n{listed})"
+
+
+def _properties(snapshot: Snapshot) -> dict[str, str]:
+    """What a user may give: a new table has a log of its own, and features that were listed are listed again."""
+    configuration, protocol = snapshot.metadata.configuration, snapshot.protocol
+    given = without_bookkeeping(with_log_of(None, configuration))
+    listed = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+    return {
+        **{name: value for name, value in given.items() if not name.lower().startswith(CHECK_PREFIX)},
+        **{f"delta.feature.{name}": "supported" for name in listed - LOG_FEATURES - _OF_CLAUSES},
+    }
+
+
+# ---------------------------------------------------------------- columns
+
+
+def _columns(snapshot: Snapshot) -> str:
+    shown = to_spark_schema(snapshot.schema).fields
+    lines = [_column(field, of_spark) for field, of_spark in zip(snapshot.schema.fields, shown, strict=True)]
+    for key, text in sorted(snapshot.metadata.configuration.items()):
+        if key.lower().startswith(CHECK_PREFIX):
+            name = key[len(CHECK_PREFIX) :]
+            lines.append(f"CONSTRAINT {_name(name)} CHECK ({_expression(text, f'constraint {name}')})")
+    return "(\n" + ",\n".join(f"  {line}" for line in lines) + ")" if lines else "()"
+
+
+def _column(field: StructField, of_spark: spark_types.StructField) -> str:
+    declared = field.metadata.get(DECLARED_TYPE)
+    words = [_name(field.name), declared if declared and char_types(field, strict=True) else _type(of_spark.dataType)]
+    if not field.nullable:
+        words.append("NOT NULL")
+    numbers = identity.identity_of(field)
+    if numbers is not None:
+        kind = "BY DEFAULT" if numbers.explicit else "ALWAYS"
+        words.append(f"GENERATED {kind} AS IDENTITY (START WITH {numbers.start} INCREMENT BY {numbers.step})")
+    if GENERATION in field.metadata:
+        words.append(f"GENERATED ALWAYS AS ({_expression(field.metadata[GENERATION], f'column {field.name}')})")
+    if DEFAULT in field.metadata:
+        words.append(f"DEFAULT {_expression(field.metadata[DEFAULT], f'column {field.name}')}")
+    return " ".join([*words, *_comment(of_spark)])
+
+
+def _type(data_type: spark_types.DataType) -> str:
+    """Without whether elements of lists and values of maps may be null, for which SQL has no words."""
+    match data_type:
+        case spark_types.StructType():
+            return f"STRUCT<{', '.join(map(_field, data_type.fields))}>"
+        case spark_types.ArrayType():
+            return f"ARRAY<{_type(data_type.elementType)}>"
+        case spark_types.MapType():
+            return f"MAP<{_type(data_type.keyType)}, {_type(data_type.valueType)}>"
+    return data_type.simpleString().upper()
+
+
+def _field(field: spark_types.StructField) -> str:
+    words = [f"{_name(field.name)}: {_type(field.dataType)}", *([] if field.nullable else ["NOT NULL"]), *_comment(field)]
+    return " ".join(words)
+
+
+def _comment(field: spark_types.StructField) -> list[str]:
+    comment = (field.metadata or {}).get("comment")
+    return [] if comment is None else [f"COMMENT {_text(str(comment))}"]
+
+
+# ---------------------------------------------------------------- texts
+
+
+def _name(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else quoted(name)
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _expression(text: object, of: str) -> str:
+    """A text of the log that ends where the statement goes on. of: whose, for errors."""
+    try:
+        syntax_tree(str(text))
+        ends_in_comment = any(token.comments for token in tokens(str(text)))
+    except ExpressionError as error:
+        raise UnsupportedOperationError(
+            f"SHOW CREATE TABLE cannot tell the {of}: {str(text)[:200]!r} is no expression that it can read. DESCRIBE DETAIL "
+            "tells the table's properties.",
+        ) from error
+    return f"{text}\n" if ends_in_comment else str(text)
