@@ -197,11 +197,11 @@ def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot, give
 
 
 def _metadata(present: Snapshot, past: Snapshot) -> Metadata:
-    """What the table was, with counters that never count down."""
+    """What the table was, with counters that never count down. Without column mapping no file that it gets back has ids."""
     properties = with_log_of(present, past.metadata.configuration, TIMESTAMPS)
-    last = max(s.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for s in (present, past))
-    if last:
-        properties[column_mapping.MAX_ID_PROPERTY] = str(last)
+    before, now = (s.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for s in (past, present))
+    if before:
+        properties[column_mapping.MAX_ID_PROPERTY] = str(max(before, now))
     marks = _marks(present.schema, past.schema)
     schema = schema_to_json(with_marks(past.schema, marks)) if marks else past.metadata.schema_string
     return replace(past.metadata, id=present.metadata.id, configuration=properties, schema_string=schema)

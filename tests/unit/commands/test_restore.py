@@ -182,6 +182,18 @@ def test_mapping_by_id_that_was_taken_away_does_not_come_back(tmp_path: Path) ->
     assert ids(store) == [1]
 
 
+def test_a_version_before_column_mapping_has_no_ids(tmp_path: Path) -> None:
+    table = str(tmp_path)
+    write_delta(table, pa.table({"id": [1], "v": ["a"]}))
+    set_properties(open_store(table), {"delta.columnMapping.mode": "name"})
+    restore(open_store(table), version=0)
+    configuration = Snapshot.load(open_store(table)).metadata.configuration
+    assert not [name for name in configuration if name.startswith("delta.columnMapping")]
+    set_properties(open_store(table), {"delta.columnMapping.mode": "name"})
+    write_delta(table, pa.table({"id": [2], "v": ["b"]}), mode="append")
+    assert sorted(DeltaTable(table).to_arrow()["v"].to_pylist()) == ["a", "b"]
+
+
 def test_restore_beside_an_append_conflicts(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     commit = Transaction.commit
 
