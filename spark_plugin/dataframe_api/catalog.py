@@ -25,7 +25,7 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
 from spark_plugin.options.settings import conf
 from spark_plugin.spark_internals import SparkInternals, is_connect
-from spark_plugin.sql_catalog.install import PATH_CATALOG, TABLES_CATALOG
+from spark_plugin.sql_catalog.install import DELTA_SPARK_CATALOG, PATH_CATALOG, TABLES_CATALOG, catalog_conf
 from spark_plugin.wrapping import spark_sql
 
 _SESSION_CATALOG = "spark_catalog"
@@ -158,8 +158,11 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
 
 
 def has_catalogs(spark: Any) -> bool:
-    """Whether this is a classic session in which names are looked up by our catalog: it tells what it holds under a name."""
-    return not is_connect(spark) and conf(spark, "spark.sql.catalog.spark_catalog") == TABLES_CATALOG
+    """Whether this is a classic session in which our classes tell what Spark's catalog holds under a name: by our own catalog, or
+    beside delta-spark's."""
+    if is_connect(spark) or conf(spark, catalog_conf("pydelta")) != PATH_CATALOG:
+        return False
+    return conf(spark, catalog_conf("spark_catalog")) in (TABLES_CATALOG, DELTA_SPARK_CATALOG)
 
 
 def _told_entry(name: str, told: Mapping[str, Any] | None) -> Entry | None:

@@ -15,6 +15,7 @@ public class Catalogs {
   public static String prepare(SparkSession session) {
     try {
       DirectQueries.waitIn(session);
+      EnteredTables.enterIn(session);
       return null;
     } catch (Exception error) {
       return String.valueOf(error);
