@@ -6,6 +6,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -183,7 +184,7 @@ public class PruneScans extends Rule {
   }
 
   public TreeNode apply(TreeNode plan) {
-    if (!enabled()) return plan;
+    if (!enabled() || plan instanceof DeleteFromTable) return plan;  // Spark asks the table of the scan, which is to refuse
     try {
       boolean inRows = ColumnsUnderUdfs.hang((LogicalPlan) plan);
       if (inRows) plan = ColumnsUnderUdfs.inRows((LogicalPlan) plan);

@@ -7,12 +7,13 @@ import java.util.Iterator;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.TableCapability;
-import org.apache.spark.sql.connector.catalog.TruncatableTable;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
@@ -30,7 +31,7 @@ import pydelta.pruning.PruneScans;
  *
  * It is pinned when it is loaded. A read with options of its own (WITH, or of a reader) asks the source anew, at the same version.
  */
-public class SourceTable extends PythonTable implements SupportsMetadataColumns, SupportsRowLevelOperations, TruncatableTable {
+public class SourceTable extends PythonTable implements SupportsMetadataColumns, SupportsRowLevelOperations, SupportsDeleteV2 {
   private final String name;
   private final StructType columns;
   private final TableFacts facts;
@@ -142,6 +143,15 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
   /** A DELETE, UPDATE or MERGE that Spark plans has missed Python. Scripts want an SQLSTATE, which Spark's own refusal has not. */
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
     throw withoutPython(String.valueOf(info.command()));
+  }
+
+  /** Of a DELETE of all rows. */
+  public boolean canDeleteWhere(Predicate[] predicates) {
+    throw withoutPython("DELETE");
+  }
+
+  public void deleteWhere(Predicate[] predicates) {
+    throw withoutPython("DELETE");
   }
 
   public boolean truncateTable() {
