@@ -31,7 +31,7 @@ from delta_py.protocol.schema import (
 from delta_py.protocol.schema_edits import edit_field, edit_fields, field_at, is_field, placed, resolve_path
 from delta_py.protocol.table_config import TableConfig
 from delta_py.write.new_rules import check_default
-from delta_py.write.type_changes import is_owners_widening
+from delta_py.write.type_changes import is_widening
 
 COMMENT = "comment"
 
@@ -245,10 +245,10 @@ def _check_type(config: TableConfig, path: Path, before: StructField, new: DataT
                 sql_state="429BQ",
                 column=joined_name(path),
             )
-    if _takes_texts(before.data_type, new) or (widens(config) and is_owners_widening(before.data_type, new)):
+    if _takes_texts(before.data_type, new) or (widens(config) and is_widening(before.data_type, new)):
         return
     why = "rows that are there would have to be written anew"
-    if not widens(config) and is_owners_widening(before.data_type, new):
+    if not widens(config) and is_widening(before.data_type, new):
         why = "the table property delta.enableTypeWidening is not true"
     _refuse(path, before, replace(before, data_type=new), why)
 
@@ -362,7 +362,7 @@ def _replaced_type(config: TableConfig, before: DataType, after: DataType, path:
             _check_parts(nulls, new_nulls, path)
             key = _replaced_type(config, key, new_key, (*path, "key"))
             return MapType(key, _replaced_type(config, value, new_value, (*path, "value")), nulls)
-    if before == after or _takes_texts(before, after) or (widens(config) and is_owners_widening(before, after)):
+    if before == after or _takes_texts(before, after) or (widens(config) and is_widening(before, after)):
         return after
     raise _CannotReplace(f"{joined_name(path)} would change from {type_name(before)} to {type_name(after)}")
 

@@ -35,9 +35,7 @@ def changed_metadata(
     if not _overwrites_schema(request) and not request.merge_schema:
         return None, None
     if _overwrites_schema(request):
-        schema, partitions = replaced_schema(config, data_schema), request.partition_by
-        if partitions is None:
-            partitions = config.partition_columns if schema == config.schema else ()
+        schema, partitions = replaced_schema(config, data_schema), request.partition_by or ()
     else:
         widen = config.properties.boolean("delta.enableTypeWidening")
         schema = merged_schema(config, data_schema, widen=widen, casts=request.merge_casts)

@@ -63,6 +63,11 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     return merged
 
 
+def takes_type(table: TableConfig, present: DataType, given: DataType) -> bool:
+    """Whether merged_schema gives a column of the table the data's type, a wider one, where `widen` asks for it."""
+    return _may_widen(table) and is_widening(present, given, like_iceberg=_follows_iceberg(table))
+
+
 def check_same_types(table: StructType, data: StructType, path: Path = ()) -> None:
     """Columns of the data that the table has, and fields of structs, have its types; integers that files store alike may be
     narrower, and nulls of no type are of any.

@@ -36,8 +36,7 @@ _LONG_DIGITS = 20
 
 
 def is_widening(old: DataType, new: DataType, *, like_iceberg: bool = False) -> bool:
-    """Whether a write may change a column's type so: the protocol's changes but for integers to decimals, which only the
-    table's owner makes. like_iceberg: only those that Iceberg has too.
+    """Whether the protocol knows the change of a column's type. like_iceberg: only those that Iceberg has too.
     Protocol: Type Widening."""
     if old in INTEGRAL and new in INTEGRAL:
         return INTEGRAL.index(old) < INTEGRAL.index(new)
@@ -46,14 +45,11 @@ def is_widening(old: DataType, new: DataType, *, like_iceberg: bool = False) -> 
         return digits >= scale >= 0 and digits > 0 and not (like_iceberg and scale)
     if (old, new) == (FLOAT, DOUBLE):
         return True
-    return not like_iceberg and ((old in INTEGRAL and old != LONG and new == DOUBLE) or (old, new) == (DATE, TIMESTAMP_NTZ))
-
-
-def is_owners_widening(old: DataType, new: DataType) -> bool:
-    """Whether a table's owner may change a column's type so: each change that the protocol knows."""
+    if like_iceberg:
+        return False
     if old in INTEGRAL and isinstance(new, DecimalType):
         return new.precision - new.scale >= (_LONG_DIGITS if old == LONG else _INTEGRAL_DIGITS)
-    return is_widening(old, new)
+    return (old in INTEGRAL and old != LONG and new == DOUBLE) or (old, new) == (DATE, TIMESTAMP_NTZ)
 
 
 def type_change(old: DataType, new: DataType, inside: Path, version: int | None = None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, DateType, MapType, NumericType, StructField, StructType, TimestampNTZType
 
 from delta_py.commands.write import has_own_value
 from delta_py.errors import InvalidOptionError, InvariantViolationError, SchemaMismatchError, UnsupportedOperationError
@@ -27,7 +27,9 @@ from delta_py.expressions.tree import And, Cast, Comparison, Literal
 from delta_py.protocol.names import joined_name, quoted
 from delta_py.protocol.schema import STRING
 from delta_py.protocol.schema import StructField as DeltaField
-from spark_plugin.convert import find_field, to_spark_schema
+from delta_py.protocol.table_config import TableConfig
+from delta_py.write.evolution import takes_type
+from spark_plugin.convert import find_field, from_spark_schema, to_spark_schema
 from spark_plugin.dataframe_api import named_tables
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dml.analyzer import analyzer_of
@@ -80,19 +82,30 @@ def write_insert(spark: SparkSession, target: Target, insert: ParsedInsert, alia
     return nothing(spark)
 
 
+_WIDENED = (NumericType, DateType, TimestampNTZType)
+"""Types that may become wider, and what they become."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The table as it is now. fields: as the log has them. schema: the same, as Spark has them."""
+    """The table as it is now. config: as the log has it. schema: its columns as Spark has them."""
 
     target: Target
-    fields: Sequence[DeltaField]
+    config: TableConfig
     schema: StructType
-    partition_columns: Sequence[str]
 
     @classmethod
     def of(cls, spark: SparkSession, target: Target) -> _Table:
-        snapshot = newest(spark, target.place)
-        return cls(target, snapshot.schema.fields, to_spark_schema(snapshot.schema), snapshot.metadata.partition_columns)
+        config = newest(spark, target.place).config
+        return cls(target, config, to_spark_schema(config.schema))
+
+    @property
+    def fields(self) -> Sequence[DeltaField]:
+        return self.config.schema.fields
+
+    @property
+    def partition_columns(self) -> Sequence[str]:
+        return self.config.partition_columns
 
 
 def _check(table: _Table, insert: ParsedInsert) -> None:
@@ -228,7 +241,7 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
     if insert.replaces_on is None:  # which names columns that a query may have twice
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
     pairs = zip(names, frame.schema.fields, strict=True)
-    columns = [_assigned(rule, table.schema, name, field, by_name=insert.by_name) for name, field in pairs]
+    columns = [_assigned(rule, table, name, field, by_name=insert.by_name) for name, field in pairs]
     columns += [(field.name, value) for field, value in _static_columns(table, insert)]
     filled = {name.lower() for name in (*names, *insert.values)}
     _check_filled(table, filled)
@@ -285,9 +298,9 @@ def _check_count(table: _Table, insert: ParsedInsert, wanted: Sequence[str], giv
     )
 
 
-def _assigned(rule: Assigning, schema: StructType, name: str, given: StructField, *, by_name: bool) -> tuple[str, Column]:
+def _assigned(rule: Assigning, table: _Table, name: str, given: StructField, *, by_name: bool) -> tuple[str, Column]:
     """A column of the query as one of the table's; as it is where the table has none of this name."""
-    field = find_field(schema, name)
+    field = find_field(table.schema, name)
     column = F.col(quoted(given.name))
     if field is None:
         return name, column
@@ -297,24 +310,32 @@ def _assigned(rule: Assigning, schema: StructType, name: str, given: StructField
         if found != given.dataType:
             column = column.cast(found)
     if rule.evolves:
-        wanted = _with_new_fields(wanted, found)
+        wanted = _evolved(table.config, wanted, found)
     return field.name, rule.cast(Typed(column, found), wanted, field.name)
 
 
-def _with_new_fields(wanted: DataType, found: DataType) -> DataType:
-    """The wanted type with the fields of structs that only the other has, behind its own."""
+def _evolved(table: TableConfig, wanted: DataType, found: DataType) -> DataType:
+    """The type that the column gets by the write: with the fields of structs that only the other has, behind its own, and
+    the other's type where the table takes wider ones."""
     match wanted, found:
         case StructType(), StructType():
             given = {f.name.lower(): f for f in found.fields}
-            kinds = [_with_new_fields(f.dataType, given.pop(f.name.lower(), f).dataType) for f in wanted.fields]
+            kinds = [_evolved(table, f.dataType, given.pop(f.name.lower(), f).dataType) for f in wanted.fields]
             own = [StructField(f.name, kind, f.nullable) for f, kind in zip(wanted.fields, kinds, strict=True)]
             return StructType([*own, *given.values()])
         case ArrayType(), ArrayType():
-            return ArrayType(_with_new_fields(wanted.elementType, found.elementType), wanted.containsNull)
+            return ArrayType(_evolved(table, wanted.elementType, found.elementType), wanted.containsNull)
         case MapType(), MapType():
-            key = _with_new_fields(wanted.keyType, found.keyType)
-            return MapType(key, _with_new_fields(wanted.valueType, found.valueType), wanted.valueContainsNull)
-    return wanted
+            key = _evolved(table, wanted.keyType, found.keyType)
+            return MapType(key, _evolved(table, wanted.valueType, found.valueType), wanted.valueContainsNull)
+    return found if _is_wider(table, wanted, found) else wanted
+
+
+def _is_wider(table: TableConfig, wanted: DataType, found: DataType) -> bool:
+    if not (isinstance(wanted, _WIDENED) and isinstance(found, _WIDENED)):
+        return False
+    old, new = (from_spark_schema(StructType([StructField("c", kind)])).fields[0].data_type for kind in (wanted, found))
+    return takes_type(table, old, new)
 
 
 def _renamed(found: DataType, wanted: DataType, *, evolves: bool) -> DataType:

@@ -31,6 +31,7 @@ KNOWN = (
     Known("SET NOT NULL", CHANGE, "_LEGACY_ERROR_TEMP_2330", SPEAKS_FIRST),
     Known("ALTER COLUMN .* TYPE", CHANGE, "NOT_SUPPORTED_CHANGE_COLUMN", SPEAKS_FIRST),
     Known(r"^write.* AS s\((?!.*`at`)", None, "UNRESOLVED_COLUMN.WITH_SUGGESTION", "Then `day` is null, as by INSERT."),
+    Known("^MERGE", None, "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT", "delta-spark loses a column of its own."),
     Known("ADD COLUMNS", "DELTA_DUPLICATE_COLUMNS_FOUND", "FIELD_ALREADY_EXISTS", SPEAKS_FIRST),
     *(
         Known("'replaceWhere'", broken, "DELTA_REPLACE_WHERE_MISMATCH", "delta-spark takes each broken rule for the condition's.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +286,21 @@ def test_insert_that_evolves(spark: SparkSession, table: Path) -> None:
     spark.sql(f"INSERT INTO {name} WITH ('mergeSchema' = 'true') BY NAME SELECT 4 AS n, 'x' AS p, true AS more")
     assert spark.read.format("pydelta").load(str(table)).columns == ["n", "s", "p", "extra", "more"]
     assert (4, None, "x", None, True) in rows(spark, table)
+
+
+def test_insert_that_evolves_widens_types(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    spark.sql(
+        f"CREATE TABLE {by_path(path)} (id INT, n SMALLINT, s STRUCT<x: FLOAT>, kept BIGINT) USING pydelta "
+        "TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+    )
+    spark.sql(f"INSERT INTO {by_path(path)} VALUES (1, 2, named_struct('x', 0.5), 3)")
+    wider = "SELECT CAST(5 AS DECIMAL(12,2)), 70000, named_struct('y', CAST(0.1 AS DOUBLE)), 4"
+    with pytest.raises(AnalysisException):
+        spark.sql(f"INSERT INTO {by_path(path)} {wider}")
+    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {by_path(path)} {wider}")
+    assert spark.table(by_path(path)).schema.simpleString() == "struct<id:decimal(12,2),n:int,s:struct<x:double>,kept:bigint>"
+    assert rows(spark, path) == [(Decimal("1.00"), 2, (0.5,), 3), (Decimal("5.00"), 70000, (0.1,), 4)]
 
 
 def test_insert_that_evolves_adds_fields_of_structs(spark: SparkSession, tmp_path: Path) -> None:

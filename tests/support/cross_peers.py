@@ -49,6 +49,7 @@ _OWN = (
     "delta.rowTracking.materializedRowCommitVersionColumnName",
     "delta.inCommitTimestampEnablementTimestamp",
 )
+_TYPE_CHANGES = "delta.typeChanges"
 _OWN_OF_FIELDS = ("delta.columnMapping.physicalName", "delta.identity.highWaterMark", "parquet.field.nested.ids")
 
 
@@ -143,7 +144,10 @@ def first_difference(ours: Any, theirs: Any, at: str = "") -> str:
 
 def _has_feed(before: State, after: State) -> bool:
     """Whether the commits between have a feed. Where they changed the partition columns, ours refuses it: removed rows have no
-    values for the new ones."""
+    values for the new ones. Where RESTORE brought narrower types back, the values of removed rows may not fit them."""
+    kept = {one.name: len(one.metadata.get(_TYPE_CHANGES, ())) for one in after.schema}
+    if any(len(one.metadata.get(_TYPE_CHANGES, ())) > kept.get(one.name, 0) for one in before.schema):
+        return False
     return all(one.is_on("enableChangeDataFeed") for one in (before, after)) and before.partition_by == after.partition_by
 
 

@@ -115,7 +115,7 @@ def test_merge_of_bytes_and_shorts_takes_the_wider_type_without_the_feature() ->
     [
         (INTEGER, LONG), (SHORT, LONG), (INTEGER, DOUBLE), (FLOAT, DOUBLE), (STRING, LONG), (STRING, DATE), (DATE, TIMESTAMP),
         (TIMESTAMP, DATE), (TIMESTAMP, TIMESTAMP_NTZ), (TIMESTAMP_NTZ, TIMESTAMP), (DecimalType(5, 2), DOUBLE),
-        (DecimalType(5, 2), DecimalType(6, 1)), (DecimalType(20, 0), LONG), (DOUBLE, LONG), (ArrayType(INTEGER), ArrayType(LONG)),
+        (DecimalType(5, 2), DecimalType(6, 1)), (DecimalType(19, 0), LONG), (DOUBLE, LONG), (ArrayType(INTEGER), ArrayType(LONG)),
         (MapType(STRING, INTEGER), MapType(STRING, LONG)),
     ],
 )  # fmt: skip
@@ -156,6 +156,9 @@ WIDER = [
     (DATE, TIMESTAMP_NTZ, "date", "timestamp_ntz"),
     (DecimalType(5, 2), DecimalType(8, 5), "decimal(5,2)", "decimal(8,5)"),
     (DecimalType(5, 2), DecimalType(6, 2), "decimal(5,2)", "decimal(6,2)"),
+    (BYTE, DecimalType(10, 0), "byte", "decimal(10,0)"),
+    (INTEGER, DecimalType(12, 2), "integer", "decimal(12,2)"),
+    (LONG, DecimalType(20, 0), "long", "decimal(20,0)"),
 ]
 
 
@@ -167,7 +170,7 @@ def test_merge_wider_type_is_taken_and_recorded(known: DataType, given: DataType
 
 @pytest.mark.parametrize(
     ("known", "given"),
-    [(LONG, INTEGER), (LONG, DOUBLE), (INTEGER, DecimalType(20, 0)), (DecimalType(5, 2), DecimalType(6, 1)), (DOUBLE, FLOAT),
+    [(LONG, INTEGER), (LONG, DOUBLE), (INTEGER, DecimalType(11, 2)), (LONG, DecimalType(19, 0)), (DecimalType(5, 2), DecimalType(6, 1)), (DOUBLE, FLOAT),
      (DecimalType(5, 2), DecimalType(6, 4)), (DATE, TIMESTAMP), (LONG, LONG)],
 )  # fmt: skip
 def test_merge_type_that_is_not_wider_changes_nothing(known: DataType, given: DataType) -> None:
@@ -210,10 +213,10 @@ def test_merge_widens_only_where_the_table_lets_it(config: TableConfig) -> None:
 
 
 def test_merge_of_a_table_that_follows_iceberg_widens_only_as_iceberg_does() -> None:
-    known = struct(a=INTEGER, b=INTEGER, c=DATE, d=DecimalType(5, 2), e=DecimalType(5, 2))
-    given = struct(a=LONG, b=DOUBLE, c=TIMESTAMP_NTZ, d=DecimalType(8, 3), e=DecimalType(8, 2))
+    known = struct(a=INTEGER, b=INTEGER, c=DATE, d=DecimalType(5, 2), e=DecimalType(5, 2), f=INTEGER)
+    given = struct(a=LONG, b=DOUBLE, c=TIMESTAMP_NTZ, d=DecimalType(8, 3), e=DecimalType(8, 2), f=DecimalType(10, 0))
     merged = merged_schema(widening(known, "icebergCompatV2"), given, widen=True, casts=True)
-    assert [f.data_type for f in merged.fields] == [LONG, INTEGER, DATE, DecimalType(5, 2), DecimalType(8, 2)]
+    assert [f.data_type for f in merged.fields] == [LONG, INTEGER, DATE, DecimalType(5, 2), DecimalType(8, 2), INTEGER]
 
 
 def test_is_widening_of_a_type_to_itself_is_false() -> None:
