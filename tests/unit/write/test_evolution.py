@@ -170,8 +170,8 @@ def test_merge_wider_type_is_taken_and_recorded(known: DataType, given: DataType
 
 @pytest.mark.parametrize(
     ("known", "given"),
-    [(LONG, INTEGER), (LONG, DOUBLE), (INTEGER, DecimalType(11, 2)), (LONG, DecimalType(19, 0)), (DecimalType(5, 2), DecimalType(6, 1)), (DOUBLE, FLOAT),
-     (DecimalType(5, 2), DecimalType(6, 4)), (DATE, TIMESTAMP), (LONG, LONG)],
+    [(LONG, INTEGER), (LONG, DOUBLE), (INTEGER, DecimalType(11, 2)), (LONG, DecimalType(19, 0)), (DOUBLE, FLOAT),
+     (DecimalType(5, 2), DecimalType(6, 1)), (DecimalType(5, 2), DecimalType(6, 4)), (DATE, TIMESTAMP), (LONG, LONG)],
 )  # fmt: skip
 def test_merge_type_that_is_not_wider_changes_nothing(known: DataType, given: DataType) -> None:
     assert merged_schema(widening(struct(a=known)), struct(a=given), widen=True, casts=True) == struct(a=known)
