@@ -39,10 +39,11 @@ from delta_py.errors import (
     UnsupportedOperationError,
 )
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
-from delta_py.protocol.clustering import clustering_columns, clustering_leaves, clustering_paths
+from delta_py.protocol.clustering import clustering_columns, clustering_leaves, clustering_paths, logical_clustering_paths
 from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.identity import START as IDENTITY_START
-from delta_py.protocol.schema import StructField, StructType, from_arrow_schema, map_fields, to_arrow_schema
+from delta_py.protocol.names import joined_name
+from delta_py.protocol.schema import Path, StructField, StructType, from_arrow_schema, map_fields, to_arrow_schema
 from delta_py.protocol.stats_columns import with_paths
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
@@ -359,8 +360,8 @@ def _check_clustering(
     """domain: of the table as it will be."""
     if cluster_by is None:
         return
-    columns = clustering_columns(config.schema, domain)
-    if [name.lower() for name in cluster_by] != [name.lower() for name in columns]:
+    paths = logical_clustering_paths(config.schema, domain)
+    if [name.lower() for name in cluster_by] not in _spellings(paths):
         present = clustering_columns(snapshot.schema, snapshot.clustering_domain())
         raise SchemaMismatchError(
             f"The table is clustered by ({', '.join(present)}), the write asks for ({', '.join(cluster_by)}). Leave clusterBy "
@@ -370,6 +371,11 @@ def _check_clustering(
             table_clustering=list(present),
             asked=list(cluster_by),
         )
+
+
+def _spellings(paths: Sequence[Path]) -> tuple[list[str], ...]:
+    """The names of columns in lower case: dotted, and with backticks where one holds a dot."""
+    return [".".join(path).lower() for path in paths], [joined_name(path).lower() for path in paths]
 
 
 def _check_same_metadata(metadata: Metadata, request: WriteRequest) -> None:

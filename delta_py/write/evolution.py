@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from delta_py.errors import SchemaMismatchError
-from delta_py.protocol import column_mapping
-from delta_py.protocol.column_rules import DEFAULT, EXISTS_DEFAULT, TYPE_CHANGES
+from delta_py.protocol import column_mapping, identity
+from delta_py.protocol.column_rules import DEFAULT, EXISTS_DEFAULT, GENERATION, TYPE_CHANGES
 from delta_py.protocol.schema import (
     BYTE,
     INTEGER,
@@ -48,7 +48,8 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     Columns, and fields of structs at any depth, that the table lacks are added at the end, nullable. Others keep name,
     nullability and metadata, and their type, where it is the wider one. Where it is void, or the data's is wider, widening is
     asked for (`widen`) and delta.enableTypeWidening is true, they take the data's type, and the change is recorded in their
-    metadata. Files store bytes and shorts as integers, so that these become wider in any table, as the reference has it.
+    metadata; generated and identity columns keep theirs. Files store bytes and shorts as integers, so that these become wider
+    in any table, as the reference has it.
     casts: a type stays, too, for which store assignment casts the data's values.
     Raises SchemaMismatchError: DELTA_FAILED_TO_MERGE_FIELDS for all other types, whose values would not stay what they are,
     DELTA_DUPLICATE_COLUMNS_FOUND for names in the data that differ at most in case, DELTA_CONSTRAINT_DATA_TYPE_MISMATCH and
@@ -66,6 +67,11 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
 def takes_type(table: TableConfig, present: DataType, given: DataType) -> bool:
     """Whether merged_schema gives a column of the table the data's type, a wider one, where `widen` asks for it."""
     return _may_widen(table) and is_widening(present, given, like_iceberg=_follows_iceberg(table))
+
+
+def keeps_type(field: StructField) -> bool:
+    """Whether a column has its type by its rule: one that is generated, or numbered."""
+    return GENERATION in field.metadata or identity.START in field.metadata
 
 
 def check_same_types(table: StructType, data: StructType, path: Path = ()) -> None:
@@ -188,7 +194,8 @@ class SchemaMerge:
         if data is None:
             return table
         before = len(self.retyped)
-        data_type = self._type(table.data_type, data.data_type, path)
+        merge = dataclasses.replace(self, widens=False, stores_alike=False) if keeps_type(table) else self
+        data_type = merge._type(table.data_type, data.data_type, path)
         changes = [
             type_change(old, new, where[len(path) :])
             for where, old, new in self.retyped[before:]

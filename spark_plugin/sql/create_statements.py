@@ -10,7 +10,7 @@ one expression, whoever wrote them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import types as spark_types
@@ -20,9 +20,9 @@ from delta_py.commands.properties import without_bookkeeping
 from delta_py.errors import ExpressionError, UnsupportedOperationError
 from delta_py.expressions.dialect import syntax_tree, tokens
 from delta_py.protocol import identity
-from delta_py.protocol.char_types import DECLARED_TYPE, char_types
+from delta_py.protocol.char_types import CharType, CharTypes, char_types
 from delta_py.protocol.clustering import logical_clustering_paths
-from delta_py.protocol.column_rules import DEFAULT, GENERATION
+from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import StructField
 from delta_py.snapshot import Snapshot
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _COLUMN = "createtab_stmt"
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TYPE_NAME = re.compile(r"[a-z_]+( collate \w+|\([\w, ]+\)| [a-z ]+)?", re.IGNORECASE)
 _OF_CLAUSES = frozenset({"clustering"})
 """Features that a clause of the statement brings, and that its properties may not."""
 
@@ -58,6 +59,8 @@ def show_create_of(spark: SparkSession, parts: tuple[str, ...]) -> DataFrame | N
         return None
     snapshot = newest(spark, target.place)
     text = "\n".join([f"CREATE TABLE {_called(spark, target)} {_columns(snapshot)}", *_clauses(spark, snapshot, target)])
+    if "${" in text:
+        raise _untold("a name, path or rule of the table", "${", "Spark would put a setting or variable in its place")
     return spark.createDataFrame([(text + "\n",)], f"{_COLUMN} string")
 
 
@@ -109,8 +112,9 @@ def _columns(snapshot: Snapshot) -> str:
 
 
 def _column(field: StructField, of_spark: spark_types.StructField) -> str:
-    declared = field.metadata.get(DECLARED_TYPE)
-    words = [_name(field.name), declared if declared and char_types(field, strict=True) else _type(of_spark.dataType)]
+    if INVARIANT in field.metadata:
+        raise _untold(f"column {field.name}", str(field.metadata[INVARIANT]), "a CREATE TABLE makes no column invariants")
+    words = [_name(field.name), _type(of_spark.dataType, char_types(field, strict=True))]
     if not field.nullable:
         words.append("NOT NULL")
     numbers = identity.identity_of(field)
@@ -124,20 +128,29 @@ def _column(field: StructField, of_spark: spark_types.StructField) -> str:
     return " ".join([*words, *_comment(of_spark)])
 
 
-def _type(data_type: spark_types.DataType) -> str:
-    """Without whether elements of lists and values of maps may be null, for which SQL has no words."""
-    match data_type:
-        case spark_types.StructType():
-            return f"STRUCT<{', '.join(map(_field, data_type.fields))}>"
-        case spark_types.ArrayType():
-            return f"ARRAY<{_type(data_type.elementType)}>"
-        case spark_types.MapType():
-            return f"MAP<{_type(data_type.keyType)}, {_type(data_type.valueType)}>"
-    return data_type.simpleString().upper()
+def _type(data_type: spark_types.DataType, chars: CharTypes) -> str:
+    """Without whether elements of lists and values of maps may be null, for which SQL has no words. chars: where it is CHAR or
+    VARCHAR."""
+    match data_type, chars:
+        case spark_types.StructType(), _:
+            inside = chars if isinstance(chars, Mapping) else {}
+            return f"STRUCT<{', '.join(_field(field, inside.get(field.name)) for field in data_type.fields)}>"
+        case spark_types.ArrayType(), _:
+            (element,) = chars if isinstance(chars, tuple) else (None,)
+            return f"ARRAY<{_type(data_type.elementType, element)}>"
+        case spark_types.MapType(), _:
+            key, value = chars if isinstance(chars, tuple) else (None, None)
+            return f"MAP<{_type(data_type.keyType, key)}, {_type(data_type.valueType, value)}>"
+        case _, CharType(kind, length):
+            return f"{kind.upper()}({length})"
+    name = data_type.simpleString()
+    if not _TYPE_NAME.fullmatch(name):
+        raise _untold("a column's type", name, "it names no type")
+    return name.upper()
 
 
-def _field(field: spark_types.StructField) -> str:
-    words = [f"{_name(field.name)}: {_type(field.dataType)}", *([] if field.nullable else ["NOT NULL"]), *_comment(field)]
+def _field(field: spark_types.StructField, chars: CharTypes) -> str:
+    words = [f"{_name(field.name)}: {_type(field.dataType, chars)}", *([] if field.nullable else ["NOT NULL"]), *_comment(field)]
     return " ".join(words)
 
 
@@ -154,17 +167,30 @@ def _name(name: str) -> str:
 
 
 def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """As a constant on one line, in which Spark puts in no variables."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r").replace("${", "$\\{")
+    return f"'{escaped}'"
 
 
 def _expression(text: object, of: str) -> str:
-    """A text of the log that ends where the statement goes on. of: whose, for errors."""
+    """A text of the log that ends where the statement goes on: one expression, without comments. of: whose, for errors."""
+    shown = str(text)
     try:
-        syntax_tree(str(text))
-        ends_in_comment = any(token.comments for token in tokens(str(text)))
+        syntax_tree(shown)
+        end = 0
+        for token in tokens(shown):
+            if shown[end : token.start].strip():
+                raise _untold(of, shown, "it holds a comment")
+            end = token.end + 1
     except ExpressionError as error:
-        raise UnsupportedOperationError(
-            f"SHOW CREATE TABLE cannot tell the {of}: {str(text)[:200]!r} is no expression that it can read. DESCRIBE DETAIL "
-            "tells the table's properties.",
-        ) from error
-    return f"{text}\n" if ends_in_comment else str(text)
+        raise _untold(of, shown, "it is no expression that pydelta can read") from error
+    if shown[end:].strip():
+        raise _untold(of, shown, "it holds a comment")
+    return shown
+
+
+def _untold(of: str, text: str, why: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"SHOW CREATE TABLE cannot tell {of}: {text[:200]!r}, because {why}. DESCRIBE DETAIL tells the table's properties, and "
+        "DESCRIBE its columns."
+    )

@@ -28,7 +28,7 @@ from delta_py.protocol.names import joined_name, quoted
 from delta_py.protocol.schema import STRING
 from delta_py.protocol.schema import StructField as DeltaField
 from delta_py.protocol.table_config import TableConfig
-from delta_py.write.evolution import takes_type
+from delta_py.write.evolution import keeps_type, takes_type
 from spark_plugin.convert import find_field, from_spark_schema, to_spark_schema
 from spark_plugin.dataframe_api import named_tables
 from spark_plugin.dataframe_api.batch_save import Save
@@ -277,9 +277,11 @@ def _wanted(table: _Table, insert: ParsedInsert) -> list[str]:
 
 
 def _default_text(table: _Table, name: str) -> str:
-    """What DEFAULT stands for. Raises UnsupportedTableFeatureError for a default that Spark must not evaluate."""
+    """What DEFAULT stands for, in the column's type. Raises UnsupportedTableFeatureError for a default that Spark must not
+    evaluate."""
     field = next(f for f in table.fields if f.name.lower() == name.lower())
-    return default_text(field)
+    wanted, text = find_field(table.schema, field.name), default_text(field)
+    return f"CAST({text} AS {wanted.dataType.simpleString()})" if wanted and isinstance(wanted.dataType, _WIDENED) else text
 
 
 def _check_count(table: _Table, insert: ParsedInsert, wanted: Sequence[str], given: Sequence[str], evolves: bool) -> None:
@@ -309,7 +311,8 @@ def _assigned(rule: Assigning, table: _Table, name: str, given: StructField, *, 
         found = _renamed(found, wanted, evolves=rule.evolves)
         if found != given.dataType:
             column = column.cast(found)
-    if rule.evolves:
+    of_log = table.config.schema.find(name)
+    if rule.evolves and of_log is not None and not keeps_type(of_log):
         wanted = _evolved(table.config, wanted, found)
     return field.name, rule.cast(Typed(column, found), wanted, field.name)
 

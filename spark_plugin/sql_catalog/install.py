@@ -44,7 +44,9 @@ def install(spark: SparkSession) -> bool:
         rule.tell("nonce", nonce_of(spark))
         rule.tell("settings", "\n".join(SETTINGS))
         rule.tell("procedures", procedures_json())
-        if set_catalog(spark, "pydelta", PATH_CATALOG):
+        # An analyzer is not cloned with its session, whose settings are: it matters where another catalog has the names.
+        is_new = set_catalog(spark, "pydelta", PATH_CATALOG)
+        if is_new or conf(spark, catalog_conf("spark_catalog")) == DELTA_SPARK_CATALOG:
             problem = internals.prepare_catalogs()
             if problem is not None:
                 _log.info("TIMESTAMP AS OF takes only texts for pydelta.`/path` in this session: %s", problem)

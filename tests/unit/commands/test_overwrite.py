@@ -408,6 +408,14 @@ def test_write_user_metadata_is_in_the_history(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- clustering
 
 
+def test_clustering_by_a_name_with_a_dot_is_named_either_way(tmp_path: Path) -> None:
+    rows = pa.table({"s": [{"a.b": 1}], "n": [1]})
+    write_delta(str(tmp_path), rows, cluster_by=["s.`a.b`", "n"], configuration={"delta.columnMapping.mode": "name"})
+    for names in (["s.`a.b`", "n"], ["s.a.b", "n"]):
+        write_delta(str(tmp_path), rows, mode="append", cluster_by=names)
+    assert clustering(tmp_path) == ["s.a.b", "n"]
+
+
 def test_write_with_clustering_columns_records_them(tmp_path: Path) -> None:
     write_delta(str(tmp_path), new((1, "a")), cluster_by=["day", "ID"])
     table = DeltaTable(str(tmp_path))

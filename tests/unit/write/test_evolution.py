@@ -219,6 +219,21 @@ def test_merge_of_a_table_that_follows_iceberg_widens_only_as_iceberg_does() -> 
     assert [f.data_type for f in merged.fields] == [LONG, INTEGER, DATE, DecimalType(5, 2), DecimalType(8, 2), INTEGER]
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"delta.generationExpression": "b * 2"},
+        {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True},
+    ],
+)
+def test_merge_leaves_generated_and_identity_columns_their_types(metadata: dict[str, Any]) -> None:
+    config = widening(StructType((StructField("a", LONG, True, metadata),)))
+    assert merged_schema(config, struct(a=DecimalType(20, 0)), widen=True, casts=True) == config.schema
+
+    with pytest.raises(SchemaMismatchError, match="DELTA_FAILED_TO_MERGE_FIELDS"):
+        merged_schema(config, struct(a=DecimalType(20, 0)), widen=True)
+
+
 def test_is_widening_of_a_type_to_itself_is_false() -> None:
     for data_type in (INTEGER, FLOAT, DATE, DecimalType(5, 2), STRING):
         assert not is_widening(data_type, data_type)
