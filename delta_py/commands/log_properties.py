@@ -2,6 +2,7 @@
 
     with_log_of(present, configuration)                          # RESTORE; None for a new table
     metadata, at_ms = on_log_of(present, protocol, metadata)     # REPLACE, CLONE
+    properties_of_new(source)                                    # CREATE TABLE LIKE, SHOW CREATE TABLE
 
 It stays where a command gives the table the metadata of another table or version, and no other table takes it over.
 Protocol: Writer Requirements for In-Commit Timestamps; Catalog-managed Table Enablement.
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from delta_py.commands.properties import without_bookkeeping
 from delta_py.commands.timestamps import SINCE, stamped
 from delta_py.log.coordination import FEATURE as COORDINATED
 from delta_py.log.coordination import IDENTITY_PROPERTY, coordinated_by
@@ -31,6 +33,16 @@ def with_log_of(present: Snapshot | None, configuration: Mapping[str, str], *mor
     properties = {name: value for name, value in configuration.items() if name.lower() not in names}
     own = {} if present is None else present.metadata.configuration
     return properties | {name: value for name, value in own.items() if name.lower() in names}
+
+
+def properties_of_new(source: Snapshot) -> dict[str, str]:
+    """The properties by which a new table gets those of the source and its listed features. Clustering is a clause of its own."""
+    protocol = source.protocol
+    listed = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+    return {
+        **without_bookkeeping(with_log_of(None, source.metadata.configuration)),
+        **{f"delta.feature.{name}": "supported" for name in sorted(listed - LOG_FEATURES - {"clustering"})},
+    }
 
 
 def on_log_of(present: Snapshot, protocol: Protocol, metadata: Metadata) -> tuple[Metadata, int | None]:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import types as spark_types
 
-from delta_py.commands.log_properties import LOG_FEATURES, with_log_of
-from delta_py.commands.properties import without_bookkeeping
+from delta_py.commands.log_properties import properties_of_new
 from delta_py.errors import ExpressionError, UnsupportedOperationError
 from delta_py.expressions.dialect import syntax_tree, tokens
 from delta_py.protocol import identity
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 _COLUMN = "createtab_stmt"
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TYPE_NAME = re.compile(r"[a-z_]+( collate \w+|\([\w, ]+\)| [a-z ]+)?", re.IGNORECASE)
-_OF_CLAUSES = frozenset({"clustering"})
-"""Features that a clause of the statement brings, and that its properties may not."""
 
 
 def show_create_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
@@ -88,14 +85,8 @@ def _clauses(spark: SparkSession, snapshot: Snapshot, target: Target) -> Iterato
 
 
 def _properties(snapshot: Snapshot) -> dict[str, str]:
-    """What a user may give: a new table has a log of its own, and features that were listed are listed again."""
-    configuration, protocol = snapshot.metadata.configuration, snapshot.protocol
-    given = without_bookkeeping(with_log_of(None, configuration))
-    listed = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
-    return {
-        **{name: value for name, value in given.items() if not name.lower().startswith(CHECK_PREFIX)},
-        **{f"delta.feature.{name}": "supported" for name in listed - LOG_FEATURES - _OF_CLAUSES},
-    }
+    """But for constraints, which are told among the columns."""
+    return {name: value for name, value in properties_of_new(snapshot).items() if not name.lower().startswith(CHECK_PREFIX)}
 
 
 # ---------------------------------------------------------------- columns

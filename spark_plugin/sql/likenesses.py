@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import types as spark_types
 
-from delta_py.commands.log_properties import LOG_FEATURES, with_log_of
-from delta_py.commands.properties import without_bookkeeping
+from delta_py.commands.log_properties import properties_of_new
 from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.char_types import DECLARED_TYPE
@@ -69,17 +68,14 @@ def create_parsed(spark: SparkSession, asked: ParsedLikeness) -> DataFrame | Non
 
 def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:
     """Physical names, and what else a table has made for itself, the new one makes anew. It has a log of its own."""
-    metadata, protocol = source.metadata, source.protocol
-    properties = without_bookkeeping(with_log_of(None, metadata.configuration))
-    listed = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
-    features = listed - LOG_FEATURES - {"clustering"}
+    metadata = source.metadata
     schema = map_fields(column_mapping.strip(source.schema), _as_new)
     return replace(
         request,
         description=metadata.description,
         columns=tuple(spark_types.StructType.fromJson(json.loads(schema_to_json(schema))).fields),
         partition_by=tuple(metadata.partition_columns),
-        properties={**properties, **{f"delta.feature.{name}": "supported" for name in sorted(features)}},
+        properties=properties_of_new(source),
     )
 
 
