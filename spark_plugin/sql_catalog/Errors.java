@@ -10,10 +10,14 @@ class Errors {
     return of("UnsupportedOperationError", "DELTA_OPERATION_NOT_SUPPORTED", message);
   }
 
-  /** The error of this class of delta_py.errors. The message is one line: Spark shows it as the last of a traceback. */
+  /** The error of this class of delta_py.errors. */
   static RuntimeException of(String kind, String condition, String message) {
-    String line = message.replace('\n', ' ').replace('\r', ' ');
-    return new UnsupportedOperationException("\ndelta_py.errors." + kind + ": [" + condition + "] " + line);
+    return new UnsupportedOperationException(text(kind, condition, message));
+  }
+
+  /** As a traceback of Python ends with it. The message is one line: Spark shows it as the last. */
+  static String text(String kind, String condition, String message) {
+    return "\ndelta_py.errors." + kind + ": [" + condition + "] " + message.replace('\n', ' ').replace('\r', ' ');
   }
 
   /** Whether the source found no table. */

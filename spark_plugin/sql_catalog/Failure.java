@@ -43,11 +43,10 @@ class Failure extends AnalysisException {
     }
   }
 
-  /** As Errors.unsupported. The message is one line. */
+  /** As Errors.unsupported, with an SQLSTATE. */
   static Failure unsupported(String message) {
-    String line = message.replace('\n', ' ').replace('\r', ' ');
-    return new Failure("\ndelta_py.errors.UnsupportedOperationError: [DELTA_OPERATION_NOT_SUPPORTED] " + line,
-        "DELTA_OPERATION_NOT_SUPPORTED", "0AKDC", Collections.EMPTY_MAP);
+    String condition = "DELTA_OPERATION_NOT_SUPPORTED";
+    return new Failure(Errors.text("UnsupportedOperationError", condition, message), condition, "0AKDC", Collections.EMPTY_MAP);
   }
 
   public String getSqlState() {
