@@ -17,7 +17,7 @@ import scala.runtime.AbstractFunction0;
  * time, so it is asked once more without it.
  */
 class BuiltIn extends AbstractFunction0 {
-  private static final String CATALOG_CONF = "spark.sql.catalog.spark_catalog";
+  static final String CATALOG_CONF = "spark.sql.catalog.spark_catalog";
 
   private final SessionTables catalog;
   private final Identifier ident;

@@ -26,8 +26,13 @@ import scala.runtime.AbstractPartialFunction;
 class EnteredTables extends Rule {
   private EnteredTables() {}
 
-  /** Before Spark's own rules for such tables, once. Raises where this Spark keeps its rules elsewhere. */
+  /**
+   * Before Spark's own rules for such tables, once, where the session has another catalog than Spark's and ours: all queries pass by.
+   * Raises where this Spark keeps its rules elsewhere.
+   */
   static void enterIn(SparkSession session) throws Exception {
+    String catalog = session.conf().get(BuiltIn.CATALOG_CONF, "builtin");
+    if (catalog.equals("builtin") || catalog.equals(SessionTables.class.getName())) return;
     Seq rules = ResolutionRules.of(session);
     List changed = new ArrayList();
     changed.add(new EnteredTables());
