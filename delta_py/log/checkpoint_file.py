@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from delta_py.log.reconciliation import SmallState
 from delta_py.protocol.parquet_settings import ParquetSettings
 
+_FEW_ROWS = 10_000  # pieces that have no more together share a row group: each costs some sixty column chunks
 _FEW_VALUES = ("partitionValues.key_value.key", "partitionValues.key_value.value", "tags.key_value.key", "clusteringProvider")
 
 
@@ -58,16 +59,27 @@ class RowFile:
             store_schema=False,
         )
         self._schema = schema
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = 0
 
     def write(self, name: str, rows: pa.StructArray) -> None:
-        """Rows of one action, the other columns null: a row group."""
+        """Rows of one action, the other columns null: a row group, with other small pieces."""
         if len(rows) == 0:
             return
+        if self._waiting_rows + len(rows) > _FEW_ROWS:
+            self._end_row_group()
         columns = [rows if kind == name else pa.nulls(len(rows), self._types[kind]) for kind in self._types]
-        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
+        self._waiting.append(pa.Table.from_arrays(columns, schema=self._schema))
+        self._waiting_rows += len(rows)
         self.row_count += len(rows)
 
+    def _end_row_group(self) -> None:
+        if self._waiting:
+            self._writer.write_table(pa.concat_tables(self._waiting))
+        self._waiting, self._waiting_rows = [], 0
+
     def close(self) -> bytes:
+        self._end_row_group()
         self._writer.close()
         data: bytes = self._sink.getvalue().to_pybytes()
         return data

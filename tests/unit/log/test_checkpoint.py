@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py.errors import CorruptTableError
-from delta_py.log import checkpoint_v2
+from delta_py.log import checkpoint_file, checkpoint_v2
 from delta_py.log.checkpoint import write_checkpoint
-from delta_py.log.checkpoint_file import WrittenCheckpoint
+from delta_py.log.checkpoint_file import RowFile, WrittenCheckpoint
 from delta_py.log.checkpoint_reader import StatsWanted
 from delta_py.log.segment import json_checksum, load_segment
 from delta_py.log.writer import LogWriter
@@ -480,6 +480,20 @@ def test_every_batch_of_a_large_checkpoint_is_counted(table: TableBuilder, monke
         == 39
         == sum(raw.files.num_rows for raw in snapshot._log._open(snapshot.segment)[1].files(StatsWanted()))
     )  # type: ignore[union-attr]
+
+
+def test_pieces_of_few_rows_share_a_row_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_file, "_FEW_ROWS", 10)
+    types = {name: pa.struct([("id", pa.int64())]) for name in ("txn", "add")}
+    file = RowFile(types, ParquetSettings())
+    for name, count in (("txn", 3), ("add", 0), ("add", 7), ("add", 4), ("txn", 1), ("add", 20), ("add", 2)):
+        file.write(name, pa.array([{"id": number} for number in range(count)], types[name]))
+    written = pq.ParquetFile(pa.BufferReader(file.close()))
+    groups = [written.metadata.row_group(number).num_rows for number in range(written.num_row_groups)]
+    assert groups == [10, 5, 20, 2] and file.row_count == 37
+    rows = written.read()
+    assert rows["txn"].combine_chunks().field("id").to_pylist()[:3] == [0, 1, 2] and rows["txn"].null_count == 33
+    assert [row["id"] for row in rows["add"].to_pylist() if row] == [*range(7), *range(4), *range(20), *range(2)]
 
 
 def test_settings_that_cannot_be_written_are_for_data_files() -> None:
