@@ -4,7 +4,8 @@
 
 Whoever comes first leads: it puts all commits that wait behind those that others made meanwhile and behind each other, by the
 rules of every commit (conflicts.rebase), stages them at consecutive versions, and has the ledger ratify all of them in one
-transaction. A commit that may not follow one of them fails alone. While a leader is at work the next ones gather.
+transaction. A commit that may not follow one of them fails alone. While a leader is at work the next ones gather. Leaders of
+several processes that get in each other's way take turns (coordinator/turns.py).
 Protocol: Commit Protocol.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -32,6 +34,7 @@ _log = logging.getLogger(__name__)
 
 _MOST_AT_ONCE = 64
 _CONTENDED_ROUNDS = 2  # each of which takes as long as the ledger's patience
+_CONTENDED_SECONDS = 60.0  # in which, behind a lost race, turns are taken at the table
 _THREADS, _NAME = 8, "delta_py-committer"
 _KEPT_WINNERS, _KEPT_ADDS = 256, 64
 
@@ -116,6 +119,7 @@ class _Committer:
         self._waiting: list[_Waiting] = []
         self._newest = -1  # of the versions that are known to be ratified
         self._winners: dict[int, WinningCommit] = {}
+        self._contended_until = 0.0  # until when turns are taken, as a race was lost lately; by time.monotonic
 
     def settle(self, waiting: _Waiting) -> None:
         with self._changing:
@@ -130,6 +134,24 @@ class _Committer:
 
     def _round(self) -> None:
         """Try once to have all that wait ratified. The first of them is settled then, or knows more of the versions before it."""
+        if time.monotonic() >= self._contended_until:
+            return self._try_once()
+        coordinated = next(waiting for waiting in self._waiting if not waiting.is_settled).coordinated
+        with coordinated.ledger.turn([coordinated.place]):
+            self._look(coordinated)
+            self._try_once()
+
+    def _look(self, coordinated: CoordinatedStore) -> None:
+        """Where others are by now, so that nothing is staged behind what is not the newest. A ledger that does not tell it is
+        asked again when it is to ratify."""
+        try:
+            tail = coordinated.tail()
+        except CoordinatorUnavailableError as error:
+            _log.info("%s: the ledger did not tell the newest version: %s", coordinated.root, error)
+        else:
+            self._newest = max(self._newest, -1 if tail is None else tail.version)
+
+    def _try_once(self) -> None:
         batch = [waiting for waiting in self._waiting if not waiting.is_settled][:_MOST_AT_ONCE]
         self._newest = max(self._newest, *(waiting.prepared.version - 1 for waiting in batch))
         placed = _staged(self._placed([waiting for waiting in batch if self._follow_winners(waiting)]))
@@ -234,6 +256,7 @@ class _Committer:
                 one.waiting.has_left = one.waiting.is_settled = True
             return
         self._newest, first = newest, placed[0].waiting
+        self._contended_until = time.monotonic() + _CONTENDED_SECONDS
         first.attempts.sleep(first.attempts.policy.wait_seconds(first.rounds))
 
 

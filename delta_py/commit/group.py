@@ -14,6 +14,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -125,13 +126,14 @@ def commit_group(
             time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.002 * 2 ** min(attempt, 8))))
         placed: list[_Placed] = []
         try:
-            expected = {place: one.follow() for place, one in tried.items() if place not in by_place}
-            placing = [partial(_place, tried[place], placed) for place in by_place]
-            _each(placing, tables.values())
-            placed.sort(key=lambda one_table: one_table.coordinated.place)
-            _name_group(placed, transaction)
-            _each([partial(_stage, one_table) for one_table in placed], placed)
-            _ratify(ledger, transaction, tables, placed, expected, token)
+            with ledger.turn(by_place) if attempt else nullcontext():  # others are in the way
+                expected = {place: one.follow() for place, one in tried.items() if place not in by_place}
+                placing = [partial(_place, tried[place], placed) for place in by_place]
+                _each(placing, tables.values())
+                placed.sort(key=lambda one_table: one_table.coordinated.place)
+                _name_group(placed, transaction)
+                _each([partial(_stage, one_table) for one_table in placed], placed)
+                _ratify(ledger, transaction, tables, placed, expected, token)
         except VersionTakenError:
             _drop(placed)
             continue

@@ -342,6 +342,9 @@ class DynamoDbLedger:
         values = {"moment": moment, "time_ms": now, "call": call, "expireTime": (now + _KEPT_TOKENS_MS) // 1000}
         return self._put(_token_key(token), values, same={} if used is None else {"call": used["call"]})
 
+    def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()  # an item that one of them holds would have to be polled, and to be taken from the dead
+
     def acknowledge(self, table: str, version: int) -> None:
         for _ in self._tries():
             (known,) = self._get(("tables", table))

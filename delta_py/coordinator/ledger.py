@@ -12,7 +12,8 @@ Protocol: Catalog Responsibilities; Commit Protocol; Getting Ratified Commits fr
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -181,6 +182,11 @@ class Ledger(Protocol):
         still hold. transaction: that ends with it. token: with which the moment is found again. Raises VersionTakenError,
         TransactionEndedError, CoordinatorContendedError, and TokenUsedError for a token that another call has used.
         """
+
+    def turn(self, tables: Iterable[str]) -> AbstractContextManager[None]:
+        """For a block that ratifies commits to the tables: others who do it meanwhile wait, where the ledger can have them wait,
+        and no longer than a few seconds. A courtesy that spares lost races (turns.py): it raises nothing, and nothing depends
+        on it."""
 
     def acknowledge(self, table: str, version: int) -> None:
         """All commits up to this version are published."""

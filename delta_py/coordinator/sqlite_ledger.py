@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from delta_py.coordinator.connections import Connections
 from delta_py.coordinator.ledger import unavailable
 from delta_py.coordinator.sql_ledger import SqlLedger, Statements
+from delta_py.coordinator.turns import FileTurns
 
 _WAIT_SECONDS = 60.0  # for other processes' transactions
 
@@ -23,7 +24,11 @@ class SqliteLedger(SqlLedger):
         self._path = os.path.abspath(path)
         self.shown = f"sqlite:///{self._path}"
         self._connections = Connections(self._connect)
+        self._turns = FileTurns(f"{self._path}-turns")  # SQLite's own locks on its file are not for others
         self.prepare()
+
+    def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
+        return self._turns.of(tables)
 
     @contextlib.contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Statements]:

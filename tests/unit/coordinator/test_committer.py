@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,7 @@ from delta_py.commit import committer
 from delta_py.coordinator import opening
 from delta_py.coordinator.ledger import CoordinatorContendedError, CoordinatorUnavailableError, Ledger
 from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.sqlite_ledger import SqliteLedger
 from delta_py.errors import CommitOutcomeUnknownError, DeltaConcurrentModificationException, StorageError
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.opening import coordination_of
@@ -90,6 +93,24 @@ def appends(path: Path, url: str, *numbers: int) -> list[Callable[[], Any]]:
     return [lambda number=number: append(path, url, number) for number in numbers]  # type: ignore[misc]
 
 
+def append_elsewhere(path: Path, url: str, number: int) -> None:
+    """As another process does."""
+    other = committer._Committer()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(committer, "_committer_of", lambda *_: other)
+        append(path, url, number)
+
+
+def behind_another(path: Path, url: str, number: int) -> Callable[[Callable[[], Any]], Any]:
+    """A step that has another process commit first."""
+
+    def step(call: Callable[[], Any]) -> Any:
+        append_elsewhere(path, url, number)
+        return call()
+
+    return step
+
+
 def test_commits_that_wait_are_ratified_at_once(path: Path, url: str, calls: Calls) -> None:
     with gathered(path, url, appends(path, url, 10, 11, 12, 13)) as futures:
         append_versions = futures
@@ -103,19 +124,52 @@ def test_commits_that_wait_are_ratified_at_once(path: Path, url: str, calls: Cal
 
 
 def test_commits_follow_those_of_other_processes(path: Path, url: str, calls: Calls) -> None:
-    def others_first(call: Callable[[], Any]) -> Any:
-        other = committer._Committer()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(committer, "_committer_of", lambda *_: other)
-            append(path, url, 99)
-        return call()
-
-    calls.steps[0] = others_first
+    calls.steps[0] = behind_another(path, url, 99)
     with gathered(path, url, appends(path, url, 10, 11)) as futures:
         pass
     assert sorted(future.result() for future in futures) == [2, 3]
     assert calls.sizes == [2, 1, 2] and rows_of(path, url) == [0, 1, 2, 10, 11, 99]
     assert list((path / "_delta_log/_staged_commits").iterdir()) == [], "what lost is deleted"
+
+
+def test_turns_are_taken_for_a_while_behind_a_lost_race(
+    path: Path, url: str, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables: list[str] = []
+
+    @contextmanager
+    def turn(ledger: SqliteLedger, wanted: Iterable[str]) -> Iterator[None]:
+        tables.extend(wanted)
+        append_elsewhere(path, url, 100 + len(tables))  # by whoever had the turn before
+        yield
+
+    monkeypatch.setattr(SqliteLedger, "turn", turn)
+    append(path, url, 10)
+    assert tables == [], "nobody was in the way"
+    calls.steps[1] = behind_another(path, url, 99)
+    append(path, url, 11)
+    append(path, url, 12)
+    assert tables == [str(path), str(path)]
+    assert calls.sizes == [1, 1, 1, 1, 1, 1, 1], "one race was lost, and none behind it: what comes before a turn is looked for"
+    assert rows_of(path, url) == [0, 1, 2, 10, 11, 12, 99, 101, 102]
+    monkeypatch.setattr(time, "monotonic", lambda now=time.monotonic: now() + 61.0)
+    append(path, url, 13)
+    assert tables == [str(path), str(path)]
+
+
+def test_ledger_that_does_not_tell_where_others_are_is_asked_when_it_ratifies(
+    path: Path, url: str, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committer_of(path, url)._contended_until = float("inf")
+    tail = CoordinatedStore.tail
+
+    def failing(store: CoordinatedStore) -> Any:
+        if sys._getframe(1).f_code.co_name == "_look":
+            raise CoordinatorUnavailableError("nobody there")
+        return tail(store)
+
+    monkeypatch.setattr(CoordinatedStore, "tail", failing)
+    assert append(path, url, 10) == 1 and rows_of(path, url) == [0, 1, 2, 10]
 
 
 def test_of_two_that_take_the_same_rows_one_is_refused(path: Path, url: str, calls: Calls) -> None:
