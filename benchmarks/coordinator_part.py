@@ -1,4 +1,4 @@
-"""The part `coordinator`: commits of coordinated tables beside those of ordinary ones, and transactions over tables."""
+"""The part `coordinator`: commits of coordinated tables beside ordinary ones and deltalake's, and transactions."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def _has_dynamodb() -> bool:
 def coordinator_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     command = [sys.executable, str(HERE / "coordinator_run.py")]
     there = postgres.programs() is not None
-    latency, races, transactions = [], [], []
+    latency, races, alone, transactions = [], [], [], []
     with postgres.running() if there else nullcontext() as server:
-        ledgers = {"none": None, "SQLite": "sqlite"} | ({"PostgreSQL": server} if there else {})
+        ledgers = {"none, deltalake": "deltalake", "none": None, "SQLite": "sqlite"} | ({"PostgreSQL": server} if there else {})
         ledgers |= {"DynamoDB (emulator)": "dynamodb"} if _has_dynamodb() else {}
         for name, url in ledgers.items():
             ledger = [] if url is None else ["--ledger", url]
@@ -40,9 +40,13 @@ def coordinator_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
             for processes, threads, tables in ((8, 1, 1), (1, 8, 1), (2, 4, 1), (8, 1, 10)):
                 writers = ["--processes", str(processes), "--threads", str(threads), "--tables", str(tables)]
                 found = run_json([*command, "race", str(directory), *ledger, *writers, "--seconds", str(sizes.race_seconds)])
-                of_each = [f"{found[key]:.0f}" for key in ("commits_per_second", "least", "most")]
+                of_each = [f"{found[key]:.0f}" for key in ("commits_per_second", "least", "most", "failed")]
                 races.append([name, f"{processes} x {threads}", str(tables), *of_each])
-            if url is not None:
+            if url not in (None, "deltalake"):
+                for tables in (1, 10):
+                    writers = ["--processes", "8", "--tables", str(tables), "--seconds", str(sizes.race_seconds)]
+                    found = run_json([*command, "alone", str(directory), *ledger, *writers])
+                    alone.append([name, str(tables), f"{found['commits_per_second']:.0f}"])
                 found = run_json([*command, "transactions", str(directory), *ledger, "--commits", str(sizes.commits // 4)])
                 keys = ("one_ms", "three_ms", "one_commit_ms", "three_commit_ms")
                 ratio = found["three_commit_ms"] / found["one_commit_ms"]
@@ -55,8 +59,13 @@ def coordinator_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
         "## Processes, each with threads, append to coordinated tables",
         "",
         table_text(
-            ["ledger", "processes x threads", "tables", "commits a second, all", "fewest of one process", "most of one"], races
+            ["ledger", "processes x threads", "tables", "commits a second", "fewest of one process", "most of one", "given up"],
+            races,
         ),
+        "",
+        "## The ledgers by themselves: 8 processes ratify commits, without files of tables",
+        "",
+        table_text(["ledger", "tables", "commits a second"], alone),
         "",
         "## Transactions that append a row to each of their tables",
         "",

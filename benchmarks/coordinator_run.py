@@ -2,13 +2,18 @@
 
     python benchmarks/coordinator_run.py latency DIRECTORY [--ledger URL] --commits 200
     python benchmarks/coordinator_run.py race DIRECTORY [--ledger URL] --processes 8 --threads 1 --tables 1 --seconds 10
+    python benchmarks/coordinator_run.py alone DIRECTORY --ledger URL --processes 8 --tables 1 --seconds 10
     python benchmarks/coordinator_run.py transactions DIRECTORY --ledger URL --commits 50
 
 latency: milliseconds of each append of one row in one process, data file, commit and what follows it included. race: processes,
-each with threads, that append as fast as they can, each to the next of some tables; commits a second in all. transactions:
-milliseconds of a transaction that appends a row to one table, and of one over three tables, by turns; whole, and of its commit
-alone. Without a ledger the tables are not coordinated. URL may be `sqlite`, for a file beside the tables, or `dynamodb`, for an
-emulator on this machine (make emulators).
+each with threads, that append as fast as they can, each to the next of some tables; commits a second in all. alone: what the
+ledger itself can take: processes that ask where a table is and have the next version ratified, in turns, without files of tables.
+transactions: milliseconds of a transaction that appends a row to one table, and of one over three tables, by turns; whole, and of
+its commit alone.
+
+Without a ledger the tables are not coordinated. URL may be `sqlite`, for a file beside the tables, `dynamodb`, for an emulator on
+this machine (make emulators), or `deltalake`, for deltalake's own writer, without a ledger. An append that deltalake gives up
+counts as none, and is told.
 """
 
 from __future__ import annotations
@@ -32,6 +37,9 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from delta_py import DeltaTable, write_delta
+from delta_py.coordinator.ledger import Ratified, VersionTakenError
+from delta_py.coordinator.opening import open_ledger
+from delta_py.protocol.paths import staged_commit_name
 from delta_py.storage import publication
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import StorageOptions
@@ -39,20 +47,38 @@ from delta_py.transactions import DeltaTransaction
 from tests.support.emulators import DYNAMODB, dynamodb_ledger_url, running
 
 ROW = pa.table({"id": [1], "text": ["x"]})
+_PEER = "deltalake"
 
 
-def made(path: str, ledger: str | None) -> Callable[[], Any]:
-    """What appends a row to a table, which is there."""
+def made(path: str, ledger: str | None) -> Callable[[], bool]:
+    """What appends a row to a table, which is there, and says whether it did."""
+    if ledger == _PEER:
+        return lambda: _appended_by_peer(path)
     options = StorageOptions.of({} if ledger is None else {"coordinator": ledger})
-    return lambda: write_delta(path, ROW, mode="append", store=open_store(path, options))
+    return lambda: write_delta(path, ROW, mode="append", store=open_store(path, options)) > 0
+
+
+def _appended_by_peer(path: str) -> bool:
+    import deltalake
+
+    try:
+        deltalake.write_deltalake(path, ROW, mode="append")
+    except deltalake.exceptions.CommitFailedError:
+        return False
+    return True
 
 
 def create(path: str, ledger: str | None) -> str:
+    ledger = _url(ledger)
     configuration = {} if ledger is None else {"delta.feature.catalogManaged": "supported"}
     store = open_store(path, StorageOptions.of({} if ledger is None else {"coordinator": ledger}))
     write_delta(path, ROW, store=store, configuration=configuration)
     DeltaTable(path, store=store)
     return path
+
+
+def _url(ledger: str | None) -> str | None:
+    return None if ledger == _PEER else ledger
 
 
 def milliseconds(step: Callable[[], Any]) -> float:
@@ -72,21 +98,37 @@ def race(
     directory: str, ledger: str | None, processes: int, threads: int, tables: int, seconds: float
 ) -> dict[str, float]:
     paths = [create(f"{directory}/t{number}", ledger) for number in range(tables)]
+    done, failed = _at_once(_append_on, processes, paths, ledger, threads, seconds)
+    url = _url(ledger)
+    options = {} if url is None else {"coordinator": url}
+    rows = sum(DeltaTable(path, storage_options=options).to_arrow().num_rows for path in paths)
+    assert rows == tables + sum(done), f"{rows} rows of {sum(done)} commits"
+    return {"commits_per_second": sum(done) / seconds, "least": min(done), "most": max(done), "failed": failed}
+
+
+def alone(directory: str, ledger: str, processes: int, tables: int, seconds: float) -> dict[str, float]:
+    places = [f"{directory}/t{number}" for number in range(tables)]
+    for place in places:
+        open_ledger(ledger).register(place, 0, place)
+    done, _ = _at_once(_ratify_on, processes, places, ledger, 1, seconds)
+    tails = [open_ledger(ledger).tail(place) for place in places]
+    assert sum(tail.version for tail in tails if tail is not None) == sum(done)
+    return {"commits_per_second": sum(done) / seconds, "least": min(done), "most": max(done)}
+
+
+def _at_once(work: Any, processes: int, paths: list[str], ledger: str | None, threads: int, seconds: float) -> tuple[Any, int]:
+    """How many commits each process made, and how many failed in all."""
     context = multiprocessing.get_context("spawn")
     ready, counts = context.Barrier(processes), context.Queue()
     started = [
-        context.Process(target=_append_on, args=(paths, ledger, number, threads, seconds, ready, counts))
-        for number in range(processes)
+        context.Process(target=work, args=(paths, ledger, number, threads, seconds, ready, counts)) for number in range(processes)
     ]
     for process in started:
         process.start()
-    done = [counts.get(timeout=seconds + 120) for _ in started]
+    found = [counts.get(timeout=seconds + 120) for _ in started]
     for process in started:
         process.join()
-    options = {} if ledger is None else {"coordinator": ledger}
-    rows = sum(DeltaTable(path, storage_options=options).to_arrow().num_rows for path in paths)
-    assert rows == tables + sum(done), f"{rows} rows of {sum(done)} commits"
-    return {"commits_per_second": sum(done) / seconds, "least": min(done), "most": max(done)}
+    return [done for done, _ in found], sum(failed for _, failed in found)
 
 
 def _append_on(
@@ -96,15 +138,36 @@ def _append_on(
     ready.wait()
     end = time.monotonic() + seconds
 
-    def work(thread: int) -> int:
-        done = 0
+    def work(thread: int) -> tuple[int, int]:
+        done = failed = 0
         while time.monotonic() < end:
-            appends[(number + thread + done) % len(appends)]()
-            done += 1
-        return done
+            if appends[(number + thread + done) % len(appends)]():
+                done += 1
+            else:
+                failed += 1
+        return done, failed
 
     with ThreadPoolExecutor(threads) as pool:
-        counts.put(sum(pool.map(work, range(threads))))
+        counted = list(pool.map(work, range(threads)))
+    counts.put((sum(done for done, _ in counted), sum(failed for _, failed in counted)))
+
+
+def _ratify_on(places: list[str], ledger: str, number: int, threads: int, seconds: float, ready: Any, counts: Any) -> None:
+    opened, done = open_ledger(ledger), 0
+    ready.wait()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        place = places[(number + done) % len(places)]
+        with opened.turn([place]):
+            tail = opened.tail(place)
+            assert tail is not None
+            version = tail.version + 1
+            with contextlib.suppress(VersionTakenError):  # where the ledger has no turns
+                opened.ratify([Ratified(place, version, staged_commit_name(version, f"{number}-{done}"), 1, 1)])
+                done += 1
+        if done % 20 == 0:  # a tail grows until it is acknowledged
+            opened.acknowledge(place, version)
+    counts.put((done, 0))
 
 
 def transactions(directory: str, ledger: str, commits: int) -> dict[str, float]:
@@ -126,7 +189,7 @@ def transactions(directory: str, ledger: str, commits: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("latency", "race", "transactions"))
+    parser.add_argument("what", choices=("latency", "race", "alone", "transactions"))
     parser.add_argument("directory")
     parser.add_argument("--ledger")
     parser.add_argument("--commits", type=int, default=200)
@@ -145,6 +208,9 @@ def main() -> None:
             ledger = dynamodb_ledger_url(emulators.enter_context(running(DYNAMODB)))
         if given.what == "latency":
             result = latency(directory, ledger, given.commits)
+        elif given.what == "alone":
+            assert ledger is not None
+            result = alone(directory, ledger, given.processes, given.tables, given.seconds)
         elif given.what == "race":
             result = race(directory, ledger, given.processes, given.threads, given.tables, given.seconds)
         else:

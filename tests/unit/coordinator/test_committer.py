@@ -152,7 +152,8 @@ def test_turns_are_taken_for_a_while_behind_a_lost_race(
     assert tables == [str(path), str(path)]
     assert calls.sizes == [1, 1, 1, 1, 1, 1, 1], "one race was lost, and none behind it: what comes before a turn is looked for"
     assert rows_of(path, url) == [0, 1, 2, 10, 11, 12, 99, 101, 102]
-    monkeypatch.setattr(time, "monotonic", lambda now=time.monotonic: now() + 61.0)
+    now = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: now() + 61.0)
     append(path, url, 13)
     assert tables == [str(path), str(path)]
 
