@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.errors import DeltaError
+from delta_py.scan.summands import LONG_MAX, Numbers, Summand, pointed
+
 _MOST_HELD = 65_536
 _FEW = 1_024  # rows of a batch too small to tell from how many groups there are
-_LONG_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,55 +31,73 @@ class PartialRows:
     valued: tuple[str, ...] = ()
     minima: tuple[str, ...] = ()
     maxima: tuple[str, ...] = ()
-    sums: tuple[str, ...] = ()
+    sums: tuple[Summand, ...] = ()
 
 
 def partial_batches(batches: Iterable[pa.RecordBatch], wanted: PartialRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """schema: of the partial rows. A sum is int64 for integers, and for decimals whose point is left out; else a decimal that is
-    wide enough for 10^10 rows."""
+    wide enough for 10^10 rows, or of 38 digits. Raises DeltaError for a value that has more (NUMERIC_VALUE_OUT_OF_RANGE)."""
     adding = _Adding(wanted, schema)
     held: list[pa.Table] = []
     is_worth_it = True
     for batch in batches:
         if not batch.num_rows:
             continue
-        rows = adding.rows(batch)
-        groups = adding.grouped(rows) if is_worth_it and adding.fits(rows) else None
-        if groups is None:
-            yield from rows.to_batches()
+        numbers = [summand.numbers(batch) for summand in wanted.sums]
+        rows = adding.rows(batch, numbers) if is_worth_it else None
+        if rows is None:
+            yield from adding.row_by_row(batch, numbers).to_batches()
             continue
+        groups = adding.grouped(rows)
         is_worth_it = rows.num_rows < _FEW or groups.num_rows <= rows.num_rows // 2
         held.append(groups)
         if sum(part.num_rows for part in held) > _MOST_HELD or not is_worth_it:
             held = [adding.together(held)]
             if held[0].num_rows > _MOST_HELD // 2 or not is_worth_it:
-                yield from held.pop().to_batches()
+                yield from adding.given(held.pop()).to_batches()
     if held:
-        yield from adding.together(held).to_batches()
+        yield from adding.given(adding.together(held)).to_batches()
 
 
 class _Adding:
-    """Groups of rows, and of groups: both are tables of the schema, whose columns are known by their places."""
+    """Groups of rows, and of groups: both are tables whose columns are known by their places, with sums as whole numbers."""
 
     def __init__(self, wanted: PartialRows, schema: pa.Schema) -> None:
-        self._wanted, self._schema = wanted, schema
+        self._wanted, self._given = wanted, schema
         self._keys = [str(place) for place in range(len(wanted.by))]
         kinds = ["sum", *("sum" for _ in wanted.valued), *("min" for _ in wanted.minima), *("max" for _ in wanted.maxima)]
         kinds += ["sum" for _ in wanted.sums]
         self._added = [(str(place), kind) for place, kind in enumerate(kinds, len(wanted.by))]
         self._names = [str(place) for place in range(len(schema))]
         assert len(self._names) == len(self._keys) + len(self._added), f"{schema} is not of {wanted}"
-        sums = range(len(schema) - len(wanted.sums), len(schema))
-        self._long_sums = [place for place in sums if schema.field(place).type == pa.int64()]
+        self._sums = range(len(schema) - len(wanted.sums), len(schema))
+        self._schema = schema
+        for place in self._sums:
+            self._schema = self._schema.set(place, schema.field(place).with_type(pa.int64()))
 
-    def rows(self, batch: pa.RecordBatch) -> pa.Table:
-        """Each row as a group of its own."""
-        wanted, types = self._wanted, iter(self._schema.types)
+    def rows(self, batch: pa.RecordBatch, numbers: list[Numbers | None]) -> pa.Table | None:
+        """Each row as a group of its own; None where a sum of them might leave int64, where Spark would raise an error or wrap as
+        the session has it."""
+        known = [number for number in numbers if number is not None]
+        if len(known) < len(numbers) or not all(_fits(number.bounds, batch.num_rows) for number in known):
+            return None
+        return pa.table([*self._others(batch), *(_whole(number, batch) for number in known)], schema=self._schema)
+
+    def _others(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """All but the sums."""
+        wanted = self._wanted
         columns = [batch[name] for name in wanted.by]
         columns.append(pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows))
         columns += [batch[name].is_valid() for name in wanted.valued]
-        columns += [batch[name] for name in (*wanted.minima, *wanted.maxima, *wanted.sums)]
-        return pa.table([_as(column, next(types)) for column in columns], schema=self._schema)
+        columns += [batch[name] for name in (*wanted.minima, *wanted.maxima)]
+        return [_as(column, kind) for column, kind in zip(columns, self._schema.types, strict=False)]
+
+    def row_by_row(self, batch: pa.RecordBatch, numbers: list[Numbers | None]) -> pa.Table:
+        columns = self._others(batch)
+        for place, summand, number in zip(self._sums, self._wanted.sums, numbers, strict=True):
+            kind = self._given.field(place).type
+            columns.append(_wide(summand, batch, kind) if number is None else _in_form(_whole(number, batch), kind))
+        return pa.table(columns, schema=self._given)
 
     def grouped(self, rows: pa.Table) -> pa.Table:
         added = pa.TableGroupBy(rows.rename_columns(self._names), self._keys, use_threads=False).aggregate(self._added)
@@ -88,26 +107,47 @@ class _Adding:
 
     def together(self, parts: list[pa.Table]) -> pa.Table:
         rows = pa.concat_tables(parts)
-        return self.grouped(rows) if len(parts) > 1 and self.fits(rows) else rows
+        return self.grouped(rows) if len(parts) > 1 and self._fit(rows) else rows
 
-    def fits(self, rows: pa.Table) -> bool:
-        """Whether no sum of the rows can leave int64, where Spark would raise an error or wrap as the session has it."""
-        for place in self._long_sums:
+    def _fit(self, rows: pa.Table) -> bool:
+        for place in self._sums:
             ends = pc.min_max(rows.column(place)).as_py()
-            if ends["min"] is not None and max(-ends["min"], ends["max"]) * rows.num_rows > _LONG_MAX:
+            if ends["min"] is not None and not _fits((ends["min"], ends["max"]), rows.num_rows):
                 return False
         return True
 
+    def given(self, groups: pa.Table) -> pa.Table:
+        """With sums in the form that is wanted."""
+        for place in self._sums:
+            field = self._given.field(place)
+            if field.type != pa.int64():
+                groups = groups.set_column(place, field, _in_form(groups.column(place).combine_chunks(), field.type))
+        return groups
+
+
+def _fits(bounds: tuple[int, int], count: int) -> bool:
+    return max(-bounds[0], bounds[1]) * count <= LONG_MAX
+
+
+def _whole(number: Numbers, batch: pa.RecordBatch) -> pa.Array:
+    return pa.repeat(number.values, batch.num_rows) if isinstance(number.values, pa.Scalar) else number.values
+
+
+def _in_form(values: pa.Int64Array, kind: pa.DataType) -> pa.Array:
+    return pointed(values, kind) if pa.types.is_decimal(kind) else values
+
+
+def _wide(summand: Summand, batch: pa.RecordBatch, kind: pa.Decimal128Type) -> pa.Array:
+    try:
+        return summand.decimals(batch, kind)
+    except pa.ArrowInvalid as error:
+        raise DeltaError(
+            f"A product of decimals has more than {kind.precision} digits, of which {kind.scale} are behind the point: {error}. "
+            "Nothing was added up. Cast the columns to DOUBLE, or set spark.sql.ansi.enabled to false, which gives NULL.",
+            error_class="NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION",
+            sql_state="22003",
+        ) from error
+
 
 def _as(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    if column.type == kind:
-        return column
-    if pa.types.is_decimal(column.type) and kind == pa.int64():
-        return _unscaled(column)
-    return column.cast(kind)
-
-
-def _unscaled(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Decimals without their point, as Spark's UnscaledValue."""
-    factor = pa.scalar(Decimal(10**column.type.scale), pa.decimal128(column.type.scale + 1, 0))
-    return pc.multiply(column, factor).cast(pa.decimal128(38, 0)).cast(pa.int64())
+    return column if column.type == kind else column.cast(kind)

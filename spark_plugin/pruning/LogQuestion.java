@@ -6,6 +6,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -115,14 +116,14 @@ class LogQuestion extends scala.runtime.AbstractPartialFunction {
     }
     Attribute counted = function instanceof Count ? counted(function.children()) : null;
     if (counted != null) return total(aggregate, counted);
-    Expression sum = function instanceof Sum ? sum(aggregate, (Sum) function) : null;
-    if (sum != null) return sum;
+    Expression added = added(aggregate);
+    if (added != null) return added;
     understood = false;
     return aggregate;
   }
 
-  /** The same over a column told; null where sums are not told. */
-  Expression sum(AggregateExpression aggregate, Sum sum) {
+  /** A sum or an average over columns told; null where it is not told. */
+  Expression added(AggregateExpression aggregate) {
     return null;
   }
 
@@ -136,7 +137,7 @@ class LogQuestion extends scala.runtime.AbstractPartialFunction {
   }
 
   private Object extreme(AggregateExpression aggregate, Attribute column, boolean smallest) {
-    Attribute told = told(smallest ? minima : maxima, column, column.dataType());
+    Attribute told = told(smallest ? minima : maxima, column.name(), column.dataType());
     AggregateFunction function = smallest ? (AggregateFunction) new Min(told) : (AggregateFunction) new Max(told);
     return new AggregateExpression(function, aggregate.mode(), false, aggregate.filter(), aggregate.resultId());
   }
@@ -149,19 +150,23 @@ class LogQuestion extends scala.runtime.AbstractPartialFunction {
     }
     if (constant) return rows;
     Attribute column = children.length() == 1 ? scannedColumn((Expression) children.head()) : null;
-    return column == null ? null : told(valued, column, DataTypes.LongType);
+    return column == null ? null : valued(column);
   }
 
-  private static Object total(AggregateExpression aggregate, Attribute told) {
+  Attribute valued(Attribute column) {
+    return told(valued, column.name(), DataTypes.LongType);
+  }
+
+  static Expression total(AggregateExpression aggregate, Attribute told) {
     List parts = new ArrayList();
     parts.add(new AggregateExpression(new Sum(told), aggregate.mode(), false, aggregate.filter(), aggregate.resultId()));
     parts.add(Literal$.MODULE$.apply(Long.valueOf(0)));
     return new Coalesce(Lists.toScala(parts));
   }
 
-  static Attribute told(Map columns, Attribute column, DataType type) {
-    Attribute known = (Attribute) columns.get(column.name());
-    if (known == null) columns.put(column.name(), known = column(column.name(), type, true));
+  static Attribute told(Map columns, String name, DataType type) {
+    Attribute known = (Attribute) columns.get(name);
+    if (known == null) columns.put(name, known = column(name, type, true));
     return known;
   }
 
@@ -194,6 +199,14 @@ class LogQuestion extends scala.runtime.AbstractPartialFunction {
     list.addAll(minima.values());
     list.addAll(maxima.values());
     return list;
+  }
+
+  /** The names of the scan's columns of which it asks something. */
+  Set asked() {
+    Set names = new LinkedHashSet(valued.keySet());
+    names.addAll(minima.keySet());
+    names.addAll(maxima.keySet());
+    return names;
   }
 
   /** The scan's attributes among the needed ones. Raises if there are others. */

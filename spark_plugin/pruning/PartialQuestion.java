@@ -1,15 +1,24 @@
 package pydelta.pruning;
 
 import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.CheckOverflow;
+import org.apache.spark.sql.catalyst.expressions.Coalesce;
+import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.UnscaledValue;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.internal.SQLConf;
@@ -22,45 +31,83 @@ import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
+import scala.Option;
+import scala.collection.immutable.Seq;
 
 /**
- * What an aggregate asks of the tasks that read: as of the log, and sums. Only what is the same whoever adds it up, and in which
- * order: no floating numbers, no strings but as groups, of which bytes tell whether two are equal.
+ * What an aggregate asks of the tasks that read: as of the log, and sums and averages. Only what is the same whoever adds it up, and
+ * in which order: no floating numbers, no strings but as groups, of which bytes tell whether two are equal.
  */
 class PartialQuestion extends LogQuestion {
-  /** Wider ones lie in memory as Java's big numbers; a sum of these has room for the digits of 10^10 rows. */
-  private static final int MOST_DIGITS = 18;
+  private static final int MOST_DIGITS = 38;
+  /** A sum has room for the digits of 10^10 rows. */
   private static final int MORE_DIGITS = 10;
 
+  /** By their JSON: the columns told, and what they add up. */
   private final Map sums = new LinkedHashMap();
+  private final Map summands = new HashMap();
 
   PartialQuestion(LogicalPlan below) {
     super(below);
   }
 
-  Expression sum(AggregateExpression aggregate, Sum sum) {
-    Expression child = (Expression) sum.children().head();
-    boolean unscaled = child instanceof UnscaledValue;
-    Attribute column = scannedColumn(unscaled ? (Expression) child.children().head() : child);
-    DataType told = column == null ? null : unscaled ? DataTypes.LongType : sumType(column.dataType());
+  Expression added(AggregateExpression aggregate) {
+    AggregateFunction function = aggregate.aggregateFunction();
+    if (function instanceof Sum) return sum(aggregate, (Sum) function);
+    return function instanceof Average ? average(aggregate, (Average) function) : null;
+  }
+
+  private Expression sum(AggregateExpression aggregate, Sum sum) {
+    Attribute told = toldSum((Expression) sum.children().head());
     if (told == null) return null;
-    Attribute known = (Attribute) sums.get(column.name());
-    if (known != null && !known.dataType().equals(told)) return null;
     List children = new ArrayList();
-    children.add(told(sums, column, told));
+    children.add(told);
     AggregateFunction over = (AggregateFunction) sum.withNewChildren(Lists.toScala(children));
     Expression added = new AggregateExpression(over, aggregate.mode(), false, aggregate.filter(), aggregate.resultId());
     if (added.dataType().equals(sum.dataType())) return added;
     return new CheckOverflow(added, (DecimalType) sum.dataType(), !SQLConf.get().ansiEnabled());
   }
 
-  /** Null where the order of adding, or how it ends, may tell. */
-  private static DataType sumType(DataType type) {
-    if (type instanceof IntegralType) return DataTypes.LongType;
-    if (!(type instanceof DecimalType)) return null;
-    DecimalType decimal = (DecimalType) type;
-    boolean plain = decimal.precision() <= MOST_DIGITS && decimal.scale() >= 0;
-    return plain ? new DecimalType(decimal.precision() + MORE_DIGITS, decimal.scale()) : null;
+  /**
+   * What Spark makes of a sum and a count at the end, over ours. Spark adds integers up as floating numbers, which is as exact until
+   * they leave 53 bits, and depends on the order of rows then.
+   */
+  private Expression average(AggregateExpression aggregate, Average average) {
+    Expression child = (Expression) average.children().head();
+    Attribute column = scannedColumn(child instanceof UnscaledValue ? (Expression) child.children().head() : child);
+    if (column == null || column.dataType().equals(DataTypes.LongType)) return null;
+    if (average.evalMode().equals(EvalMode$.MODULE$.TRY())) return null;
+    Attribute told = toldSum(child);
+    if (told == null) return null;
+    Seq buffers = average.aggBufferAttributes().toSeq();
+    Map ours = new HashMap();
+    AggregateExpression total = new AggregateExpression(
+        new Sum(told), aggregate.mode(), false, aggregate.filter(), NamedExpression$.MODULE$.newExprId());
+    List parts = new ArrayList();
+    parts.add(cast(total, ((Attribute) buffers.apply(0)).dataType()));
+    parts.add(cast(Literal$.MODULE$.apply(Long.valueOf(0)), ((Attribute) buffers.apply(0)).dataType()));
+    ours.put(((Attribute) buffers.apply(0)).exprId(), new Coalesce(Lists.toScala(parts)));
+    ours.put(((Attribute) buffers.apply(1)).exprId(), total(aggregate, valued(column)));
+    return (Expression) average.evaluateExpression().transformUp(new Replacement(ours));
+  }
+
+  private static Expression cast(Expression expression, DataType type) {
+    return new Cast(expression, type, Option.apply(null), EvalMode$.MODULE$.fromSQLConf(SQLConf.get()));
+  }
+
+  /** The column told whose values a sum over the expression adds up; null if there is none. */
+  private Attribute toldSum(Expression child) {
+    boolean unscaled = child instanceof UnscaledValue;
+    Summand summand = Summand.of(unscaled ? (Expression) child.children().head() : child, this);
+    if (summand == null) return null;
+    DataType told = unscaled || summand.type instanceof IntegralType ? DataTypes.LongType : sumType((DecimalType) summand.type);
+    summands.put(summand.json, summand);
+    Attribute known = told(sums, summand.json, told);
+    return known.dataType().equals(told) ? known : null;
+  }
+
+  private static DataType sumType(DecimalType type) {
+    return new DecimalType(Math.min(type.precision() + MORE_DIGITS, MOST_DIGITS), type.scale());
   }
 
   boolean hasEnds(Attribute column) {
@@ -85,8 +132,14 @@ class PartialQuestion extends LogQuestion {
     return list;
   }
 
+  Set asked() {
+    Set names = super.asked();
+    for (Iterator each = summands.values().iterator(); each.hasNext();) names.addAll(((Summand) each.next()).columns);
+    return names;
+  }
+
   /** read: the columns that it names, as the query knows them. */
   String json(List by, StructType read) {
-    return "{" + columnsJson(by) + ", \"sums\": " + texts(sums.keySet()) + ", \"read\": " + read.json() + "}";
+    return "{" + columnsJson(by) + ", \"sums\": " + sums.keySet() + ", \"read\": " + read.json() + "}";
   }
 }

@@ -173,8 +173,10 @@ def partial_rows(schema: StructType) -> PartialRows | None:
     if wanted is None:
         return None
     from delta_py.scan.partial_rows import PartialRows  # few scans are read so
+    from delta_py.scan.summands import Summand
 
-    return PartialRows(*(tuple(wanted[name]) for name in ("by", "valued", "minima", "maxima", "sums")))
+    by, valued, minima, maxima = (tuple(wanted[name]) for name in ("by", "valued", "minima", "maxima"))
+    return PartialRows(by, valued, minima, maxima, tuple(map(Summand.parse, wanted["sums"])))
 
 
 def columns_of_partial_rows(schema: StructType) -> StructType:

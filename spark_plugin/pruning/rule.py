@@ -31,7 +31,7 @@ NATIVE_CONF = "spark.pydelta.nativeReader.enabled"
 """Set to true in a session to have Spark's own Parquet reader read simple files (spark_plugin/native_reader)."""
 
 PARTIAL_CONF = "spark.pydelta.partialAggregates.enabled"
-"""Whether tasks add up what an aggregate only adds up again: `auto` for scans of 128 MB and more, `true`, or `false`."""
+"""Whether tasks add up what an aggregate only adds up again: `auto` where it pays, `true`, or `false`."""
 
 DRIVER_FOLDERS = ("pruning", "sql_catalog")
 """The Java of the driver: the rule and the catalogs are compiled and loaded together."""

@@ -36,11 +36,27 @@ PARTIAL = [
     "select a.k, a.s, b.s from (select kind k, sum(i) s from {t} group by kind) a "
     "join (select kind k, sum(price) s from {t} where flag group by kind) b on a.k = b.k",
     "select max(s) from (select kind, sum(price) s from {t} group by kind)",
+    "select kind, sum(price * (1 - short)), sum(price * (1 - short) * (2.5 + short)), avg(price) from {t} group by kind",
+    "select sum(price * short), sum(price + short - tiny), sum(-1.25 * tiny), avg(short), avg(i), avg(p), avg(tiny) from {t}",
+    "select kind, avg(price) + 1, avg(i) / 2, sum(tiny * tiny) from {t} where big > 100 group by kind having avg(byte) > 3",
+    "select avg(price), avg(i), avg(short), sum(price * short) from {t} where big < -1000",
+    "select flag, sum(eighteen * eighteen), sum(eighteen * short), sum(eighteen * eighteen * tiny) from {t} group by flag",
+    "select try_sum(price * short), sum(r) from (select price, short, tiny r from {t} where i > 1)",
     "select kind, count(*) from {t} where big = (select max(big) from {t} where i > 4) group by kind",
 ]
 READ = [
     "select sum(x) from {t}",
-    "select avg(price) from {t}",
+    "select avg(big) from {t}",
+    "select avg(wide) from {t}",
+    "select avg(x) from {t}",
+    "select try_avg(price) from {t}",
+    "select sum(try_multiply(price, short)) from {t}",
+    "select sum(price / 2) from {t}",
+    "select sum(price * i) from {t}",
+    "select sum(price * wide) from {t}",
+    "select sum(eighteen * eighteen * eighteen) from {t} where big between 8955 and 8965",
+    "select avg(price * 2) from {t}",
+    "select sum(-price) from {t}",
     "select sum(big + 1) from {t} where i > 3",
     "select count(distinct kind), sum(i) from {t}",
     "select sum(i) filter (where flag) from {t}",
@@ -66,6 +82,7 @@ def source(spark: SparkSession) -> DataFrame:
         "cast(cast(id % 13 as decimal(12,2)) / 4 as decimal(12,2)) price",
         "cast(-(id % 5) as decimal(7,2)) short",
         "cast(id % 3 as decimal(5,0)) tiny",
+        "cast((id - 3000) * 31415926535 as decimal(18,3)) eighteen",
         "cast(id % 100 as tinyint) byte",
         "date_add(date'2020-01-01', cast(id % 100 as int)) day",
         "if(id % 3 = 0, null, cast(id % 11 as int)) i",
@@ -169,6 +186,21 @@ def test_a_sum_that_does_not_fit_is_the_error_that_rows_give(
     wrapped = queried(spark, "select sum(v) from {t}", path)
     conf({ENABLED: "true"})
     assert queried(spark, "select sum(v) from {t}", path) == wrapped
+
+
+def test_a_product_that_no_decimal_holds_is_an_error_as_of_rows(
+    spark: SparkSession, tmp_path: Path, conf: Any, taken: Callable[[], int]
+) -> None:
+    path, query = str(tmp_path / "t"), "select sum(v * v * f) from {t}"
+    spark.sql("SELECT cast(repeat('9', 18) as decimal(18,0)) v, cast(999 as decimal(3,0)) f").write.format("pydelta").save(path)
+    for enabled, count in (("true", 1), ("false", 0)):
+        conf({ENABLED: enabled})
+        with pytest.raises(Exception, match="NUMERIC_VALUE_OUT_OF_RANGE"):
+            queried(spark, query, path)
+        assert taken() == count
+    conf({"spark.sql.ansi.enabled": "false", ENABLED: "true"})
+    assert queried(spark, query, path) == ["Row(sum(((v * v) * f))=None)"]
+    assert taken() == 0, "NULL is for Spark to find"
 
 
 def test_plan_shows_what_tasks_add_up(spark: SparkSession, tables: dict[str, str], taken: Callable[[], int]) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delta_py.errors import DeltaError
 from delta_py.scan.partial_rows import PartialRows, partial_batches
+from delta_py.scan.summands import Summand
 
 ROWS = pa.schema(
     [
@@ -25,12 +27,16 @@ ROWS = pa.schema(
         ("day", pa.date32()),
     ]
 )
+PRODUCTS = [
+    ["*", "price", ["-", {"digits": 1, "scale": 0}, "short"]],
+    ["*", ["*", "price", ["-", {"digits": 1, "scale": 0}, "short"]], ["+", "price", {"digits": -25, "scale": 3}]],
+]
 WANTED = PartialRows(
     by=("kind", "flag"),
     valued=("day", "kind"),
     minima=("day", "price"),
     maxima=("day", "flag"),
-    sums=("big", "small", "price", "short"),
+    sums=tuple(map(Summand.parse, ["big", "small", "price", "short", *PRODUCTS])),
 )
 PARTIAL = pa.schema(
     [
@@ -47,6 +53,8 @@ PARTIAL = pa.schema(
         ("sum small", pa.int64()),
         ("sum price", pa.decimal128(22, 2)),
         ("sum short", pa.int64()),
+        ("sum product", pa.decimal128(33, 4)),
+        ("sum wide product", pa.decimal128(38, 7)),
     ]
 )
 LONGS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-5, 5))
@@ -84,9 +92,12 @@ def by_hand(rows: Iterable[Sequence[Any]]) -> dict[tuple[Any, ...], list[Any]]:
     found = {}
     for key, members in groups.items():
         kind, flag, big, small, price, short, day = zip(*members, strict=True)
+        product = [None if None in pair else pair[0] * (1 - pair[1]) for pair in zip(price, short, strict=True)]
+        wide = [None if one is None else one * (of - Decimal("0.025")) for one, of in zip(product, price, strict=True)]
         valued = [sum(value is not None for value in column) for column in (day, kind)]
         ends = [known(day, min), known(price, min), known(day, max), known(flag, max)]
         found[key] = [len(members), *valued, *ends, known(big, sum), known(small, sum), known(price, sum), known(short, sum)]
+        found[key] += [known(product, sum), known(wide, sum)]
     return found
 
 
@@ -96,14 +107,20 @@ def put_together(batches: Iterable[pa.RecordBatch]) -> dict[tuple[Any, ...], lis
     for batch in batches:
         assert batch.schema.equals(PARTIAL)
         columns = batch.to_pydict()
-        unscaled = [None if value is None else Decimal(value).scaleb(-2) for value in columns["sum short"]]
-        for row in zip(*[*columns.values()][:-1], unscaled, strict=True):
+        columns["sum short"] = [None if value is None else Decimal(value).scaleb(-2) for value in columns["sum short"]]
+        for row in zip(*columns.values(), strict=True):
             groups.setdefault(row[:2], []).append(list(row[2:]))
-    hows: list[Callable[[list[Any]], Any]] = [sum, sum, sum, min, min, max, max, sum, sum, sum, sum]
+    hows: list[Callable[[list[Any]], Any]] = [sum, sum, sum, min, min, max, max, *[sum] * 6]
     return {
         key: [known(column, how) for column, how in zip(zip(*members, strict=True), hows, strict=True)]
         for key, members in groups.items()
     }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def wide_numbers() -> Iterator[None]:
+    with localcontext(prec=100):
+        yield
 
 
 @given(st.lists(st.lists(ROW, max_size=12), max_size=5))
@@ -121,7 +138,7 @@ def test_few_groups_are_one_row_each() -> None:
 def test_without_groups_there_is_one_row() -> None:
     schema = pa.schema([("rows", pa.int64()), ("valued", pa.int64()), ("sum", pa.int64())])
     batches = [batch_of([(kind, True, 7, 1, None, None, None) for kind in ("a", None)])] * 3
-    (partial,) = partial_batches(batches, PartialRows(valued=("kind",), sums=("big",)), schema)
+    (partial,) = partial_batches(batches, PartialRows(valued=("kind",), sums=(Summand("big"),)), schema)
     assert partial.to_pylist() == [{"rows": 6, "valued": 3, "sum": 42}]
 
 
@@ -144,3 +161,21 @@ def test_sums_that_might_not_fit_are_left_to_spark(sign: int) -> None:
     rows = [("a", True, sign * (2**62), None, None, None, None)] * 3
     batches = list(partial_batches([batch_of(rows[:1]), batch_of(rows[1:2]), batch_of(rows[2:])], WANTED, PARTIAL))
     assert [value for batch in batches for value in batch["sum big"].to_pylist()] == [sign * (2**62)] * 3
+
+
+def test_product_that_no_decimal_holds_is_an_error() -> None:
+    kind = pa.decimal128(18, 0)
+    batch = pa.record_batch({"a": pa.array([10**17], kind)})
+    schema = pa.schema([("rows", pa.int64()), ("sum", pa.decimal128(38, 0))])
+    wanted = PartialRows(sums=(Summand.parse(["*", "a", ["*", "a", "a"]]),))
+    with pytest.raises(DeltaError, match="more than 38 digits") as caught:
+        list(partial_batches([batch], wanted, schema))
+    assert caught.value.error_class.startswith("NUMERIC_VALUE_OUT_OF_RANGE")
+    square = PartialRows(sums=(Summand.parse(["*", "a", "a"]),))
+    assert [given["sum"].to_pylist() for given in partial_batches([batch], square, schema)] == [[Decimal(10**34)]]
+
+
+@pytest.mark.parametrize("said", [["/", "a", "b"], ["*", "a"], 1, None, {"digits": 1}])
+def test_sum_that_is_not_understood_is_refused(said: Any) -> None:
+    with pytest.raises((ValueError, TypeError, KeyError)):
+        Summand.parse(said)

@@ -1,0 +1,136 @@
+"""What a sum adds up: a column, or products, sums and differences of decimal columns, in whole numbers.
+
+    Summand.parse(["*", "price", ["-", {"digits": 1, "scale": 0}, "discount"]])
+    summand.numbers(batch)        # Numbers: int64 in units of 10^-4, and their bounds; None where these are too wide
+    summand.decimals(batch, pa.decimal128(36, 4))       # the same, however wide
+
+Decimals of up to 18 digits are whole numbers of 64 bits without their point, and so is what is made of them mostly: the bounds of
+a batch's columns tell.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+LONG_MAX = 2**63 - 1
+_Bounds: TypeAlias = "tuple[int, int]"
+_EXACT: dict[str, tuple[Callable[..., Any], Callable[[int, int], int]]] = {
+    "*": (pc.multiply, operator.mul),
+    "+": (pc.add, operator.add),
+    "-": (pc.subtract, operator.sub),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """values: int64, or one for all rows; null where a value is. scale: digits behind the point. bounds: of the values."""
+
+    values: pa.Int64Array | pa.Int64Scalar
+    scale: int
+    bounds: _Bounds
+
+    def scaled(self, scale: int) -> Numbers | None:
+        factor = 10 ** (scale - self.scale)
+        if factor == 1:
+            return self
+        return _joined("*", self, Numbers(pa.scalar(factor, pa.int64()), scale - self.scale, (factor, factor)), scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Summand:
+    """column: its name; or digits and scale of a number; or left and right of an operation: *, + or -."""
+
+    column: str | None = None
+    digits: int = 0
+    scale: int = 0
+    operation: str | None = None
+    left: Summand | None = None
+    right: Summand | None = None
+
+    @classmethod
+    def parse(cls, said: Any) -> Summand:
+        """said: as in the module's example, from JSON. Raises ValueError, KeyError, TypeError for anything else."""
+        if isinstance(said, str):
+            return cls(column=said)
+        if isinstance(said, dict):
+            return cls(digits=int(said["digits"]), scale=int(said["scale"]))
+        operation, left, right = said
+        if operation not in _EXACT:
+            raise ValueError(f"{operation!r} is no operation of sums")
+        return cls(operation=operation, left=cls.parse(left), right=cls.parse(right))
+
+    def numbers(self, batch: pa.RecordBatch) -> Numbers | None:
+        """None where int64 may be too narrow for a value, or for one on the way to it."""
+        if self.column is not None:
+            return _of_column(batch[self.column])
+        if self.left is None or self.right is None:
+            fits = abs(self.digits) <= LONG_MAX
+            return Numbers(pa.scalar(self.digits, pa.int64()), self.scale, (self.digits,) * 2) if fits else None
+        assert self.operation is not None
+        left, right = self.left.numbers(batch), self.right.numbers(batch)
+        if left is None or right is None:
+            return None
+        if self.operation == "*":
+            return _joined(self.operation, left, right, left.scale + right.scale)
+        scale = max(left.scale, right.scale)
+        left, right = left.scaled(scale), right.scaled(scale)
+        return None if left is None or right is None else _joined(self.operation, left, right, scale)
+
+    def decimals(self, batch: pa.RecordBatch, kind: pa.Decimal128Type) -> pa.Decimal128Array:
+        """Raises pa.ArrowInvalid for a value that has more digits than the type."""
+        value = self._wide(batch)
+        values = pa.repeat(value, batch.num_rows) if isinstance(value, pa.Scalar) else value
+        return values.cast(kind)
+
+    def _wide(self, batch: pa.RecordBatch) -> Any:
+        if self.column is not None:
+            kind = batch[self.column].type
+            return batch[self.column].cast(pa.decimal256(kind.precision, kind.scale))
+        if self.left is None or self.right is None:
+            digits = max(len(str(abs(self.digits))), self.scale, 1)
+            return pa.scalar(Decimal(self.digits).scaleb(-self.scale), pa.decimal256(digits, self.scale))
+        assert self.operation is not None
+        return _EXACT[self.operation][0](self.left._wide(batch), self.right._wide(batch))
+
+
+def _joined(operation: str, left: Numbers, right: Numbers, scale: int) -> Numbers | None:
+    compute, exact = _EXACT[operation]
+    ends = [exact(one, other) for one in left.bounds for other in right.bounds]
+    if max(-min(ends), max(ends)) > LONG_MAX:
+        return None
+    return Numbers(compute(left.values, right.values), scale, (min(ends), max(ends)))
+
+
+def _of_column(column: pa.Array) -> Numbers:
+    is_decimal = pa.types.is_decimal(column.type)
+    values = unscaled(column) if is_decimal else column.cast(pa.int64())
+    ends = pc.min_max(values).as_py()
+    bounds = (0, 0) if ends["min"] is None else (ends["min"], ends["max"])
+    return Numbers(values, column.type.scale if is_decimal else 0, bounds)
+
+
+def unscaled(column: pa.Decimal128Array) -> pa.Int64Array:
+    """Decimals of up to 18 digits without their point: the lower half of their bytes."""
+    assert column.type.bit_width == 128 and column.type.precision <= 18, column.type
+    data = column.buffers()[1]
+    halves = np.frombuffer(data, np.int64)[2 * column.offset : 2 * (column.offset + len(column))]
+    mask = None if column.null_count == 0 else np.asarray(column.is_null())
+    return pa.array(halves[::2], pa.int64(), mask=mask)
+
+
+def pointed(values: pa.Int64Array, kind: pa.Decimal128Type) -> pa.Decimal128Array:
+    """int64 as decimals with a point: the other way. Raises pa.ArrowInvalid for more digits than the type has."""
+    numbers = np.asarray(values.fill_null(0))
+    halves = np.empty((len(values), 2), np.int64)
+    halves[:, 0], halves[:, 1] = numbers, numbers >> 63
+    valid = None if values.null_count == 0 else pc.is_valid(values).buffers()[1]
+    whole = pa.Array.from_buffers(pa.decimal128(max(kind.precision, 19), kind.scale), len(values), [valid, pa.py_buffer(halves)])
+    return whole.cast(kind)
