@@ -17,13 +17,14 @@ _TARGETS = (
     "tables; the commit of a transaction over 3 tables at most 1.5x that over one."
 )
 _FINDINGS = (
-    "Where the time goes (2026-11-27, AMD EPYC, 2 cores, both busy): a commit of one row takes 17 ms of CPU, so that no number of "
-    "writers makes more than some 115 a second, and 200 would need 10 ms. Of these opening the table takes 4, the data file 5, "
-    "staging 2.7 (two fsyncs), ratifying 1.7, the checksum 2.7, and a checkpoint 22 each tenth time. The ledgers themselves take "
-    "more than that, as their own table shows. Each table of a transaction is opened at its moment, staged and followed by a "
-    "checksum on its own, 4.7 ms of CPU; what the tables share is 2.2 ms. Writers of one table that lost a race take turns since "
-    "this day: with SQLite 8 of them made 39 commits a second before, and 62 to 107 in several short runs behind it, beside 67 to 75 "
-    "without a ledger; with PostgreSQL 22, and 38 to 50."
+    "Where the time goes (2026-11-27, AMD EPYC, 2 cores, both busy): a commit of one row takes 17 ms of CPU, so that "
+    "no number of writers makes more than some 115 a second, and 200 would need 10 ms. Of these opening the table "
+    "takes 4, the data file 5, staging 2.7 (two fsyncs), ratifying 1.7, the checksum 2.7, and a checkpoint 22 each "
+    "tenth time. The ledgers themselves take more than that, as their own table shows. Each table of a transaction is "
+    "opened at its moment, staged and followed by a checksum on its own, 4.7 ms of CPU; what the tables share is 2.2 "
+    "ms. Writers of one table that lost a race take turns since this day: with SQLite 8 of them made 39 commits a "
+    "second before, and 62 to 107 in several short runs behind it, beside 67 to 75 without a ledger; with PostgreSQL "
+    "22, and 38 to 50."
 )
 
 
