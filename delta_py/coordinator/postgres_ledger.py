@@ -41,7 +41,8 @@ class PostgresLedger(SqlLedger):
         with contextlib.ExitStack() as held:
             wanted = self._patience.among(tables)
             try:
-                held.enter_context(self._turns(wanted))
+                if wanted:
+                    held.enter_context(self._turns(wanted))
             except self._psycopg.errors.LockNotAvailable:
                 self._patience.is_over(wanted)
             except self._psycopg.Error as error:

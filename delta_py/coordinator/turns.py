@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator
@@ -49,8 +48,7 @@ class FileTurns:
     """
 
     def __init__(self, path: str) -> None:
-        self._path, self._file, self._opening = path, -1, threading.Lock()
-        self._patience = Patience()
+        self._path, self._file, self._patience = path, -1, Patience()
 
     @contextlib.contextmanager
     def of(self, tables: Iterable[str]) -> Iterator[None]:
@@ -69,9 +67,13 @@ class FileTurns:
     def _take(self, place: int) -> bool:
         """Whether it was got in time."""
         end, nap = time.monotonic() + WAIT_SECONDS, _FIRST_NAP_SECONDS
+        try:
+            file = self._opened()
+        except OSError:  # where nothing may be written
+            return False
         while True:
             try:
-                fcntl.lockf(self._opened(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
                 return True
             except (BlockingIOError, PermissionError):  # POSIX allows either for a lock that another process has
                 if time.monotonic() >= end:
@@ -82,11 +84,11 @@ class FileTurns:
             nap = min(nap * 1.5, _LONGEST_NAP_SECONDS)
 
     def _opened(self) -> int:
-        """One for the process, and never closed: closing any would give up all locks that the process has on the file."""
-        with self._opening:
-            if self._file < 0:
-                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-            return self._file
+        """One for the process, and never closed: closing any would give up all locks that the process has on the file. Where
+        threads open it at once one too many stays open, without harm; a lock against that might be held at a fork."""
+        if self._file < 0:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        return self._file
 
 
 def _place(table: str) -> int:

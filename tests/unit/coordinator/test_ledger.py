@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -205,3 +206,21 @@ def test_turn_that_does_not_end_holds_nobody_up_for_long(
     assert 0.4 < waited_for(ledger, ["/a"]) < turns.WAIT_SECONDS + 2
     assert waited_for(ledger, ["/a"]) < 0.25, "for a while nobody waits at that table"
     assert waited_for(ledger, ["/b"]) < 0.25
+
+
+def test_where_no_locks_can_be_taken_nobody_waits(tmp_path: Path) -> None:
+    (tmp_path / "turns").symlink_to(tmp_path / "elsewhere")  # no link is followed
+    start = time.monotonic()
+    for path in (tmp_path / "turns", tmp_path / "missing" / "turns", tmp_path):
+        with turns.FileTurns(str(path)).of(["/a"]):
+            pass
+    assert time.monotonic() - start < 0.25 and not (tmp_path / "elsewhere").exists()
+
+
+def test_turns_may_be_taken_in_threads_and_behind_a_fork(ledger: Ledger, url: str) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        seconds = list(pool.map(lambda table: waited_for(ledger, [table]), ["/a", "/b", "/c", "/d"]))
+    process = multiprocessing.get_context("fork").Process(target=waited_for, args=(open_ledger(url), ["/a"]))
+    process.start()
+    process.join(30)
+    assert process.exitcode == 0 and max(seconds) < turns.WAIT_SECONDS
