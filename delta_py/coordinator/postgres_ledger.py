@@ -4,24 +4,17 @@ first, such as `public`."""
 from __future__ import annotations
 
 import contextlib
-import logging
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from delta_py.coordinator import turns
 from delta_py.coordinator.connections import Connections
 from delta_py.coordinator.ledger import unavailable
 from delta_py.coordinator.sql_ledger import SqlLedger, Statements
-from delta_py.coordinator.turns import Patience
 from delta_py.errors import UnsupportedOperationError
 
 _WRITERS = 0x70796465  # the lock that writers take: they come one after the other, as moments do
-_TURNS = 0x70796466  # beside it, one for each table: keys of two numbers are none of the keys of one
 _CONNECT_SECONDS = 10
-
-_log = logging.getLogger("delta_py")
 
 
 class PostgresLedger(SqlLedger):
@@ -33,35 +26,7 @@ class PostgresLedger(SqlLedger):
         parts = urlsplit(url)
         self.shown = f"postgresql://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
         self._connections = Connections(lambda: self._psycopg.connect(url, connect_timeout=_CONNECT_SECONDS))
-        self._patience = Patience()
         self.prepare()
-
-    @contextlib.contextmanager
-    def turn(self, tables: Iterable[str]) -> Iterator[None]:
-        with contextlib.ExitStack() as held:
-            wanted = self._patience.among(tables)
-            try:
-                if wanted:
-                    held.enter_context(self._turns(wanted))
-            except self._psycopg.errors.LockNotAvailable:
-                self._patience.is_over(wanted)
-            except self._psycopg.Error as error:
-                _log.info("%s: no turn was taken: %s", self.shown, str(error).replace(self._url, self.shown))
-            yield
-
-    @contextlib.contextmanager
-    def _turns(self, tables: Iterable[str]) -> Iterator[None]:
-        """They end with a transaction that does nothing else, or with its connection."""
-        with self._connections.one() as connection:
-            with connection.pipeline():
-                connection.execute(f"SET LOCAL lock_timeout = {round(turns.WAIT_SECONDS * 1000)}")
-                for table in tables:
-                    connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_TURNS, _key(table)))
-            try:
-                yield
-            finally:
-                with contextlib.suppress(self._psycopg.Error):  # the server has ended it then
-                    connection.rollback()
 
     @contextlib.contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Statements]:
@@ -93,11 +58,6 @@ class PostgresLedger(SqlLedger):
             is_lost = True
         if is_lost:
             self._connections.forget()
-
-
-def _key(table: str) -> int:
-    """As the signed number of 32 bits that PostgreSQL takes."""
-    return zlib.crc32(table.encode("utf-8", "surrogateescape")) - (1 << 31)
 
 
 def _psycopg() -> Any:

@@ -23,23 +23,6 @@ _PAUSE_SECONDS = 60.0  # in which, behind that, no turns are waited for at the t
 _FIRST_NAP_SECONDS, _LONGEST_NAP_SECONDS = 0.0005, 0.004
 
 
-class Patience:
-    """At which tables turns are waited for: not where one was not given up lately."""
-
-    def __init__(self) -> None:
-        self._ends: dict[str, float] = {}
-
-    def among(self, tables: Iterable[str]) -> list[str]:
-        """In an order that is the same for all: two writers that want the same turns do not wait for each other."""
-        now = time.monotonic()
-        self._ends = {table: end for table, end in self._ends.items() if end > now}
-        return sorted(set(tables).difference(self._ends))
-
-    def is_over(self, tables: Iterable[str]) -> None:
-        end = time.monotonic() + _PAUSE_SECONDS
-        self._ends = self._ends | dict.fromkeys(tables, end)
-
-
 class FileTurns:
     """Among processes of one machine: locks on bytes of a file, one byte a table.
 
@@ -48,25 +31,34 @@ class FileTurns:
     """
 
     def __init__(self, path: str) -> None:
-        self._path, self._file, self._patience = path, -1, Patience()
+        self._path, self._file = path, -1
+        self._passed_over: dict[str, float] = {}  # tables whose turns are not waited for, and until when
 
     @contextlib.contextmanager
     def of(self, tables: Iterable[str]) -> Iterator[None]:
         places: list[int] = []
+        end = time.monotonic() + WAIT_SECONDS
         try:
-            for table in self._patience.among(tables):
-                if not self._take(_place(table)):
-                    self._patience.is_over([table])
+            for table in self._waited_for(tables):
+                if not self._take(_place(table), end):
+                    self._passed_over = {**self._passed_over, table: time.monotonic() + _PAUSE_SECONDS}
                     break
                 places.append(_place(table))
             yield
         finally:
             for place in places:
-                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
+                with contextlib.suppress(OSError):  # a file system that is gone has no locks
+                    fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
 
-    def _take(self, place: int) -> bool:
+    def _waited_for(self, tables: Iterable[str]) -> list[str]:
+        """In an order that is the same for all: two writers that want the same turns do not wait for each other."""
+        now = time.monotonic()
+        self._passed_over = {table: end for table, end in self._passed_over.items() if end > now}
+        return sorted(set(tables).difference(self._passed_over))
+
+    def _take(self, place: int, end: float) -> bool:
         """Whether it was got in time."""
-        end, nap = time.monotonic() + WAIT_SECONDS, _FIRST_NAP_SECONDS
+        nap = _FIRST_NAP_SECONDS
         try:
             file = self._opened()
         except OSError:  # where nothing may be written

@@ -72,6 +72,8 @@ class RowFile:
         self._waiting.append(pa.Table.from_arrays(columns, schema=self._schema))
         self._waiting_rows += len(rows)
         self.row_count += len(rows)
+        if self._waiting_rows >= _FEW_ROWS:
+            self._end_row_group()
 
     def _end_row_group(self) -> None:
         if self._waiting:

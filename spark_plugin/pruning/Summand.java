@@ -65,17 +65,21 @@ class Summand {
     if (operation.evalMode().equals(EvalMode$.MODULE$.TRY())) return null;
     Summand left = ofDecimal((Expression) operation.children().apply(0), question);
     Summand right = ofDecimal((Expression) operation.children().apply(1), question);
-    if (left == null || right == null) return null;
+    if (left == null || right == null || !left.hasRoom() || !right.hasRoom()) return null;
     int scale = product ? left.scale + right.scale : Math.max(left.scale, right.scale);
     int whole = Math.max(left.digits - left.scale, right.digits - right.scale);
     int digits = (product ? left.digits + right.digits : whole + scale) + 1;
-    boolean hasRoom = digits <= type.precision();
     boolean raises = operation.evalMode().equals(EvalMode$.MODULE$.ANSI()) && digits <= MOST_EXACT_DIGITS;
-    if (scale != type.scale() || !hasRoom && !raises) return null;
+    if (scale != type.scale() || digits > type.precision() && !raises) return null;
     String sign = product ? "*" : expression instanceof Add ? "+" : "-";
     Set columns = new LinkedHashSet(left.columns);
     columns.addAll(right.columns);
     return new Summand("[\"" + sign + "\", " + left.json + ", " + right.json + "]", columns, type, digits, scale);
+  }
+
+  /** Whether no value leaves its type: Spark looks at each step, Python at the last one alone. */
+  private boolean hasRoom() {
+    return digits <= ((DecimalType) type).precision();
   }
 
   private static Summand ofColumn(Attribute column, int digits, int scale) {

@@ -56,6 +56,7 @@ READ = [
     "select sum(price * wide) from {t}",
     "select sum(eighteen * eighteen * eighteen) from {t} where big between 8955 and 8965",
     "select avg(price * 2) from {t}",
+    "select sum(eighteen * eighteen * tiny * tiny) from {t} where big between 8955 and 8965",
     "select sum(-price) from {t}",
     "select sum(big + 1) from {t} where i > 3",
     "select count(distinct kind), sum(i) from {t}",
