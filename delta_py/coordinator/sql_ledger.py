@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -174,10 +174,6 @@ class SqlLedger:
             if token is not None:
                 _use_token(sql, token, moment, now)
         return moment
-
-    def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
-        """None: a lock in the database would hold a connection while commits are staged, and one more while it is waited for."""
-        return contextlib.nullcontext()
 
     def acknowledge(self, table: str, version: int) -> None:
         with self._transaction(writes=True) as sql:
