@@ -2,8 +2,8 @@ package pydelta.pruning;
 
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -43,9 +43,9 @@ class PartialQuestion extends LogQuestion {
   /** A sum has room for the digits of 10^10 rows. */
   private static final int MORE_DIGITS = 10;
 
-  /** By their JSON: the columns told, and what they add up. */
+  /** The columns told, by what they add up as JSON, and the names of the scan's columns in that. */
   private final Map sums = new LinkedHashMap();
-  private final Map summands = new HashMap();
+  private final Set summed = new LinkedHashSet();
 
   PartialQuestion(LogicalPlan below) {
     super(below);
@@ -101,7 +101,7 @@ class PartialQuestion extends LogQuestion {
     Summand summand = Summand.of(unscaled ? (Expression) child.children().head() : child, this);
     if (summand == null) return null;
     DataType told = unscaled || summand.type instanceof IntegralType ? DataTypes.LongType : sumType((DecimalType) summand.type);
-    summands.put(summand.json, summand);
+    summed.addAll(summand.columns);
     Attribute known = told(sums, summand.json, told);
     return known.dataType().equals(told) ? known : null;
   }
@@ -134,7 +134,7 @@ class PartialQuestion extends LogQuestion {
 
   Set asked() {
     Set names = super.asked();
-    for (Iterator each = summands.values().iterator(); each.hasNext();) names.addAll(((Summand) each.next()).columns);
+    names.addAll(summed);
     return names;
   }
 
