@@ -171,12 +171,12 @@ class CoordinatedStore:
 
     # ------------------------------------------------------------ commits
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         name = _commit(path)
         tail = None if name is None else (self.last_tail or self.tail())
         if name is None or tail is None:
             self._check_published(path)
-            self._own.put_if_absent(path, data)
+            self._own.put_if_absent(path, data, durably=durably)
             return
         if name.version == 0 and next(self._own.list_from(LOG_DIRECTORY), None) is None:
             raise StorageError(

@@ -219,19 +219,20 @@ class LocalStore:
             raise
         _sync_directory(os.path.dirname(name))
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         name = self._locate_own(path)
         if os.path.lexists(name):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         try:
-            temporary = _write_temporary(name, data)
+            temporary = _write_temporary(name, data, durably=durably)
         except OSError as error:
             raise _not_written(name, error) from error
         try:
             self._link(temporary, name)
         finally:
             _remove(temporary)
-        _sync_directory(os.path.dirname(name))
+        if durably:
+            _sync_directory(os.path.dirname(name))
 
     def abort_uploads(self, part_of_name: str) -> None:
         """What was begun is a file, and is listed."""
@@ -338,15 +339,17 @@ def _not_written(name: str, error: OSError) -> StorageError:
     return StorageError(f"{name} cannot be written: {error.strerror or error}. Nothing was written.", path=name)
 
 
-def _write_temporary(name: str, data: bytes) -> str:
-    """Write `data` into a hidden file beside `name`, flushed to the disk; returns its name. Leaves nothing when it fails."""
+def _write_temporary(name: str, data: bytes, *, durably: bool = True) -> str:
+    """Write `data` into a hidden file beside `name`, by default flushed to the disk; returns its name. Leaves nothing when it
+    fails."""
     directory, base = os.path.split(name)
     temporary = os.path.join(directory, f".{base[:100]}.{uuid.uuid4().hex}.tmp")
     _make_directory(directory)
     try:
         with open(temporary, "xb", buffering=0) as file:
             _write_all(file, data)
-            os.fsync(file.fileno())
+            if durably:
+                os.fsync(file.fileno())
     except OSError:
         _remove(temporary)
         raise

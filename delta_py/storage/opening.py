@@ -150,8 +150,8 @@ class TableStore:
     def put(self, path: str, data: bytes) -> None:
         self.own.put(path, data)
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
-        self.own.put_if_absent(path, data)
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
+        self.own.put_if_absent(path, data, durably=durably)
 
     def abort_uploads(self, part_of_name: str) -> None:
         self.own.abort_uploads(part_of_name)

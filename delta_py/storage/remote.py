@@ -166,7 +166,7 @@ class RemoteStore:
         address, connection = self._locate_own(path), self._connection
         connection.run(f"write {path}", lambda: connection.client.put(address.container, address.key, data))
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         address, connection = self._locate_own(path), self._connection
         connection.once(lambda: connection.client.put_new(address.container, address.key, data))
 

@@ -126,7 +126,7 @@ class DynamoDbStore(RemoteStore):
             self._finish_newest()
         return super().list_from(directory, start)
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         directory, _, name = path.rpartition("/")
         log_name = parse_log_name(name) if directory == LOG_DIRECTORY else None
         if log_name is None or log_name.kind is not LogKind.COMMIT:

@@ -85,9 +85,11 @@ class ObjectStore(Protocol):
     def put(self, path: str, data: bytes) -> None:
         """Write or replace an object as a whole: a reader sees the old or the new one."""
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
-        """Write a new object, durably, as a whole.
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
+        """Write a new object, as a whole.
 
+        durably: it is there after a failure of the machine too. One that readers do without when it is missing or damaged may
+        spare the wait for the disk.
         Raises FileExistsError, and changes nothing, if the object is there: of two callers exactly one succeeds.
         """
 

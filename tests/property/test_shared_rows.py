@@ -111,12 +111,12 @@ class RacedStore(LocalStore):
         super().__init__(root)
         self.before_puts = before_puts
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         told = path.endswith((".bin", ".json")) and ".compacted." not in path  # not of what follows a commit
         rival = self.before_puts.pop(0) if self.before_puts and told else None
         if rival is not None:
             rival()
-        super().put_if_absent(path, data)
+        super().put_if_absent(path, data, durably=durably)
 
 
 @dataclass

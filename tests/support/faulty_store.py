@@ -148,8 +148,8 @@ class FaultyStore:
     def put(self, path: str, data: bytes) -> None:
         self.run(f"put {path}", lambda: self.inner.put(path, data))
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
-        self.run(f"put_if_absent {path}", lambda: self.inner.put_if_absent(path, data))
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
+        self.run(f"put_if_absent {path}", lambda: self.inner.put_if_absent(path, data, durably=durably))
 
     def abort_uploads(self, part_of_name: str) -> None:
         self.run(f"abort_uploads {part_of_name}", lambda: self.inner.abort_uploads(part_of_name))

@@ -106,7 +106,7 @@ class MemoryStore:
 
         self._run("put", path, store)
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         def store() -> None:
             if self._key(path) in self.objects:
                 raise FileExistsError(17, "Object exists", path)

@@ -54,11 +54,11 @@ class MeanwhileStore(LocalStore):
 
     meanwhile: Callable[[], object] | None = None
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         if path.endswith(".json") and self.meanwhile is not None:
             act, self.meanwhile = self.meanwhile, None
             act()
-        super().put_if_absent(path, data)
+        super().put_if_absent(path, data, durably=durably)
 
 
 def rows(*ids: int, x: int = 5) -> pa.Table:

@@ -538,11 +538,11 @@ class Interrupted(LocalStore):
         super().__init__(str(root))
         self._between = between
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         if path.startswith("_delta_log/") and path.endswith(".json") and self._between is not None:
             between, self._between = self._between, None
             between()
-        super().put_if_absent(path, data)
+        super().put_if_absent(path, data, durably=durably)
 
 
 def race(path: Path, theirs: dict[str, Any], ours: dict[str, Any]) -> int:

@@ -111,6 +111,6 @@ class _Unsure(LocalStore):
         super().__init__(root)
         self._error = error
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
-        super().put_if_absent(path, data)
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
+        super().put_if_absent(path, data, durably=durably)
         raise self._error

@@ -47,15 +47,15 @@ class ScriptedStore(LocalStore):
         self.read_error: Exception = OSError("injected: cannot read")
         self.puts = 0
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         if not path.endswith(".json"):
-            return super().put_if_absent(path, data)
+            return super().put_if_absent(path, data, durably=durably)
         self.puts += 1
         if self.before_put:
             self.before_put.pop(0)()
         reply = self.replies.pop(0) if self.replies else None
         if reply is None or reply[0]:
-            super().put_if_absent(path, data)
+            super().put_if_absent(path, data, durably=durably)
         if reply is not None:
             raise reply[1]
         return None
@@ -298,12 +298,12 @@ def test_commit_that_arrives_after_all_before_the_retry_is_recognised(store: Scr
     sent: list[tuple[str, bytes]] = []
     original = LocalStore.put_if_absent
 
-    def put(path: str, data: bytes) -> None:
+    def put(path: str, data: bytes, *, durably: bool = True) -> None:
         if not sent:
             sent.append((path, data))
             raise OSError("timed out, and still on its way")
         original(store, *sent[0])
-        original(store, path, data)
+        original(store, path, data, durably=durably)
 
     store.put_if_absent = put  # type: ignore[method-assign]
     assert append(store, "mine") == 1
@@ -491,10 +491,10 @@ def test_checksum_of_row_tracking_and_in_commit_timestamps_holds_them(tmp_path: 
 def test_checksum_that_cannot_be_written_does_not_fail_the_commit(store: ScriptedStore, caplog: pytest.LogCaptureFixture) -> None:
     original = store.put_if_absent
 
-    def put(path: str, data: bytes) -> None:
+    def put(path: str, data: bytes, *, durably: bool = True) -> None:
         if path.endswith(".crc"):
             raise OSError("injected: full")
-        original(path, data)
+        original(path, data, durably=durably)
 
     store.put_if_absent = put  # type: ignore[method-assign]
     assert append(store, "a") == 1
