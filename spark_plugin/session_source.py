@@ -28,7 +28,11 @@ def register_source(spark: Any) -> None:
     """Make the source known to a session, in place of the one that Spark finds by itself."""
     identity = _identity(spark)
     if identity not in _registered:
-        spark.dataSource.register(source_with(nonce_of(spark)))
+        source = source_with(nonce_of(spark))
+        if is_connect(spark):
+            spark.dataSource.register(source)
+        else:
+            SparkInternals(spark).register_source(source)
         _registered.add(identity)
 
 

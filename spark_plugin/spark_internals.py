@@ -27,6 +27,7 @@ import pyspark
 from py4j.clientserver import ClientServer
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType, _parse_datatype_json_string
+from pyspark.sql.udf import _wrap_function
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -110,6 +111,23 @@ class SparkInternals:
         """What the session says to Hadoop's file systems, by whole names: settings of the session, and of its context."""
         found = self._spark._jsparkSession.sessionState().newHadoopConf().getPropsWithPrefix(prefix)
         return {f"{prefix}{name}": str(value) for name, value in dict(found).items()}
+
+    def register_source(self, source: Any) -> None:
+        """Make a Python source known to the session, in the place of one of its name.
+
+        Spark's own way would first start a process that imports each module `pyspark_*` on Python's path, to warn of a source of
+        this name; it takes 1 to 2 seconds. Spark does that when it needs one of them.
+        """
+        if not self.version.startswith(KNOWN_VERSIONS):
+            self._spark.dataSource.register(source)
+            return
+        made = self._jvm.org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource(
+            _wrap_function(self._spark.sparkContext, source)
+        )
+        manager = self._spark._jsparkSession.sessionState().dataSourceManager()
+        known = manager.getClass().getDeclaredField("runtimeDataSourceBuilders")
+        known.setAccessible(True)
+        known.get(manager).put(source.name().lower(), made)
 
     # ------------------------------------------------------------ rules of the optimizer, and Java that is compiled here
 

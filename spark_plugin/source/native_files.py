@@ -56,8 +56,9 @@ _GAINS = {
     **dict.fromkeys(("string", "binary", "date"), 1),
 }
 _GAIN_OF_DECIMALS, _GAIN_OF_NESTED = 2, 4
-# Of so few bytes it is of no account who decodes faster, but that tasks in Python have to wait for a worker.
-_SMALL_BYTES = 16 << 20
+# Of so few bytes it is of no account who decodes faster, but that tasks in Python have to wait for a worker, which the first ones
+# of a session start.
+_SMALL_BYTES = 48 << 20
 _KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
 # Of these names Spark's reader makes numbers of rows.
 _RESERVED = frozenset({"_tmp_metadata_row_index", "row_index"})

@@ -13,6 +13,7 @@ from tests.support.spark_script import run_script
 APPLICATION = """
 import json, os, socket, subprocess, sys, time
 os.environ["PYSPARK_PIN_THREAD"] = sys.argv[2]
+os.environ["PYTHONPATH"] += os.pathsep + sys.argv[3]
 from pyspark.sql import SparkSession
 from spark_plugin import pruning, register
 from spark_plugin.driver_planning import offer
@@ -46,13 +47,21 @@ def close_port(gateway):
     for connection in list(server.connections):
         connection.socket.shutdown(socket.SHUT_RDWR)
 
+WORKERS = [
+    "pyspark.sql.worker.lookup_data_sources",
+    "pyspark.sql.worker.create_data_source",
+    "pyspark.sql.worker.plan_data_source_read",
+    "pyspark.worker",
+]
 out = {}
 spark = started("true")
 out["sql"] = spark.sql(f"SELECT max(id) AS id FROM pydelta.`{sys.argv[1]}` WHERE day = 'c'").first().id
 out["sql_planned"] = pruning.status(spark).driver
 out["first"] = query(spark, "a")
-out["workers"] = [workers(spark, f"pyspark.sql.worker.{name}") for name in ("create_data_source", "plan_data_source_read")]
+out["workers"] = sum(workers(spark, name) for name in WORKERS)
 out["planned"] = pruning.status(spark).driver
+out["found_by_spark"] = [row.id for row in spark.read.format("other").load().collect()]
+out["workers_then"] = workers(spark, WORKERS[0])
 
 close_port(spark.sparkContext._gateway)
 begun = time.monotonic()
@@ -73,14 +82,32 @@ spark.stop()
 print(json.dumps(out))
 """
 
+OTHER_SOURCE = """
+from pyspark.sql.datasource import DataSource, DataSourceReader
+
+class DefaultSource(DataSource, DataSourceReader):
+    @classmethod
+    def name(cls):
+        return "other"
+    def schema(self):
+        return "id INT"
+    def reader(self, schema):
+        return self
+    def read(self, partition):
+        yield (7,)
+"""
+
 
 @pytest.mark.parametrize("pinned_threads", ["true", "false"])
 def test_application_is_planned_by_its_driver_and_goes_on_without(tmp_path: Path, pinned_threads: str) -> None:
     commits = [pa.table({"id": pa.array([n, n + 10], pa.int64()), "day": [day] * 2}) for n, day in enumerate("abc")]
     path = make_table(tmp_path / "t", commits, partition_by=["day"])
-    found = run_script(APPLICATION, path, pinned_threads)
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "pyspark_other.py").write_text(OTHER_SOURCE)
+    found = run_script(APPLICATION, path, pinned_threads, str(tmp_path / "sources"))
     assert (found["sql"], found["sql_planned"]) == (12, 1)
-    assert (found["first"], found["workers"], found["planned"]) == ([0, 10], [0, 0], 2)
+    assert (found["first"], found["workers"], found["planned"]) == ([0, 10], 0, 2)
+    assert (found["found_by_spark"], found["workers_then"]) == ([7], 1)
     assert found["closed"] == [[1, 11], [2, 12], [0, 10], [1, 11]]
     assert found["planned_then"] == 2
     assert found["seconds"] < 60, "a port that is closed is known at once"
