@@ -21,7 +21,8 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.options import is_storage_option
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.rule_columns import rules_of_table, with_rule_columns
-from spark_plugin.dml.replace_matching import MATCHING_OPTIONS, Matching, matching_of, replace_matching
+from spark_plugin.dml.matching import MATCHING_OPTIONS, Matching, matching_of
+from spark_plugin.dml.replace_matching import replace_matching
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.options.common import AS_SELECT, CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW
 from spark_plugin.options.private import refuse_private

@@ -1,4 +1,4 @@
-"""An overwrite of the rows that some row of the source matches: the options replaceUsing and replaceOn of saves.
+"""An overwrite of the rows that some row of the source matches.
 
     replace_matching(spark, table, frame, Matching.using(("id",)), request)
     replace_matching(spark, table, frame.alias("s"), Matching.on("t.id = s.id", "t"), request)
@@ -12,23 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import and_
+from functools import partial
 from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from delta_py.commands.dml import MetricNames
 from delta_py.commands.request import WriteRequest
 from delta_py.commands.write import plan_change
-from delta_py.errors import DeltaError, InvalidOptionError, InvariantViolationError, SchemaMismatchError
+from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchError
 from delta_py.expressions.tree import FALSE
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.names import list_parts, quoted, split_name
+from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
@@ -37,6 +36,7 @@ from delta_py.write.row_changes import CLAUSE, NEW
 from spark_plugin.convert import from_spark_schema
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.dml.jobs import DmlResult, open_target
+from spark_plugin.dml.matching import Matching
 from spark_plugin.dml.merge import MergeRun, until_kept
 from spark_plugin.dml.merge_clauses import Clause, ResolvedMerge
 from spark_plugin.dml.merge_join import broadcast_limit
@@ -45,66 +45,6 @@ from spark_plugin.dml.merge_source import SourceFacts, held_source
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath, is_on
-
-MATCHING_OPTIONS = ("replaceusing", "replaceon", "targetalias")
-_TARGET, _SOURCE = "__pydelta_target", "__pydelta_source"
-
-
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """Which rows of the table the source matches. columns: equal in both, and condition has them as they were written; else
-    condition: SQL, in which alias calls the table, and parsed: the same as a Column. values: for each column of the new rows, the
-    source's column that has its value; None where all of the source's are the rows', by their names."""
-
-    columns: tuple[str, ...] = ()
-    condition: str = ""
-    alias: str | None = None
-    parsed: Column | None = None
-    values: Mapping[str, str] | None = None
-
-    @classmethod
-    def using(cls, columns: Sequence[str], written: str | None = None) -> Matching:
-        return cls(tuple(columns), ", ".join(columns) if written is None else written, _TARGET)
-
-    @classmethod
-    def on(cls, condition: str, alias: str | None) -> Matching:
-        return cls((), condition, alias)
-
-    def recorded(self) -> dict[str, Any]:
-        """As the history names it."""
-        return {"replaceUsingCols": f"({self.condition})"} if self.columns else {"replaceOnCond": self.condition}
-
-    def between(self, columns: Sequence[str], source: DataFrame, *, case_sensitive: bool) -> tuple[DataFrame, Column]:
-        """The source and the condition. columns: of the table.
-
-        Raises SchemaMismatchError (UNRESOLVED_INSERT_REPLACE_USING_COLUMN) for a column that one side lacks.
-        """
-        if not self.columns:
-            return source, F.expr(self.condition) if self.parsed is None else self.parsed
-        for name in self.columns:
-            for relation, known in (("table", columns), ("query", source.columns)):
-                _check_known(name, relation, known, case_sensitive=case_sensitive)
-        equal = [F.col(f"{_TARGET}.{_name(name)}") == F.col(f"{_SOURCE}.{_name(name)}") for name in self.columns]
-        return source.alias(_SOURCE), reduce(and_, equal)
-
-
-def _name(text: str) -> str:
-    return quoted(split_name(text)[0])
-
-
-def _check_known(text: str, relation: str, known: Sequence[str], *, case_sensitive: bool) -> None:
-    path = split_name(text)
-    names = known if case_sensitive else [name.lower() for name in known]
-    if len(path) == 1 and (path[0] if case_sensitive else path[0].lower()) in names:
-        return
-    raise SchemaMismatchError(
-        f"The option replaceUsing names {text}, and the {relation} has the columns {', '.join(known)}. Nothing was written. Name "
-        "columns that both have, fields of structs not among them.",
-        error_class="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
-        sql_state="42703",
-        column=text,
-        relation=relation,
-    )
 
 
 def replace_matching(
@@ -246,54 +186,3 @@ class _ReplaceRun(MergeRun):
 
 def _write_metrics(done: Mapping[str, int], by_clause: Mapping[int, int]) -> dict[str, int]:
     return {name: value for name, value in done.items() if not name.endswith("Ms")}
-
-
-# ---------------------------------------------------------------- options
-
-
-def matching_of(options: Mapping[str, str]) -> Matching | None:
-    """What the options of an overwrite say, by lower-case name; None where they replace no matching rows.
-
-    Raises InvalidOptionError for options that do not go together (DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS,
-    DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING,
-    DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING), and for empty names (DELTA_ILLEGAL_OPTION).
-    """
-    using, on = options.get("replaceusing"), options.get("replaceon")
-    if using is None and on is None:
-        return None
-    if using is not None and on is not None:
-        raise _incompatible("replaceOn", "replaceUsing")
-    name = "replaceOn" if using is None else "replaceUsing"
-    if "replacewhere" in options:
-        raise _incompatible("replaceWhere", name, "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING")
-    if options.get("partitionoverwritemode", "static").strip().lower() != "static":
-        raise _incompatible(
-            "partitionOverwriteMode", name, "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING"
-        )
-    for other, wrong in (("overwriteSchema", "true"), ("dataChange", "false")):
-        if options.get(other.lower(), "").strip().lower() == wrong:
-            raise _incompatible(other, name)
-    if on is not None:
-        return Matching.on(on, options.get("targetalias"))
-    assert using is not None
-    columns = list_parts(using)
-    if not all(columns):
-        raise InvalidOptionError(
-            f"Invalid value {using!r} for option 'replaceUsing': it must not contain empty column names. Nothing was written. "
-            'List columns as in "id, day".',
-            option="replaceUsing",
-            value=using,
-        )
-    return Matching.using(columns, using)
-
-
-def _incompatible(
-    first: str, second: str, error_class: str = "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS"
-) -> InvalidOptionError:
-    return InvalidOptionError(
-        f"The options {first} and {second} cannot be given together: each says by itself which rows are replaced, or {first} "
-        "contradicts that rows are. Nothing was written. Give one of them.",
-        error_class=error_class,
-        sql_state="42613",
-        options=[first, second],
-    )

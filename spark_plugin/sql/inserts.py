@@ -35,7 +35,7 @@ from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import default_text
 from spark_plugin.dml.jobs import newest
-from spark_plugin.dml.replace_matching import Matching
+from spark_plugin.dml.matching import Matching
 from spark_plugin.dml.store_assignment import Assigning, Typed, overflows_as_the_gates
 from spark_plugin.options.settings import check_condition_text, conf
 from spark_plugin.sql.changes import call_target
