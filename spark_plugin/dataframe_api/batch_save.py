@@ -22,7 +22,6 @@ from delta_py.storage.options import is_storage_option
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.rule_columns import rules_of_table, with_rule_columns
 from spark_plugin.dml.matching import MATCHING_OPTIONS, Matching, matching_of
-from spark_plugin.dml.replace_matching import replace_matching
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.options.common import AS_SELECT, CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW
 from spark_plugin.options.private import refuse_private
@@ -124,6 +123,8 @@ class Save:
 
     def _replace(self, path: str | None, matching: Matching) -> None:
         """Write in the place of the rows that those of the frame match."""
+        from spark_plugin.dml.replace_matching import replace_matching  # with all of MERGE, which few sessions want
+
         table = self._table(path or self.option("path") or "")
         told = {name: text for name, text in self._texts().items() if name not in MATCHING_OPTIONS}
         request = write_options({**told, "path": table.url, **self._own_options(table.url)}, overwrite=True).request
