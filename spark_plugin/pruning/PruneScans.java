@@ -229,7 +229,9 @@ public class PruneScans extends Rule {
     if (!sameOutput(answered.output(), joined.output())) joined = answered;
     // Behind the joins: a scan whose files one of them chooses once more is left as it is.
     LogicalPlan partial = PartialAggregates.in(joined, status, reads);
-    return sameOutput(joined.output(), partial.output()) ? partial : joined;
+    if (!sameOutput(joined.output(), partial.output())) partial = joined;
+    LogicalPlan together = OneTask.in(partial, status);
+    return sameOutput(partial.output(), together.output()) ? together : partial;
   }
 
   static boolean sameOutput(Seq one, Seq other) {

@@ -31,6 +31,7 @@ class RuleStatus {
   private String metadataError = null;
   private long partial = 0;
   private String partialError = null;
+  private String oneTaskError = null;
   private final Map comparedColumns = new LinkedHashMap();
 
   synchronized void applied(int scans) {
@@ -115,6 +116,11 @@ class RuleStatus {
     LOG.debug("An aggregate reads rows where partial ones would do", error);
   }
 
+  synchronized void notInOneTask(Throwable error) {
+    oneTaskError = error.toString();
+    LOG.debug("A small query is shuffled where one task would do", error);
+  }
+
   synchronized void planned(KeptFiles kept) {
     lastScan = kept;
   }
@@ -168,6 +174,7 @@ class RuleStatus {
         + ", \"metadata_error\": " + quoted(metadataError)
         + ", \"partial\": " + partial
         + ", \"partial_error\": " + quoted(partialError)
+        + ", \"one_task_error\": " + quoted(oneTaskError)
         + ", \"last_scan\": " + (lastScan == null ? "null" : lastScan.toJson()) + "}";
   }
 

@@ -59,6 +59,7 @@ class PruningStatus:
     other side of a join, or a subquery, had found; join_error: why a join was planned without a table's size or without choosing
     files, where that was an error. metadata_error: why a table was loaded without its hidden column `_metadata`, if that was an
     error. partial: aggregates whose tasks gave partial rows; partial_error: why one was read as it was, where that was an error.
+    one_task_error: why a small query was shuffled, where that was an error.
     """
 
     installed: bool
@@ -79,6 +80,7 @@ class PruningStatus:
     metadata_error: str | None = None
     partial: int = 0
     partial_error: str | None = None
+    one_task_error: str | None = None
 
 
 def install(spark: SparkSession, *formats: str) -> bool:
