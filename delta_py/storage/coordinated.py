@@ -112,6 +112,14 @@ class CoordinatedStore:
         """Begin to coordinate the table, whose newest version this is."""
         self.ledger.register(self.place, version, table_id)
 
+    def forget_deleted(self) -> None:
+        """End to coordinate the table if its files were deleted; one whose log is there stays as it is."""
+        if self._has_no_log():
+            self.ledger.forget(self.place)
+
+    def _has_no_log(self) -> bool:
+        return next(self._own.list_from(LOG_DIRECTORY), None) is None
+
     def _staged_path(self, path: str) -> str | None:
         """Where the commit of that name is, if the ledger has told of it."""
         name = _commit(path)
@@ -178,7 +186,7 @@ class CoordinatedStore:
             self._check_published(path)
             self._own.put_if_absent(path, data, durably=durably)
             return
-        if name.version == 0 and next(self._own.list_from(LOG_DIRECTORY), None) is None:
+        if name.version == 0 and self._has_no_log():
             raise StorageError(
                 f"The coordinator {self.ledger.shown} knows a table at {self.root}, which is not there: it was deleted. Nothing "
                 f"was committed. Have the ledger forget {self.place} first (open_ledger(url).forget(place)), or use another one.",

@@ -226,6 +226,18 @@ def test_place_of_a_table_that_was_deleted_is_not_written_by_mistake(path: Path,
     assert rows_of(path, url) == [5]
 
 
+def test_table_that_was_deleted_is_forgotten_and_one_that_is_there_stays_known(path: Path, url: str) -> None:
+    coordination = coordination_of(coordinated(path, url))
+    assert coordination is not None
+    coordination.forget_deleted()
+    assert coordination.tail() is not None and append(path, url, 1) == 1
+    shutil.rmtree(path)
+    coordination.forget_deleted()
+    assert coordination.tail() is None
+    create_coordinated(path, url, {"id": [5]})
+    assert rows_of(path, url) == [5]
+
+
 def test_staged_commits_that_nobody_waits_for_go_with_the_old_log(
     path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
