@@ -158,6 +158,29 @@ def test_rows_that_were_read_are_held_against_others(url: str, a: Path, b: Path,
     check_tables(url, a, b)
 
 
+def test_rows_read_by_another_spelling_of_the_path_are_held_against_others(url: str, a: Path, b: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(a)
+    for first, second in ((a, link), (link, a)):
+        with pytest.raises(DeltaConcurrentModificationException), DeltaTransaction(url) as tx:
+            assert tx.read(str(first), filter="id = 1").num_rows == 1
+            tx.append(str(second), rows(4))
+            tx.append(str(b), rows(11))
+            DeltaTable(str(a), store=coordinated(a, url)).delete("id = 1")
+            append(a, url, 1)
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3], [10])
+
+
+def test_versions_of_a_table_are_found_by_each_path_that_it_was_given_by(url: str, a: Path, b: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(a)
+    spellings = [str(a), f"{a}/", f"file://{a}", str(tmp_path / "link")]
+    with DeltaTransaction(url) as tx:
+        for number, path in enumerate(spellings, start=4):
+            tx.append(path, rows(number))
+        tx.read(str(b))
+    assert tx.versions == dict.fromkeys(spellings, 4)
+
+
 def test_commits_of_others_that_do_not_matter_are_followed(url: str, a: Path, b: Path) -> None:
     with DeltaTransaction(url) as tx:
         tx.read(str(a), filter="id < 4")
