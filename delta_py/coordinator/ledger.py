@@ -253,11 +253,13 @@ def contended(ledger: str, seconds: float) -> CoordinatorContendedError:
 
 
 def unavailable(ledger: str, error: Any) -> CoordinatorUnavailableError:
+    told = " ".join(str(error).split()).rstrip(".")  # databases break lines
     return CoordinatorUnavailableError(
-        f"The coordinator {ledger} gave no answer: {error}. See to it that its database can be reached, then run the operation "
+        f"The coordinator {ledger} gave no answer: {told}. See to it that its database can be reached, then run the operation "
         "again.",
         coordinator=ledger,
     )
+
 
 def ended(transaction: str, state: str | None) -> TransactionEndedError:
     what = "is not known: its time was over, and it was given up" if state is None else f"was {state} already"
