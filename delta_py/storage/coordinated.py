@@ -28,6 +28,7 @@ from delta_py.coordinator.ledger import CoordinatorContendedError, Ledger, Propo
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import CorruptTableError, DeltaError, StorageError, UnsupportedOperationError
 from delta_py.protocol.paths import (
+    LEASE_DIRECTORY,
     LOG_DIRECTORY,
     STAGED_DIRECTORY,
     LogKind,
@@ -338,7 +339,8 @@ class CoordinatedStore:
         return tail is not None and bool(tail.commits) and version >= tail.commits[0].version
 
     def _refuse_in_transaction(self, path: str) -> None:
-        if self.transaction is not None and path.startswith(f"{LOG_DIRECTORY}/"):
+        is_of_log = path.startswith(f"{LOG_DIRECTORY}/") and not path.startswith(f"{LEASE_DIRECTORY}/")
+        if self.transaction is not None and is_of_log:
             raise UnsupportedOperationError(
                 f"{path} of the table at {self.root} would be changed outside of the transaction {self.transaction}, in which "
                 "the table was opened. Nothing was changed. Do it behind the transaction.",

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commands.restore import restore
 from delta_py.commit import added_rows, group
 from delta_py.coordinator import opening
 from delta_py.coordinator.ledger import (
@@ -326,6 +327,33 @@ def test_log_is_not_maintained_within_a_transaction(url: str, a: Path) -> None:
                 refused()
         tx.abort()
     assert sorted(file.name for file in (a / "_delta_log").glob("*.parquet")) == []
+
+
+def test_lease_within_a_transaction_is_of_the_version_with_which_it_began(url: str, a: Path) -> None:
+    append(a, url, 4)
+    with DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(5))
+        table = tx.table(str(a))
+        with table.lease():
+            (lease,) = (a / "_delta_log" / "_pydelta_leases").iterdir()
+            assert table.version == 2 and int(lease.name.partition("-")[0]) == 1
+        assert list((a / "_delta_log" / "_pydelta_leases").iterdir()) == []
+
+
+def test_table_is_restored_within_a_transaction_if_nobody_else_writes_it(url: str, a: Path, b: Path) -> None:
+    append(a, url, 4)
+    with DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(5))
+        restore(tx.table(str(a)).snapshot.store, version=0)
+        tx.append(str(b), rows(11))
+        assert tx.read(str(a))["id"].to_pylist() == [1, 2, 3]
+        assert rows_of(a, url) == [1, 2, 3, 4]
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3], [10, 11])
+    with pytest.raises(DeltaConcurrentModificationException), DeltaTransaction(url) as tx:
+        restore(tx.table(str(a)).snapshot.store, version=1)
+        tx.append(str(b), rows(12))
+        append(a, url, 6)
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, 6], [10, 11])
 
 
 def test_transaction_ends_by_its_time(url: str, a: Path) -> None:
