@@ -62,7 +62,11 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
             features=[FEATURE],
         )
     if store_of_ledger is None:
-        raise _blocked(store, f"No coordinator was named. Give the option or setting {OPTION} with the URL of its ledger.")
+        raise _blocked(
+            store,
+            f"No coordinator was named. Give the option {OPTION} with the URL of its ledger; in Spark also by the setting "
+            f"spark.pydelta.{OPTION}.",
+        )
     if store_of_ledger.ledger.identity != identity:
         raise _blocked(store, f"{store_of_ledger.ledger.shown} is another one. Name the ledger whose identity is {identity}.")
     return store_of_ledger

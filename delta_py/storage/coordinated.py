@@ -248,9 +248,10 @@ class CoordinatedStore:
         version; UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
         assert self.transaction is not None
         if self.tail() is None:
+            cure = "Set its property delta.feature.catalogManaged to supported" if version else "Create it"
             raise UnsupportedOperationError(
                 f"The table at {self.root} is not coordinated by {self.ledger.shown}, so it cannot be changed in a transaction "
-                "over tables. Nothing was written. Set its property delta.feature.catalogManaged to supported first.",
+                f"over tables. Nothing was written. {cure} before the transaction begins.",
                 error_class="DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED",
                 sql_state="0AKDC",
                 path=self.root,

@@ -312,7 +312,14 @@ def test_table_without_coordinator_is_read_and_not_changed(url: str, a: Path, tm
         assert tx.read(str(tmp_path / "plain")).num_rows == 1
         tx.append(str(tmp_path / "plain"), rows(2))
     assert caught.value.error_class == "DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED"
+    assert "Set its property delta.feature.catalogManaged to supported before" in str(caught.value)
     assert DeltaTable(str(tmp_path / "plain")).version == 0 and versions(url, a) == [0]
+    with pytest.raises(UnsupportedOperationError, match="Create it before"), DeltaTransaction(url) as tx:
+        tx.append(str(tmp_path / "new"), rows(1))
+    with pytest.raises(UnsupportedOperationError, match="does not know the table any more, as one"), DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(4))
+        open_ledger(url).forget(str(a))
+    assert versions(url, a) == [0]
     with DeltaTransaction(url) as tx:
         tx.append(str(a), rows(4))
         tx.read(str(tmp_path / "plain"))
