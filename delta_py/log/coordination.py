@@ -30,6 +30,7 @@ FEATURE = "catalogManaged"
 IDENTITY_PROPERTY = "pydelta.coordinator"
 GROUP = "transactionGroup"
 OPTION = "coordinator"
+_NAME_ONE = f"give the option {OPTION} with the URL of its ledger, in Spark also by the setting spark.pydelta.{OPTION}"
 TIMESTAMPS_PROPERTY = "delta.enableInCommitTimestamps"
 
 
@@ -56,17 +57,14 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
     if identity is None:
         raise UnsupportedTableFeatureError(
             f"The table at {store.root} is managed by a catalog (feature {FEATURE}), and does not name a coordinator that "
-            "pydelta could ask for its commits. Use it through its catalog.",
+            "pydelta could ask for its commits. Use it through its catalog; or, for a table that is to have a coordinator of "
+            f"pydelta's, {_NAME_ONE}.",
             error_class="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
             sql_state="KD00G",
             features=[FEATURE],
         )
     if store_of_ledger is None:
-        raise _blocked(
-            store,
-            f"No coordinator was named. Give the option {OPTION} with the URL of its ledger; in Spark also by the setting "
-            f"spark.pydelta.{OPTION}.",
-        )
+        raise _blocked(store, f"No coordinator was named: {_NAME_ONE}.")
     if store_of_ledger.ledger.identity != identity:
         raise _blocked(store, f"{store_of_ledger.ledger.shown} is another one. Name the ledger whose identity is {identity}.")
     return store_of_ledger
