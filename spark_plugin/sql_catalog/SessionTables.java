@@ -98,7 +98,9 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
     }
     String location = (String) properties.get("location");
     if (columns.length == 0 && isThere(location)) {
-      if (partitions.length > 0) return super.createTable(ident, columns, partitions, properties);  // and compares them
+      if (partitions.length > 0 || !NewTable.deltas(properties).isEmpty()) {
+        return super.createTable(ident, columns, partitions, properties);  // where partitions are compared, and properties refused
+      }
       new Entering(ident.namespace()[0], ident.name(), Entry.localPath(location), false, properties).run();
       return null;
     }
