@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from delta_py.coordinator.ledger import RatificationUnknownError, Tail, known_otherwise, staged_version
+from delta_py.coordinator.ledger import RatificationUnknownError, Tail, known_otherwise, staged_version, to_forget
 from delta_py.errors import (
     CorruptTableError,
     LogFileNotFoundError,
@@ -129,7 +129,7 @@ def check_newest(store: ObjectStore, version: int) -> None:
         raise LogFileNotFoundError(
             f"The coordinator {coordinated.ledger.shown} has ratified version {version + 1} of the table at {coordinated.root}, "
             f"and {path} is missing. Nothing was read or written. Restore the file; or, to give up all behind version {version}, "
-            f"read that version, or have the ledger forget the table (open_ledger(url).forget({coordinated.place!r})).",
+            f"read that version, or have the ledger forget the table ({to_forget(coordinated.place)}).",
             version=version + 1,
             path=path,
         ) from None

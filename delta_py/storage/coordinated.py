@@ -24,7 +24,15 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from delta_py.coordinator.ledger import CoordinatorContendedError, Ledger, Proposed, Ratified, Tail, VersionTakenError
+from delta_py.coordinator.ledger import (
+    CoordinatorContendedError,
+    Ledger,
+    Proposed,
+    Ratified,
+    Tail,
+    VersionTakenError,
+    to_forget,
+)
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import CorruptTableError, DeltaError, StorageError, UnsupportedOperationError
 from delta_py.protocol.paths import (
@@ -190,7 +198,7 @@ class CoordinatedStore:
         if name.version == 0 and self._has_no_log():
             raise StorageError(
                 f"The coordinator {self.ledger.shown} knows a table at {self.root}, which is not there: it was deleted. Nothing "
-                f"was committed. Have the ledger forget {self.place} first (open_ledger(url).forget(place)), or use another one.",
+                f"was committed. Have the ledger forget the place first ({to_forget(self.place)}), or use another one.",
                 root=self.root,
             )
         if name.version <= tail.version:
