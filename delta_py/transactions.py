@@ -37,7 +37,7 @@ from delta_py.errors import (
 from delta_py.expressions.parse import parse_predicate
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
-from delta_py.storage.coordinated import CoordinatedStore, root_of
+from delta_py.storage.coordinated import CoordinatedStore, place_of, root_of
 from delta_py.storage.opening import coordination_of, open_store
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
@@ -73,10 +73,10 @@ class DeltaTransaction:
         self._coordinator, self._seconds = coordinator, seconds
         self._options_of = storage_options if callable(storage_options) else lambda path: storage_options or {}
         self._begun: Begun | None = None
-        self._reads: dict[str, list[Transaction]] = {}
-        self._roots: dict[str, str] = {}
+        self._reads: dict[str, list[Transaction]] = {}  # these two by the place of the table, however it was given
+        self._paths: dict[str, list[str]] = {}
         self.versions: dict[str, int] = {}
-        """The versions that the transaction has become, by the path of the table as it was given, behind its commit."""
+        """The versions that the transaction has become, by each path by which the table was given, behind its commit."""
 
     # ------------------------------------------------------------ begin and end
 
@@ -112,7 +112,7 @@ class DeltaTransaction:
         return self._open().identity
 
     def commit(self, *, token: str | None = None) -> dict[str, int]:
-        """All changes, or none; returns the newest version of each table that was changed, by its path as it was given.
+        """All changes, or none; returns the newest version of each table that was changed, by each path by which it was given.
 
         token: for a call that may be repeated: a second one with it changes nothing (TokenUsedError). Raises a
         DeltaConcurrentModificationException, behind which the whole transaction may be run again.
@@ -120,10 +120,9 @@ class DeltaTransaction:
         begun, ledger = self._open(), open_ledger(self._coordinator)
         try:
             held = ledger.held_reads(begun.identity) if self._is_serializable else {}
-            places = {coordination.place: path for path, coordination in self._coordinations().items()}
-            if strange := held.keys() - places.keys():
+            if strange := held.keys() - self._paths.keys():
                 raise strange_tables(begun.identity, "read", strange)
-            tables = {place: self._group_table(path, place, begun, held.get(place, [])) for place, path in places.items()}
+            tables = {place: self._group_table(place, begun, held.get(place, [])) for place in self._paths}
             coordinated = {place: table for place, table in tables.items() if table is not None}
             versions = commit_group(ledger, begun.identity, coordinated, token=token)
         except CommitOutcomeUnknownError:
@@ -133,16 +132,15 @@ class DeltaTransaction:
             self.abort()
             raise
         self._begun = None
-        self.versions = {self._roots[places[place]]: version for place, version in versions.items()}
+        self.versions = {path: version for place, version in versions.items() for path in self._paths[place]}
         return self.versions
 
     def abort(self) -> None:
         """Leave no trace. Data files that were written are left to VACUUM."""
         begun, self._begun = self._open(), None
-        stores = {coordination.place: coordination for coordination in self._coordinations().values()}
         for proposed in open_ledger(self._coordinator).abort(begun.identity):
-            if proposed.commit.table in stores:
-                stores[proposed.commit.table].drop_staged(proposed.commit)
+            if proposed.commit.table in self._paths:
+                _coordinated(self._plain_store(proposed.commit.table)).drop_staged(proposed.commit)
 
     def _open(self) -> Begun:
         if self._begun is None:
@@ -156,8 +154,9 @@ class DeltaTransaction:
         the transaction's."""
         named = {"coordinator": self._coordinator, "coordinator.transaction": self._open().identity}
         options = {**self._options_of(path), **named}
-        root = open_store(path, StorageOptions.of(options)).root
-        self._roots.setdefault(root, path)
+        paths = self._paths.setdefault(_coordinated(open_store(path, StorageOptions.of(options))).place, [])
+        if path not in paths:
+            paths.append(path)
         return options
 
     def table(self, path: str) -> DeltaTable:
@@ -177,7 +176,7 @@ class DeltaTransaction:
         predicate = None if filter is None else parse_predicate(filter, table.snapshot.schema, session_timezone=time_zone)
         transaction = Transaction(table.snapshot)
         transaction.scan(predicate, options=ScanOptions(timezone=time_zone))
-        self._reads.setdefault(table.snapshot.table_root, []).append(transaction)
+        self._reads.setdefault(place_of(table.snapshot.table_root), []).append(transaction)
 
     def append(self, path: str, data: Any, **options: Any) -> None:
         """As write_delta in mode append."""
@@ -212,25 +211,28 @@ class DeltaTransaction:
     def _store(self, path: str) -> ObjectStore:
         return open_store(path, StorageOptions.of(self.storage_options(path)))
 
-    def _plain_store(self, path: str) -> ObjectStore:
+    def _plain_store(self, place: str) -> ObjectStore:
+        path = self._paths[place][0]
         return open_store(path, StorageOptions.of({**self._options_of(path), "coordinator": self._coordinator}))
 
-    def _coordinations(self) -> dict[str, CoordinatedStore]:
-        found = {root: coordination_of(self._plain_store(path)) for root, path in self._roots.items()}
-        return {root: coordination for root, coordination in found.items() if coordination is not None}
-
-    def _group_table(self, root: str, place: str, begun: Begun, held: Sequence[bytes]) -> GroupTable | None:
+    def _group_table(self, place: str, begun: Begun, held: Sequence[bytes]) -> GroupTable | None:
         """None for a table that the ledger does not coordinate: nothing is held against its writers. held: what statements that
         changed nothing have read, as the ledger keeps it."""
         base = open_ledger(self._coordinator).version_at(place, begun.moment)
         if base is None:
             return None
-        store = self._plain_store(self._roots[root])
-        reads = [transaction.reads for transaction in self._reads.get(root, [])] if self._is_serializable else []
+        store = self._plain_store(place)
+        reads = [transaction.reads for transaction in self._reads.get(place, [])] if self._is_serializable else []
         if held:
             config = Snapshot.load(store, version=base).config
             reads += [reads_from_json(each, store, config) for each in held]
         return GroupTable(store, base, _joined(reads))
+
+
+def _coordinated(store: ObjectStore) -> CoordinatedStore:
+    coordinated = coordination_of(store)
+    assert coordinated is not None, "the store was opened with a coordinator"
+    return coordinated
 
 
 def _joined(reads: list[ReadSet]) -> ReadSet | None:

@@ -8,13 +8,20 @@ delta_py.errors) catches it, and so does what caught it before (`AnalysisExcepti
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
 
-from delta_py import errors
+from delta_py.coordinator.ledger import (
+    CoordinatorContendedError,
+    CoordinatorUnavailableError,
+    RatificationUnknownError,
+    TokenUsedError,
+    TransactionEndedError,
+)
 from delta_py.errors import (
     ChangeDataFeedError,
     CommitOutcomeUnknownError,
@@ -57,6 +64,8 @@ __all__ = [
     "ConcurrentDeleteReadException",
     "ConcurrentTransactionException",
     "ConcurrentWriteException",
+    "CoordinatorContendedError",
+    "CoordinatorUnavailableError",
     "CorruptTableError",
     "DataFileError",
     "DeletionVectorError",
@@ -69,6 +78,7 @@ __all__ = [
     "LogIntegrityError",
     "MetadataChangedException",
     "ProtocolChangedException",
+    "RatificationUnknownError",
     "RowCountMismatchError",
     "SchemaMismatchError",
     "StorageError",
@@ -76,6 +86,8 @@ __all__ = [
     "TableAlreadyExistsError",
     "TableNotFoundError",
     "TimestampOutOfRangeError",
+    "TokenUsedError",
+    "TransactionEndedError",
     "UnsupportedOperationError",
     "UnsupportedTableFeatureError",
     "VersionNotFoundError",
@@ -87,7 +99,7 @@ __all__ = [
 
 # As a traceback ends, at the beginning of a line: messages have no line breaks but those before items (errors.readable).
 _RAISED = re.compile(
-    r"^delta_py\.errors\.(?P<name>\w+): \[(?P<condition>[A-Z0-9_.]+)\] (?P<message>[^\n]*(?:\n (?:- |[0-9])[^\n]*)*)"
+    r"^(?P<module>delta_py\.[\w.]+)\.(?P<name>\w+): \[(?P<condition>[A-Z0-9_.]+)\] (?P<message>[^\n]*(?:\n (?:- |[0-9])[^\n]*)*)"
     r"(?:\nSQLSTATE: (?P<state>[0-9A-Z]{5})$)?",
     re.MULTILINE,
 )
@@ -97,7 +109,7 @@ def delta_error_of(text: str) -> DeltaError | None:
     """The last error of delta_py in the text of a Python traceback that Spark passes on; None if there is none."""
     raised = list(_RAISED.finditer(text))
     parts = raised[-1] if raised else None
-    cls = None if parts is None else getattr(errors, parts["name"], None)
+    cls = None if parts is None else getattr(sys.modules.get(parts["module"]), parts["name"], None)
     if parts is None or not (isinstance(cls, type) and issubclass(cls, DeltaError)):
         return None
     return cls(parts["message"].strip(), error_class=parts["condition"], sql_state=parts["state"])

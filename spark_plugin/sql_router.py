@@ -92,7 +92,7 @@ ROUTES: Mapping[str, Route] = {
     "COMMENT": Route(_PARSED),
     "TRUNCATE": Route(_PARSED),
     "SHOW": Route(_PARSED, ("PARTITIONS", "CREATE")),
-    "DROP": Route(_UTILITIES, ("INDEX",)),
+    "DROP": Route((*_UTILITIES, *_PARSED), ("INDEX", "TABLE")),
     "EXPLAIN": Route(_PARSED, ("DELETE", "UPDATE", "MERGE")),
     "CALL": Route(("procedures.run_call",)),
     "START": Route(_TRANSACTIONS, ("TRANSACTION",)),

@@ -295,7 +295,7 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     _check_partition_columns(config, visible)
     _check_partitioning(state, request.partition_by)
     _check_clustering(snapshot, config, clustering, request.cluster_by)
-    _check_same_metadata(snapshot.metadata, request)
+    _check_same_metadata(snapshot.config, request)
     check_same_shapes(data_schema, state.schema)
     Conformer(state, to_arrow_schema(data_schema))
     overwrites = what_is_overwritten(config, request, mode == "Overwrite")
@@ -378,9 +378,11 @@ def _spellings(paths: Sequence[Path]) -> tuple[list[str], ...]:
     return [".".join(path).lower() for path in paths], [joined_name(path).lower() for path in paths]
 
 
-def _check_same_metadata(metadata: Metadata, request: WriteRequest) -> None:
-    """A write into a table that is there does not change its name and properties: what it names must hold already."""
+def _check_same_metadata(config: TableConfig, request: WriteRequest) -> None:
+    """A write into a table that is there does not change its name, properties and features: what it names must hold already."""
+    metadata = config.metadata
     properties = {name.lower(): value for name, value in metadata.configuration.items()}
+    properties.update({f"delta.feature.{feature.lower()}": "supported" for feature in config.features})
     differing = [name for name, value in (request.configuration or {}).items() if properties.get(name.lower()) != value]
     if request.name is not None and request.name != metadata.name:
         differing.append("name")

@@ -156,8 +156,9 @@ def commit_group(
 def strange_tables(transaction: str, what: str, places: Iterable[str]) -> UnsupportedOperationError:
     """what: was done to them."""
     return UnsupportedOperationError(
-        f"The transaction {transaction} has {what} {', '.join(sorted(places))}, and does not know by which path. Nothing was "
-        "committed. Name tables by the methods of the transaction."
+        f"The transaction {transaction} has {what} {', '.join(sorted(places))}, and does not know by which path, or the "
+        "coordinator does not know the table any more, as one that was deleted. Nothing was committed. Name tables by the "
+        "methods of the transaction, and those that are there."
     )
 
 

@@ -253,11 +253,13 @@ def contended(ledger: str, seconds: float) -> CoordinatorContendedError:
 
 
 def unavailable(ledger: str, error: Any) -> CoordinatorUnavailableError:
+    told = " ".join(str(error).split()).rstrip(".")  # databases break lines
     return CoordinatorUnavailableError(
-        f"The coordinator {ledger} gave no answer: {error}. See to it that its database can be reached, then run the operation "
-        "again.",
+        f"The coordinator {ledger} gave no answer: {told}. See to it that its database can be reached, and written by "
+        "readers too, then run the operation again.",
         coordinator=ledger,
     )
+
 
 def ended(transaction: str, state: str | None) -> TransactionEndedError:
     what = "is not known: its time was over, and it was given up" if state is None else f"was {state} already"
@@ -284,11 +286,16 @@ def another_ledger(ledger: str, present: str, wanted: str) -> UnsupportedOperati
     )
 
 
+def to_forget(place: str) -> str:
+    """The call, for messages, with which a ledger forgets the table at a place."""
+    return f"delta_py.coordinator.opening.open_ledger(url).forget({place!r})"
+
+
 def known_otherwise(ledger: str, table: str, place: str) -> UnsupportedOperationError:
     what = f"knows it as {place}" if place != table else "knows another table at that place, which was deleted"
     return UnsupportedOperationError(
         f"The table at {table} cannot be used through the coordinator {ledger}, which {what}. Nothing was read or written. Use "
         "the table by the path that it knows; or, if that is not in use any more, have it forget the place "
-        f"(open_ledger(url).forget({place!r})), which gives up commits that are not published.",
+        f"({to_forget(place)}), which gives up commits that are not published.",
         place=place,
     )

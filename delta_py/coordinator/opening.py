@@ -41,13 +41,20 @@ def _opened(url: str) -> Ledger:
         return PostgresLedger(url)
     if url.startswith(_DYNAMODB):
         return _dynamodb(url)
-    scheme = url.partition(":")[0]
     raise InvalidOptionError(
-        f"No coordinator has URLs of the scheme {scheme!r}. Use sqlite:///path/of/file.db, postgresql://host/database or "
+        f"The coordinator cannot be used: {_why_none(url)}. Use sqlite:///path/of/file.db, postgresql://host/database or "
         "dynamodb://table.",
         option="coordinator",
-        scheme=scheme,
     )
+
+
+def _why_none(url: str) -> str:
+    scheme, colon, _ = url.partition(":")
+    if not colon or not scheme.isalnum():
+        return "its option is no URL"
+    if scheme.lower() in ("sqlite", "postgresql", "postgres", "dynamodb"):
+        return f"a URL of {scheme.lower()} is not written so"
+    return f"no coordinator has URLs of the scheme {scheme}"
 
 
 def _dynamodb(url: str) -> Ledger:

@@ -6,12 +6,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 from delta_py.coordinator.connections import Connections
 from delta_py.coordinator.ledger import unavailable
 from delta_py.coordinator.sql_ledger import SqlLedger, Statements
-from delta_py.errors import UnsupportedOperationError
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 
 _WRITERS = 0x70796465  # the lock that writers take: they come one after the other, as moments do
 _CONNECT_SECONDS = 10
@@ -19,12 +18,11 @@ _CONNECT_SECONDS = 10
 
 class PostgresLedger(SqlLedger):
     """url: `postgresql://user:password@host:port/database`. Raises UnsupportedOperationError where psycopg is not installed,
-    CoordinatorUnavailableError."""
+    InvalidOptionError, CoordinatorUnavailableError."""
 
     def __init__(self, url: str) -> None:
         self._url, self._psycopg = url, _psycopg()
-        parts = urlsplit(url)
-        self.shown = f"postgresql://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+        self.shown = _shown(url, self._psycopg)
         self._connections = Connections(lambda: self._psycopg.connect(url, connect_timeout=_CONNECT_SECONDS))
         self.prepare()
 
@@ -62,6 +60,27 @@ class PostgresLedger(SqlLedger):
             is_lost = True
         if is_lost:
             self._connections.forget()
+
+
+def _shown(url: str, psycopg: Any) -> str:
+    """The URL without its secrets. Raises InvalidOptionError, which tells nothing of it, where a part of a password may be taken
+    for something else."""
+    login, at, place = url.partition("://")[2].partition("@")  # as libpq does it
+    if not at or "/" in login:
+        place = login + at + place
+    place = place.partition("?")[0]
+    try:
+        port = psycopg.conninfo.conninfo_to_dict(url).get("port") or ""
+        is_read = all(one.isdecimal() or not one for one in port.split(",")) and "@" not in place
+    except psycopg.Error:  # which tells what it could not read
+        is_read = False
+    if not is_read:
+        raise InvalidOptionError(
+            "The URL of a coordinator in PostgreSQL cannot be read. Write postgresql://user:password@host:port/database; blanks "
+            "and the characters % @ : / ? of a user, a password or a database are percent-encoded: an @ is %40.",
+            option="coordinator",
+        )
+    return f"postgresql://{place}"
 
 
 def _psycopg() -> Any:

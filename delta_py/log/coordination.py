@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from delta_py.coordinator.ledger import RatificationUnknownError, Tail, known_otherwise, staged_version
+from delta_py.coordinator.ledger import RatificationUnknownError, Tail, known_otherwise, staged_version, to_forget
 from delta_py.errors import (
     CorruptTableError,
     LogFileNotFoundError,
@@ -30,6 +30,7 @@ FEATURE = "catalogManaged"
 IDENTITY_PROPERTY = "pydelta.coordinator"
 GROUP = "transactionGroup"
 OPTION = "coordinator"
+_NAME_ONE = f"give the option {OPTION} with the URL of its ledger, in Spark also by the setting spark.pydelta.{OPTION}"
 TIMESTAMPS_PROPERTY = "delta.enableInCommitTimestamps"
 
 
@@ -56,13 +57,14 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
     if identity is None:
         raise UnsupportedTableFeatureError(
             f"The table at {store.root} is managed by a catalog (feature {FEATURE}), and does not name a coordinator that "
-            "pydelta could ask for its commits. Use it through its catalog.",
+            "pydelta could ask for its commits. Use it through its catalog; or, for a table that is to have a coordinator of "
+            f"pydelta's, {_NAME_ONE}.",
             error_class="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
             sql_state="KD00G",
             features=[FEATURE],
         )
     if store_of_ledger is None:
-        raise _blocked(store, f"No coordinator was named. Give the option or setting {OPTION} with the URL of its ledger.")
+        raise _blocked(store, f"No coordinator was named: {_NAME_ONE}.")
     if store_of_ledger.ledger.identity != identity:
         raise _blocked(store, f"{store_of_ledger.ledger.shown} is another one. Name the ledger whose identity is {identity}.")
     return store_of_ledger
@@ -127,7 +129,7 @@ def check_newest(store: ObjectStore, version: int) -> None:
         raise LogFileNotFoundError(
             f"The coordinator {coordinated.ledger.shown} has ratified version {version + 1} of the table at {coordinated.root}, "
             f"and {path} is missing. Nothing was read or written. Restore the file; or, to give up all behind version {version}, "
-            f"read that version, or have the ledger forget the table (open_ledger(url).forget({coordinated.place!r})).",
+            f"read that version, or have the ledger forget the table ({to_forget(coordinated.place)}).",
             version=version + 1,
             path=path,
         ) from None

@@ -26,10 +26,10 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from delta_py.errors import InvalidOptionError, StorageError
-from delta_py.protocol.paths import LOG_DIRECTORY
+from delta_py.protocol.paths import LEASE_DIRECTORY
+from delta_py.storage.opening import coordination_of
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
-LEASE_DIRECTORY = f"{LOG_DIRECTORY}/_pydelta_leases"
 DEFAULT_SECONDS = 3_600
 MOST_SECONDS = 86_400
 LEAST_SECONDS = 3
@@ -93,6 +93,14 @@ def delete_expired(store: ObjectStore, leases: Leases) -> None:
 # ---------------------------------------------------------------- one lease
 
 
+def _version_of_all(store: ObjectStore, version: int) -> int:
+    """The version as VACUUM knows it, which does not know those that a transaction over tables has made itself: what that reads
+    beside its own is of the version with which it began."""
+    coordinated = coordination_of(store)
+    tail = None if coordinated is None or coordinated.transaction is None else coordinated.last_tail
+    return version if tail is None or tail.base is None else min(version, tail.base)
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """A value that travels: whoever has it may renew the lease. began_ms: when it was made, ms since 1970."""
@@ -114,7 +122,7 @@ class Lease:
 
     @property
     def path(self) -> str:
-        return f"{LEASE_DIRECTORY}/{self.version:020}-{self.seconds}s-{self.id}.lease"
+        return f"{LEASE_DIRECTORY}/{_version_of_all(self.store, self.version):020}-{self.seconds}s-{self.id}.lease"
 
     @property
     def pause_seconds(self) -> float:

@@ -24,6 +24,7 @@ from delta_py.errors import CorruptTableError
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_delta_log/_sidecars"
 STAGED_DIRECTORY = "_delta_log/_staged_commits"
+LEASE_DIRECTORY = "_delta_log/_pydelta_leases"
 CHANGE_DATA_DIRECTORY = "_change_data"
 LAST_CHECKPOINT = "_last_checkpoint"
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"

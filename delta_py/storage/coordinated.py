@@ -24,10 +24,19 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from delta_py.coordinator.ledger import CoordinatorContendedError, Ledger, Proposed, Ratified, Tail, VersionTakenError
+from delta_py.coordinator.ledger import (
+    CoordinatorContendedError,
+    Ledger,
+    Proposed,
+    Ratified,
+    Tail,
+    VersionTakenError,
+    to_forget,
+)
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import CorruptTableError, DeltaError, StorageError, UnsupportedOperationError
 from delta_py.protocol.paths import (
+    LEASE_DIRECTORY,
     LOG_DIRECTORY,
     STAGED_DIRECTORY,
     LogKind,
@@ -112,6 +121,14 @@ class CoordinatedStore:
         """Begin to coordinate the table, whose newest version this is."""
         self.ledger.register(self.place, version, table_id)
 
+    def forget_deleted(self) -> None:
+        """End to coordinate the table if its files were deleted; one whose log is there stays as it is."""
+        if self._has_no_log():
+            self.ledger.forget(self.place)
+
+    def _has_no_log(self) -> bool:
+        return next(self._own.list_from(LOG_DIRECTORY), None) is None
+
     def _staged_path(self, path: str) -> str | None:
         """Where the commit of that name is, if the ledger has told of it."""
         name = _commit(path)
@@ -178,10 +195,10 @@ class CoordinatedStore:
             self._check_published(path)
             self._own.put_if_absent(path, data, durably=durably)
             return
-        if name.version == 0 and next(self._own.list_from(LOG_DIRECTORY), None) is None:
+        if name.version == 0 and self._has_no_log():
             raise StorageError(
                 f"The coordinator {self.ledger.shown} knows a table at {self.root}, which is not there: it was deleted. Nothing "
-                f"was committed. Have the ledger forget {self.place} first (open_ledger(url).forget(place)), or use another one.",
+                f"was committed. Have the ledger forget the place first ({to_forget(self.place)}), or use another one.",
                 root=self.root,
             )
         if name.version <= tail.version:
@@ -239,9 +256,10 @@ class CoordinatedStore:
         version; UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
         assert self.transaction is not None
         if self.tail() is None:
+            cure = "Set its property delta.feature.catalogManaged to supported" if version else "Create it"
             raise UnsupportedOperationError(
                 f"The table at {self.root} is not coordinated by {self.ledger.shown}, so it cannot be changed in a transaction "
-                "over tables. Nothing was written. Set its property delta.feature.catalogManaged to supported first.",
+                f"over tables. Nothing was written. {cure} before the transaction begins.",
                 error_class="DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED",
                 sql_state="0AKDC",
                 path=self.root,
@@ -330,7 +348,8 @@ class CoordinatedStore:
         return tail is not None and bool(tail.commits) and version >= tail.commits[0].version
 
     def _refuse_in_transaction(self, path: str) -> None:
-        if self.transaction is not None and path.startswith(f"{LOG_DIRECTORY}/"):
+        is_of_log = path.startswith(f"{LOG_DIRECTORY}/") and not path.startswith(f"{LEASE_DIRECTORY}/")
+        if self.transaction is not None and is_of_log:
             raise UnsupportedOperationError(
                 f"{path} of the table at {self.root} would be changed outside of the transaction {self.transaction}, in which "
                 "the table was opened. Nothing was changed. Do it behind the transaction.",

@@ -16,6 +16,7 @@ from spark_plugin.sql.alterations import alter_table
 from spark_plugin.sql.client_statements import run_of_client
 from spark_plugin.sql.create_statements import show_create_table
 from spark_plugin.sql.definitions import define_table
+from spark_plugin.sql.drops import drop_table
 from spark_plugin.sql.explanations import explain_change, explain_of_client
 from spark_plugin.sql.inserts import insert_rows
 from spark_plugin.sql.likenesses import create_like
@@ -35,6 +36,7 @@ _RUNNERS: Mapping[str, Runner] = {
     **dict.fromkeys(("InsertIntoStatement", "OverwriteByExpression"), insert_rows),
     **dict.fromkeys(("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"), define_table),
     **dict.fromkeys(("CreateTableLike", "CreateTableLikeCommand"), create_like),
+    "DropTable": drop_table,
     "ShowPartitions": show_partitions,
     "ShowCreateTable": show_create_table,
     "ExplainCommand": explain_change,

@@ -142,7 +142,7 @@ class NewTable {
         + " is not one of Delta's, whose names begin with 'delta.'; nothing was created. Leave it out.");
   }
 
-  private static Map deltas(Map properties) {
+  static Map deltas(Map properties) {
     Map found = new HashMap();
     for (Iterator all = properties.entrySet().iterator(); all.hasNext();) {
       Map.Entry property = (Map.Entry) all.next();

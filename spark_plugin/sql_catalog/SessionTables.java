@@ -88,13 +88,21 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
 
   /**
    * First the table, then its name: should entering the name fail, the table is whole. Without columns the name may be of a table
-   * that is there, which Spark enters, with options of reads perhaps.
+   * that is there. With options of reads Spark enters it, which tells the source nothing of the session.
    */
   public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    if (!isOurs(properties) || (columns.length == 0 && (hasOptions(properties) || isThere((String) properties.get("location"))))) {
+    if (!isOurs(properties) || (columns.length == 0 && hasOptions(properties))) {
       refuseGenerated(ident, columns);
       return super.createTable(ident, columns, partitions, properties);
+    }
+    String location = (String) properties.get("location");
+    if (columns.length == 0 && isThere(location)) {
+      if (partitions.length > 0 || !NewTable.deltas(properties).isEmpty()) {
+        return super.createTable(ident, columns, partitions, properties);  // where partitions are compared, and properties refused
+      }
+      new Entering(ident.namespace()[0], ident.name(), Entry.localPath(location), false, properties).run();
+      return null;
     }
     NewTable made = made(ident, columns, partitions, properties);
     Entering entering = entering(ident, made, properties);

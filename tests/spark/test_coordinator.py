@@ -73,6 +73,39 @@ def test_transaction_of_spark_jobs_is_in_all_tables_or_in_none(session: SparkSes
     assert (ids(session, a), ids(session, b)) == ([2, 3, 4], [10, 11])
 
 
+def test_name_of_a_table_that_was_dropped_with_its_files_is_free_again(session: SparkSession, tmp_path: Path) -> None:
+    managed = "TBLPROPERTIES ('delta.feature.catalogManaged' = 'supported')"
+    for number in (1, 2):
+        session.sql(f"CREATE TABLE dropped_and_made (id BIGINT) USING pydelta {managed}")
+        session.sql(f"INSERT INTO dropped_and_made VALUES ({number})")
+        assert [row["id"] for row in session.table("dropped_and_made").collect()] == [number]
+        session.sql("START TRANSACTION")
+        with pytest.raises(DeltaError, match="Nothing was dropped"):
+            session.sql("DROP TABLE dropped_and_made")
+        session.sql("ROLLBACK")
+        session.sql("DROP TABLE IF EXISTS dropped_and_made")
+        assert not session.catalog.tableExists("dropped_and_made")
+    path = create(session, str(tmp_path / "kept"), 1)
+    session.sql(f"CREATE TABLE kept_by_its_coordinator USING pydelta LOCATION '{path}'")
+    session.sql("DROP TABLE kept_by_its_coordinator")
+    session.sql(f"INSERT INTO pydelta.`{path}` VALUES (2)")
+    assert ids(session, path) == [1, 2]
+
+
+def test_table_that_is_there_gets_names_and_is_altered_by_them(session: SparkSession, tmp_path: Path) -> None:
+    path = create(session, str(tmp_path / "named"), 1, 2)
+    session.sql(f"CREATE TABLE coordinated_and_named USING pydelta LOCATION '{path}'")
+    session.sql("ALTER TABLE coordinated_and_named ADD COLUMNS (note STRING)")
+    session.sql("INSERT INTO coordinated_and_named VALUES (3, 'new')")
+    assert sorted(map(tuple, session.table("coordinated_and_named").collect())) == [(1, None), (2, None), (3, "new")]
+    with DeltaTransaction(session) as tx:
+        tx.delete("coordinated_and_named", "id = 2")
+        tx.append(path, session.createDataFrame([(4, "by path")], "id long, note string"))
+    assert snapshot(session, ["coordinated_and_named"])["coordinated_and_named"].count() == 3
+    session.sql("DROP TABLE coordinated_and_named")
+    assert ids(session, path) == [1, 3, 4]
+
+
 def test_snapshot_is_one_state_of_several_tables(session: SparkSession, tmp_path: Path) -> None:
     a, b = create(session, str(tmp_path / "a"), 1), create(session, str(tmp_path / "b"), 1)
     for path in (a, b):

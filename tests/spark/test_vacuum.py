@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
-from delta_py.log.leases import LEASE_DIRECTORY
+from delta_py.protocol.paths import LEASE_DIRECTORY
 from spark_plugin import DeltaTable
 from spark_plugin.maintenance.vacuum import FOUND, KEEP_CLONES, LITE, LOGGING, RESTORED, RETENTION_CHECK
 from spark_plugin.options.settings import READ_LEASE

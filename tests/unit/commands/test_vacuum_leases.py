@@ -19,7 +19,8 @@ from delta_py.commands.restore import restore
 from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum
 from delta_py.errors import DataFileError, DeletionVectorError, UnsupportedOperationError
 from delta_py.log.last_vacuum import read_last_vacuum
-from delta_py.log.leases import LEASE_DIRECTORY, HeldLease, Lease
+from delta_py.log.leases import HeldLease, Lease
+from delta_py.protocol.paths import LEASE_DIRECTORY
 from delta_py.storage.local import LocalStore
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import DeltaSource

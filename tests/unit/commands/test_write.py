@@ -133,7 +133,8 @@ def test_write_delta_append_that_merges_shorts_with_integers_reads_both(tmp_path
 
 
 def test_write_delta_append_may_repeat_what_the_table_is(tmp_path: Path) -> None:
-    same: dict[str, Any] = {"partition_by": ["DAY"], "name": "n", "configuration": {"delta.appendOnly": "true"}}
+    configuration = {"delta.appendOnly": "true", "delta.feature.deletionvectors": "supported"}
+    same: dict[str, Any] = {"partition_by": ["DAY"], "name": "n", "configuration": configuration}
     for version in (0, 1):
         assert write_delta(str(tmp_path), ROWS, mode="append", **same) == version
 
@@ -145,6 +146,7 @@ def test_write_delta_append_may_repeat_what_the_table_is(tmp_path: Path) -> None
         (ROWS, {"partition_by": []}, "DELTA_METADATA_MISMATCH"),
         (ROWS, {"name": "other"}, "DELTA_METADATA_MISMATCH"),
         (ROWS, {"configuration": {"delta.appendOnly": "true"}}, "DELTA_METADATA_MISMATCH"),
+        (ROWS, {"configuration": {"delta.feature.deletionVectors": "supported"}}, "DELTA_METADATA_MISMATCH"),
         (ROWS.append_column("extra", [[1, 2, 3]]), {}, "DELTA_METADATA_MISMATCH"),
         (pa.table({"id": ["1"], "day": ["mon"]}), {}, "DELTA_FAILED_TO_MERGE_FIELDS"),
         (pa.table({"id": pa.array([], pa.string()), "day": []}), {}, "DELTA_FAILED_TO_MERGE_FIELDS"),

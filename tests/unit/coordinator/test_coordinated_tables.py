@@ -96,7 +96,7 @@ def test_table_of_another_catalog_is_refused_by_name(path: Path, url: str) -> No
 
 
 def test_table_is_not_created_for_a_coordinator_that_nobody_named(tmp_path: Path) -> None:
-    with pytest.raises(DeltaError, match=PATH_BLOCKED):
+    with pytest.raises(DeltaError, match=rf"{PATH_BLOCKED}.*spark\.pydelta\.coordinator"):
         write_delta(str(tmp_path / "t"), pa.table({"id": [1]}), configuration=MANAGED)
     with pytest.raises(TableNotFoundError):
         DeltaTable(str(tmp_path / "t"))
@@ -222,6 +222,18 @@ def test_place_of_a_table_that_was_deleted_is_not_written_by_mistake(path: Path,
     coordination = coordination_of(coordinated(path, url))
     assert coordination is not None
     coordination.ledger.forget(coordination.place)
+    create_coordinated(path, url, {"id": [5]})
+    assert rows_of(path, url) == [5]
+
+
+def test_table_that_was_deleted_is_forgotten_and_one_that_is_there_stays_known(path: Path, url: str) -> None:
+    coordination = coordination_of(coordinated(path, url))
+    assert coordination is not None
+    coordination.forget_deleted()
+    assert coordination.tail() is not None and append(path, url, 1) == 1
+    shutil.rmtree(path)
+    coordination.forget_deleted()
+    assert coordination.tail() is None
     create_coordinated(path, url, {"id": [5]})
     assert rows_of(path, url) == [5]
 

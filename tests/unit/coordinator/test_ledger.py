@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,6 +54,30 @@ def test_password_of_a_database_is_not_shown(postgres: str) -> None:
     with pytest.raises(CoordinatorUnavailableError, match="nothing") as caught:
         open_ledger(wrong)
     assert password not in open_ledger(postgres).shown + str(caught.value) + repr(caught.value)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "u:hush/hush@host/db",
+        "u:hush@hush@host/db",
+        "u:hush hush@host/db",
+        "u:hush%zzhush@host/db",
+        "u:hush?hush/@host/db",
+        "u:x@host:hush/db",
+    ],
+)
+def test_url_of_postgresql_that_would_be_read_otherwise_is_refused_and_nothing_of_it_shown(rest: str) -> None:
+    with pytest.raises(InvalidOptionError, match="percent-encoded") as caught:
+        open_ledger(f"postgresql://{rest}")
+    assert "hush" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_port_that_there_is_not_is_named_and_no_password() -> None:
+    url = "postgresql://u:hush%20#@127.0.0.1:99999/db"
+    with pytest.raises(CoordinatorUnavailableError, match="99999") as caught:
+        open_ledger(url)
+    assert "hush" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_change_that_the_database_refuses_is_no_commit(url: str) -> None:
@@ -105,10 +130,24 @@ def test_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         open_ledger(f"sqlite://{tmp_path / 'missing' / 'ledger.db'}")
 
 
-@pytest.mark.parametrize("url", ["", "sqlite:///", "mysql://host/db", "ledger.db"])
-def test_url_of_no_ledger_is_refused(url: str) -> None:
-    with pytest.raises(InvalidOptionError):
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("", "is no URL"),
+        ("ledger.db", "is no URL"),
+        ("/data/ledger.db", "is no URL"),
+        ("sqlite:///", "a URL of sqlite is not written so"),
+        ("sqlite:/data/ledger.db", "a URL of sqlite is not written so"),
+        ("sqlite://data/ledger.db", "a URL of sqlite is not written so"),
+        ("SQLITE:///data/ledger.db", "a URL of sqlite is not written so"),
+        ("postgresql:/u:hush@host/db", "a URL of postgresql is not written so"),
+        ("mysql://u:hush@host/db", "no coordinator has URLs of the scheme mysql"),
+    ],
+)
+def test_url_of_no_ledger_is_refused_and_the_right_ones_are_named(url: str, why: str) -> None:
+    with pytest.raises(InvalidOptionError, match=rf"{why}.*sqlite:///path/of/file.db") as caught:
         open_ledger(url)
+    assert "hush" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

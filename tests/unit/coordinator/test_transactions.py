@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commands.restore import restore
 from delta_py.commit import added_rows, group
 from delta_py.coordinator import opening
 from delta_py.coordinator.ledger import (
@@ -158,6 +159,29 @@ def test_rows_that_were_read_are_held_against_others(url: str, a: Path, b: Path,
     check_tables(url, a, b)
 
 
+def test_rows_read_by_another_spelling_of_the_path_are_held_against_others(url: str, a: Path, b: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(a)
+    for first, second in ((a, link), (link, a)):
+        with pytest.raises(DeltaConcurrentModificationException), DeltaTransaction(url) as tx:
+            assert tx.read(str(first), filter="id = 1").num_rows == 1
+            tx.append(str(second), rows(4))
+            tx.append(str(b), rows(11))
+            DeltaTable(str(a), store=coordinated(a, url)).delete("id = 1")
+            append(a, url, 1)
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3], [10])
+
+
+def test_versions_of_a_table_are_found_by_each_path_that_it_was_given_by(url: str, a: Path, b: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(a)
+    spellings = [str(a), f"{a}/", f"file://{a}", str(tmp_path / "link")]
+    with DeltaTransaction(url) as tx:
+        for number, path in enumerate(spellings, start=4):
+            tx.append(path, rows(number))
+        tx.read(str(b))
+    assert tx.versions == dict.fromkeys(spellings, 4)
+
+
 def test_commits_of_others_that_do_not_matter_are_followed(url: str, a: Path, b: Path) -> None:
     with DeltaTransaction(url) as tx:
         tx.read(str(a), filter="id < 4")
@@ -288,7 +312,14 @@ def test_table_without_coordinator_is_read_and_not_changed(url: str, a: Path, tm
         assert tx.read(str(tmp_path / "plain")).num_rows == 1
         tx.append(str(tmp_path / "plain"), rows(2))
     assert caught.value.error_class == "DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED"
+    assert "Set its property delta.feature.catalogManaged to supported before" in str(caught.value)
     assert DeltaTable(str(tmp_path / "plain")).version == 0 and versions(url, a) == [0]
+    with pytest.raises(UnsupportedOperationError, match="Create it before"), DeltaTransaction(url) as tx:
+        tx.append(str(tmp_path / "new"), rows(1))
+    with pytest.raises(UnsupportedOperationError, match="does not know the table any more, as one"), DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(4))
+        open_ledger(url).forget(str(a))
+    assert versions(url, a) == [0]
     with DeltaTransaction(url) as tx:
         tx.append(str(a), rows(4))
         tx.read(str(tmp_path / "plain"))
@@ -303,6 +334,33 @@ def test_log_is_not_maintained_within_a_transaction(url: str, a: Path) -> None:
                 refused()
         tx.abort()
     assert sorted(file.name for file in (a / "_delta_log").glob("*.parquet")) == []
+
+
+def test_lease_within_a_transaction_is_of_the_version_with_which_it_began(url: str, a: Path) -> None:
+    append(a, url, 4)
+    with DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(5))
+        table = tx.table(str(a))
+        with table.lease():
+            (lease,) = (a / "_delta_log" / "_pydelta_leases").iterdir()
+            assert table.version == 2 and int(lease.name.partition("-")[0]) == 1
+        assert list((a / "_delta_log" / "_pydelta_leases").iterdir()) == []
+
+
+def test_table_is_restored_within_a_transaction_if_nobody_else_writes_it(url: str, a: Path, b: Path) -> None:
+    append(a, url, 4)
+    with DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(5))
+        restore(tx.table(str(a)).snapshot.store, version=0)
+        tx.append(str(b), rows(11))
+        assert tx.read(str(a))["id"].to_pylist() == [1, 2, 3]
+        assert rows_of(a, url) == [1, 2, 3, 4]
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3], [10, 11])
+    with pytest.raises(DeltaConcurrentModificationException), DeltaTransaction(url) as tx:
+        restore(tx.table(str(a)).snapshot.store, version=1)
+        tx.append(str(b), rows(12))
+        append(a, url, 6)
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, 6], [10, 11])
 
 
 def test_transaction_ends_by_its_time(url: str, a: Path) -> None:

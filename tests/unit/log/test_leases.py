@@ -13,7 +13,8 @@ import pytest
 
 import delta_py.log.leases as leases_module
 from delta_py.errors import InvalidOptionError, StorageError
-from delta_py.log.leases import LEASE_DIRECTORY, MOST_SECONDS, HeldLease, Lease, Leases, delete_expired
+from delta_py.log.leases import MOST_SECONDS, HeldLease, Lease, Leases, delete_expired
+from delta_py.protocol.paths import LEASE_DIRECTORY
 from delta_py.storage.local import LocalStore
 
 HOUR = 3_600

@@ -11,12 +11,20 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.errors.exceptions import connect
 
 from delta_py import errors
+from delta_py.coordinator import ledger
 from delta_py.errors import DeltaError
 from spark_plugin import exceptions
 from spark_plugin.exceptions import DeltaConcurrentModificationException, as_spark_raises, translate
 
 CONFLICTS = sorted(
     name for name, cls in vars(errors).items() if isinstance(cls, type) and issubclass(cls, DeltaConcurrentModificationException)
+)
+
+
+OF_LEDGERS = sorted(
+    name
+    for name, cls in vars(ledger).items()
+    if isinstance(cls, type) and issubclass(cls, DeltaError) and cls.__module__ == ledger.__name__
 )
 
 
@@ -38,6 +46,16 @@ def test_conflict_of_a_worker_is_caught_as_what_it_is_and_as_spark_s_own(name: s
     assert isinstance(made, getattr(exceptions, name)) and isinstance(made, spark_class)
     assert isinstance(made, DeltaConcurrentModificationException)
     assert str(made) == str(original) and made.getCondition() == original.error_class
+    again = pickle.loads(pickle.dumps(made))
+    assert type(again) is type(original) and str(again) == str(original)
+
+
+@pytest.mark.parametrize("name", OF_LEDGERS)
+def test_error_of_a_ledger_in_a_worker_is_caught_as_what_it_is(name: str) -> None:
+    original = getattr(ledger, name)("The coordinator gave no answer.")
+    made = translate(AnalysisException(message=as_worker_text(original)))
+    assert isinstance(made, type(original)) and isinstance(made, AnalysisException)
+    assert str(made) == str(original) and made.getCondition() == original.error_class and made.getSqlState() == original.sql_state
     again = pickle.loads(pickle.dumps(made))
     assert type(again) is type(original) and str(again) == str(original)
 
