@@ -306,7 +306,8 @@ def _facts(pinned: Pinned, scan: Scan, schema: StructType) -> str:
         from delta_py.scan.partition_numbers import partition_numbers  # few sessions want them
 
         numbers = partition_numbers(scan.files, partitions, pinned.options.session.time_zone)
-    return facts_text({"rows": scan.report.rows_kept, "partition_columns": [*partitions], "columns": numbers}, schema)
+    rows = scan.report.rows_kept if wants_statistics(schema) else None
+    return facts_text({"rows": rows, "partition_columns": [*partitions], "columns": numbers}, schema)
 
 
 def _partial_reader(pinned: Pinned, schema: StructType, wanted: PartialRows) -> DataSourceReader:

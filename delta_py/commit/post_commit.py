@@ -183,8 +183,7 @@ def _replayed(store: ObjectStore, version: int, before: Snapshot | None) -> Vers
 
 
 def _is_cheap(segment: LogSegment) -> bool:
-    checkpoint_files = () if segment.checkpoint is None else segment.checkpoint.files
-    return sum(file.size_bytes for file in (*checkpoint_files, *segment.commits)) <= _CHEAP_LOG_BYTES
+    return segment.size_bytes <= _CHEAP_LOG_BYTES
 
 
 def counted_checksum(snapshot: Snapshot) -> VersionChecksum:

@@ -92,6 +92,12 @@ class LogSegment:
     checksum: LogFile | None = None
     last_checksum_version: int | None = None
 
+    @property
+    def size_bytes(self) -> int:
+        """Of the checkpoint's own files and of the commits."""
+        checkpoint_files = () if self.checkpoint is None else self.checkpoint.files
+        return sum(file.size_bytes for file in (*checkpoint_files, *self.commits))
+
     def replay_files(self) -> Iterator[LogFile]:
         """Commits and the compactions that stand for them, newest first."""
         by_end = {compaction.end_version: compaction for compaction in self.compactions}

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Repartition;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
@@ -18,13 +19,15 @@ import org.apache.spark.sql.internal.SQLConf;
  * Has a small query over one of our scans that is one task done in that task, without a shuffle.
  *
  * Spark does not know that the rows of such a scan are together, and sends them to other tasks to group and sort them. A coalesce to
- * one partition, which moves nothing, says so. Only between the scan and what needs rows together; where a user's function may
- * take long, or rows are multiplied, the tasks behind a shuffle are wanted.
+ * one partition, which moves nothing, says so. Where a function of a user in the query may take long, where rows are multiplied,
+ * and where the session says how many tasks it wants, the tasks behind a shuffle are wanted.
  */
 class OneTask {
   private static final String ENABLED_CONF = "spark.pydelta.oneTask.enabled";
   /** Of files: as many as Spark counts for opening one. A stage less took 0.05 to 0.2 s off queries of 0.2 to 0.4 s. */
   private static final long MOST_BYTES = 4L << 20;
+  /** Few bytes may hold millions of equal values, which are worth the tasks behind a shuffle. */
+  private static final long MOST_ROWS = 1000000;
 
   private OneTask() {}
 
@@ -43,12 +46,14 @@ class OneTask {
   }
 
   private static boolean isEnabled() {
-    return !"false".equals(SQLConf.get().getConfString(ENABLED_CONF, "true").trim().toLowerCase(Locale.ROOT));
+    SQLConf conf = SQLConf.get();
+    boolean wantsTasks = conf.getConfString("spark.sql.leafNodeDefaultParallelism", null) != null;
+    return !wantsTasks && !"false".equals(conf.getConfString(ENABLED_CONF, "true").trim().toLowerCase(Locale.ROOT));
   }
 
   /** Whether some of the plan's nodes needs rows together, and all above the scan are such that one task may do them. */
   private static boolean gathersRows(LogicalPlan plan) {
-    if (plan.containsPattern(TreePattern.PYTHON_UDF()) || plan.containsPattern(TreePattern.SCALA_UDF())) return false;
+    if (hasFunctionsOfUsers(plan)) return false;
     boolean gathers = false;
     boolean limited = false;
     LogicalPlan node = plan;
@@ -62,12 +67,16 @@ class OneTask {
     return gathers && isOneTask(((DataSourceV2ScanRelation) node).scan());
   }
 
+  private static boolean hasFunctionsOfUsers(LogicalPlan plan) {
+    return plan.containsPattern(TreePattern.PYTHON_UDF()) || plan.containsPattern(TreePattern.SCALA_UDF());
+  }
+
   private static boolean isOfRows(LogicalPlan node) {
     return node instanceof Project || node instanceof Filter;
   }
 
   private static boolean isOfGroups(LogicalPlan node) {
-    return node instanceof Aggregate || node instanceof Window;
+    return node instanceof Aggregate || node instanceof Window || node instanceof WindowGroupLimit;
   }
 
   private static LogicalPlan child(LogicalPlan node) {
@@ -78,7 +87,7 @@ class OneTask {
     if (!(scan instanceof PrunedScan) || ((PrunedScan) scan).readSchema().isEmpty()) return false;
     PrunedSource source = ((PrunedScan) scan).source();
     KeptFiles kept = source.kept();
-    return kept != null && kept.bytes() <= MOST_BYTES && source.readInfo().partitions().length() == 1;
+    return kept != null && kept.isWithin(MOST_BYTES, MOST_ROWS) && source.readInfo().partitions().length() == 1;
   }
 
   /** The plan with what only filters and projects the scan's rows in one partition. */

@@ -211,8 +211,9 @@ def answer_text(answer: pa.Table, schema: StructType) -> str:
 
 def explain_text(report: ScanReport, schema: StructType) -> str:
     """The report in the form that KeptFiles.java finds inside a pickled partition. schema: the one that asked for the scan."""
-    files_and_bytes = f"{report.files_kept}/{report.files_total} files,{report.bytes_kept}/{report.bytes_total} bytes"
-    return _note("kept", files_and_bytes, schema)
+    kept = f"{report.files_kept}/{report.files_total} files,{report.bytes_kept}/{report.bytes_total} bytes"
+    rows = "" if report.rows_kept is None else f",{report.rows_kept} rows"
+    return _note("kept", kept + rows, schema)
 
 
 def facts_text(facts: Mapping[str, Any], schema: StructType) -> str:

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from delta_py.scan.log_answers import Question
 
 
+# Of a log that is no larger it costs nothing that would be noticed to learn how many rows the files have.
+_SMALL_LOG_BYTES = 1 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class PinnedTable:
     """A table at one version. schema: the columns on offer; all of the table's unless options.columns names some."""
@@ -75,8 +79,8 @@ class PinnedTable:
         count_rows: bool = False,
         is_exact: bool = False,
     ) -> Scan:
-        """limit: so many rows are enough, whichever they are. count_rows: the report shall say how many there are. is_exact: rows
-        for which the predicate is not true are left out."""
+        """limit: so many rows are enough, whichever they are. count_rows: the report shall say how many there are, as it does of
+        tables with a small log. is_exact: rows for which the predicate is not true are left out."""
         snapshot = self._newest() if self.options.follow_latest else self.snapshot
         wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
         if self.options.files is not None:
@@ -86,7 +90,7 @@ class PinnedTable:
             settings,
             metadata_column=self.options.metadata_column,
             limit=limit,
-            count_rows=count_rows,
+            count_rows=count_rows or snapshot.segment.size_bytes <= _SMALL_LOG_BYTES,
             drop_rows=settings.drop_rows or is_exact,
         )
         return plan_scan(snapshot, columns, wanted, settings)

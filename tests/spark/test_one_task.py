@@ -24,6 +24,7 @@ IN_ONE_TASK = [
     "select k, sum(id) s from {t} group by k order by s",
     "select id, row_number() over (partition by k order by id desc) r from {t}",
     "select id, sum(k) over (order by id) r from {t} where k in (1, 2)",
+    "select id from (select id, row_number() over (partition by k order by id desc) r from {t}) where r <= 2",
     "select k, c from (select k, count(*) c from {t} group by k) where c > (select min(k) from {t})",
     "select k, max(id) from {t} where rand() < 2 group by k",
 ]
@@ -106,9 +107,25 @@ def test_scan_of_more_tasks_is_shuffled(spark: SparkSession, table: Path, tmp_pa
     assert rows(one) == rows(frame.filter("id < 50").groupBy("k").count())
 
 
+def test_scan_of_many_rows_is_shuffled(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "long")
+    spark.range(0, 1_000_001, 1, 1).selectExpr("id div 100000 k").write.format("pydelta").save(path)
+    frame = spark.read.format("pydelta").load(path)
+    assert frame.rdd.getNumPartitions() == 1
+    assert is_shuffled(frame.groupBy("k").count())
+    assert pruning.status(spark).last_scan.bytes_kept < 1_000_000  # type: ignore[union-attr]
+
+
+def test_session_that_says_how_many_tasks_it_wants_has_them(
+    spark: SparkSession, table: Path, conf: Callable[[Mapping[str, str]], None]
+) -> None:
+    conf({"spark.sql.leafNodeDefaultParallelism": "4"})
+    assert is_shuffled(spark.read.format("pydelta").load(str(table)).groupBy("k").count())
+
+
 def test_scan_of_many_bytes_is_shuffled(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "large")
-    large = spark.range(0, 120_000, 1, 1).selectExpr("id", "sha2(cast(id as string), 256) text")
+    large = spark.range(0, 200_000, 1, 1).selectExpr("id", "sha2(cast(id as string), 256) text")
     large.write.format("pydelta").save(path)
     frame = spark.read.format("pydelta").load(path)
     assert frame.rdd.getNumPartitions() == 1

@@ -7,7 +7,7 @@ import json
 import pickle
 import re
 from collections.abc import Iterator
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from delta_py.expressions.tree import FALSE, TRUE, Column, Comparison, In, IsNull, Literal, Not, Or, StringMatch
 from delta_py.protocol.schema import INTEGER, STRING
 from delta_py.scan.log_answers import Question
+from delta_py.scan.planning import ScanReport
 from spark_plugin.pruning import (
     NativeWish,
     answer_text,
@@ -227,13 +228,15 @@ def test_facts_are_json_between_signs_that_pickle_leaves_alone() -> None:
 
 
 def test_notes_hold_the_nonce_of_the_request() -> None:
-    report: Any = SimpleNamespace(files_kept=1, files_total=2, bytes_kept=30, bytes_total=40)
+    report = ScanReport(files_kept=1, files_total=2, bytes_kept=30, bytes_total=40)
     assert explain_text(report, asking(only=False)) == "pydelta-kept:n-1:1/2 files,30/40 bytes;"
+    counted = replace(report, rows_kept=7)
+    assert explain_text(counted, asking(only=False)) == "pydelta-kept:n-1:1/2 files,30/40 bytes,7 rows;"
 
 
 @pytest.mark.parametrize("schema", [PLAIN, StructType([]), marked([])])
 def test_nothing_is_noted_where_no_rule_listens(schema: StructType) -> None:
-    report: Any = SimpleNamespace(files_kept=1, files_total=2, bytes_kept=30, bytes_total=40)
+    report = ScanReport(files_kept=1, files_total=2, bytes_kept=30, bytes_total=40)
     assert explain_text(report, schema) == facts_text({}, schema) == ""
 
 
