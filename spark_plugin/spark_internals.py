@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyspark
 from py4j.clientserver import ClientServer
+from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 from pyspark.sql.udf import _wrap_function
@@ -118,16 +119,16 @@ class SparkInternals:
         Spark's own way would first start a process that imports each module `pyspark_*` on Python's path, to warn of a source of
         this name; it takes 1 to 2 seconds. Spark does that when it needs one of them.
         """
-        if not self.version.startswith(KNOWN_VERSIONS):
-            self._spark.dataSource.register(source)
-            return
         made = self._jvm.org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource(
             _wrap_function(self._spark.sparkContext, source)
         )
         manager = self._spark._jsparkSession.sessionState().dataSourceManager()
-        known = manager.getClass().getDeclaredField("runtimeDataSourceBuilders")
-        known.setAccessible(True)
-        known.get(manager).put(source.name().lower(), made)
+        try:
+            known = manager.getClass().getDeclaredField("runtimeDataSourceBuilders")
+            known.setAccessible(True)
+            known.get(manager).put(source.name().lower(), made)
+        except Py4JError:  # a build of Spark that keeps them elsewhere
+            self._spark.dataSource.register(source)
 
     # ------------------------------------------------------------ rules of the optimizer, and Java that is compiled here
 
