@@ -117,13 +117,13 @@ class LocalStore:
     # ------------------------------------------------------------ reading
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
-        first = os.fsencode(start)
-        listed = [entry for entry in self._scan(directory) if entry.name >= first]
-        listed.sort(key=lambda entry: entry.name)
+        first, is_ascii = os.fsencode(start), start.isascii()  # beside which texts stand as their bytes do
+        entries = self._scan(directory)
+        listed = [entry for entry in entries if (entry.name >= start if is_ascii else os.fsencode(entry.name) >= first)]
+        listed.sort(key=lambda entry: os.fsencode(entry.name))
         prefix = f"{directory}/" if directory else ""
         for entry in listed:
-            path = prefix + os.fsdecode(entry.name)
-            info = _info(entry, path) or _in_place_of_a_file(entry, path)
+            info = _info(entry, prefix + entry.name) or _in_place_of_a_file(entry, prefix + entry.name)
             if info is not None:
                 yield info
 
@@ -133,20 +133,18 @@ class LocalStore:
             current = waiting.pop()
             prefix = f"{current}/" if current else ""
             for entry in self._scan(current):
-                path = prefix + os.fsdecode(entry.name)
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(path)
+                    waiting.append(prefix + entry.name)
                 else:
-                    info = _info(entry, path)
+                    info = _info(entry, prefix + entry.name)
                     if info is not None:
                         yield info
 
-    def _scan(self, directory: str) -> Iterator[os.DirEntry[bytes]]:
-        """What is directly in a directory, none if it is missing. A large one is never in memory as a whole. Names are bytes, in
-        whose order they are listed: most names of a long log are only passed over."""
+    def _scan(self, directory: str) -> Iterator[os.DirEntry[str]]:
+        """What is directly in a directory, none if it is missing. A large one is never in memory as a whole."""
         try:
             name = self._locate(directory)
-            with _missing_if_impossible(), os.scandir(os.fsencode(name)) as entries:
+            with _missing_if_impossible(), os.scandir(name) as entries:
                 yield from entries
         except FileNotFoundError:
             return
@@ -378,7 +376,7 @@ def _write_some(write: Any, view: memoryview) -> None:
         view = view[write(view) :]
 
 
-def _info(entry: os.DirEntry[bytes], path: str) -> ObjectInfo | None:
+def _info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
     """None for a directory, and for a file that went away since it was listed. A link that leads in a circle is listed: who
     reads it gets an error."""
     try:
@@ -394,7 +392,7 @@ def _info(entry: os.DirEntry[bytes], path: str) -> ObjectInfo | None:
     return ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
-def _in_place_of_a_file(entry: os.DirEntry[bytes], path: str) -> ObjectInfo | None:
+def _in_place_of_a_file(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
     """A directory whose name has an ending, as files of a log have, is listed: who reads it gets an error that names it, and
     nobody takes the file for one that was never there."""
     if not os.path.splitext(entry.name)[1]:

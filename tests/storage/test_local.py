@@ -144,6 +144,15 @@ def test_bytes_and_names_are_synced_before_a_write_returns(tmp_path: Path, monke
     assert synced == [] and store.read("log/0.crc") == b"1"
 
 
+@pytest.mark.parametrize("start", ["", "b", "é", "\udcff", "\U0001f600"])
+def test_names_are_listed_in_the_order_of_their_bytes_from_a_start_on(tmp_path: Path, start: str) -> None:
+    names = ["a", "b", "é", "\uffff", "\U0001f600", "\udcff", "b\udc80"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"")
+    wanted = [name for name in sorted(names, key=os.fsencode) if os.fsencode(name) >= os.fsencode(start)]
+    assert [info.path for info in LocalStore(str(tmp_path)).list_from("", start)] == wanted
+
+
 def test_file_uri_of_another_host_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x")
     store = LocalStore(str(tmp_path))
