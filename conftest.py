@@ -40,7 +40,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ["PYDELTA_CACHE_DIR"] = ""  # each test of the cache has its own
 os.environ["PYDELTA_POST_COMMIT_ERRORS"] = "all"  # what only warns its users must not pass here
-# No power is lost: waiting for the disk would be a third of the time of the tests without Spark.
+# No power is lost: waiting for the disk would be a third of the time of tests that commit.
 pytest.MonkeyPatch().setattr(os, "fsync", lambda descriptor: None)
 
 

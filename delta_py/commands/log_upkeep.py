@@ -28,13 +28,14 @@ from delta_py.storage.store import ObjectStore
 def write_checksum(snapshot: Snapshot) -> bool:
     """Write the version checksum of the snapshot's version from its state, by which readers load it faster and notice damage.
 
-    Returns False where the version has one, which stays. Raises UnsupportedTableFeatureError for a table that may not be written
-    to, CorruptTableError when its state cannot be rebuilt, OSError.
+    Returns False where the version has one that is not empty, which stays. Raises UnsupportedTableFeatureError for a table that
+    may not be written to, CorruptTableError when its state cannot be rebuilt, OSError.
     """
     writer = LogWriter(snapshot.store, snapshot.config)
-    if snapshot.segment.checksum is not None:
+    present = snapshot.segment.checksum
+    if present is not None and present.size_bytes:
         return False
-    writer.put_checksum(snapshot.version, counted_checksum(snapshot).to_bytes(_txn_id(snapshot)))
+    writer.replace_checksum(snapshot.version, counted_checksum(snapshot).to_bytes(_txn_id(snapshot)))
     return True
 
 

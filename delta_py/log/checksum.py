@@ -43,6 +43,10 @@ class _OlderForm(CorruptTableError):
     """A checksum of writers that recorded counts only."""
 
 
+class _Empty(CorruptTableError):
+    """What is left of a checksum where a machine failed: writers do not wait for the disk."""
+
+
 @dataclass(frozen=True, slots=True)
 class VersionChecksum:
     """path: of the file. set_transactions, domain_metadata: None where the writer did not record them."""
@@ -59,6 +63,8 @@ class VersionChecksum:
     @classmethod
     def parse(cls, path: str, data: bytes) -> Self:
         """Raises CorruptTableError for a file that lacks what the protocol requires."""
+        if not data:
+            raise _Empty("it is empty")
         try:
             value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
@@ -152,12 +158,12 @@ class VersionChecksum:
 
 
 def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
-    """The checksum in a file; None, with a warning, when it is damaged; None when it has gone or is of an older form."""
+    """The checksum in a file; None, with a warning, when it is damaged; None when it has gone, is empty or of an older form."""
     try:
         return _parsed(store, file)
     except FileNotFoundError:
         return None
-    except _OlderForm as error:
+    except (_OlderForm, _Empty) as error:
         _log.debug("the version checksum %s is passed over: %s", file.path, error.message)
         return None
     except (StorageError, CorruptTableError) as error:

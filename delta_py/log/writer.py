@@ -98,7 +98,7 @@ class LogWriter:
         """Write the version checksum of a commit, unless there is one. Raises OSError.
         Protocol: Version Checksum File."""
         with contextlib.suppress(FileExistsError):
-            # A machine that fails may leave it empty: readers pass over it, and the next one is made from the commits.
+            # A machine that fails may leave some empty: these are as if they were not there.
             self._store.put_if_absent(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", data, durably=False)
 
     # ------------------------------------------------------------ what commits do without

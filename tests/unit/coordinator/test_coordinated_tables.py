@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import shutil
 from collections.abc import Iterator
@@ -224,6 +225,22 @@ def test_place_of_a_table_that_was_deleted_is_not_written_by_mistake(path: Path,
     coordination.ledger.forget(coordination.place)
     create_coordinated(path, url, {"id": [5]})
     assert rows_of(path, url) == [5]
+
+
+def test_checksums_of_coordinated_tables_alone_are_on_the_disk_when_a_commit_returns(
+    path: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+
+    def watched(descriptor: int) -> None:
+        synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    monkeypatch.setattr(os, "fsync", watched)
+    append(path, url, 1)
+    assert any(".crc." in name for name in synced)
+    synced.clear()
+    write_delta(str(tmp_path / "plain"), pa.table({"id": [1]}))
+    assert any(".json." in name for name in synced) and not any(".crc." in name for name in synced)
 
 
 def test_table_that_was_deleted_is_forgotten_and_one_that_is_there_stays_known(path: Path, url: str) -> None:

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from delta_py.errors import CorruptTableError
-from delta_py.log.checksum import VersionChecksum, read_checksum
+from delta_py.log.checksum import VersionChecksum, damage_of, read_checksum
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from tests.support.memory_store import MemoryStore
@@ -102,7 +102,15 @@ def test_field_that_is_nested_very_deep_makes_the_checksum_unusable(field: str) 
         VersionChecksum.parse("5.crc", orjson.dumps(value).replace(b'"@"', b"[" * 1000 + b"]" * 1000))
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b"\xff\xfe"])
+def test_empty_file_is_as_one_that_is_not_there(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore()
+    store.put("5.crc", b"")
+    assert read_checksum(store, LogFile("5.crc", 5, 5, 0, 0)) is None
+    assert caplog.text == ""
+    assert damage_of(store, LogFile("5.crc", 5, 5, 0, 0)) == "it is empty"
+
+
+@pytest.mark.parametrize("text", [b"{", b"[]", b"null", b"\xff\xfe"])
 def test_damaged_file_is_passed_over_with_a_warning(text: bytes, caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryStore()
     store.put("5.crc", text)
