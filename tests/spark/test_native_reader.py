@@ -95,7 +95,7 @@ def test_reader_is_taken_where_it_is_quicker_unless_a_session_says_otherwise(
     assert (by_spark("id"), by_spark("s")) == (False, True)
 
 
-LARGE = 17 << 20
+LARGE = 49 << 20
 
 
 def say_size(path: str, size: int) -> None:

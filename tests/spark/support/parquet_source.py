@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +22,7 @@ from pyspark.sql.types import StructType
 
 from delta_py.expressions import tree
 from delta_py.protocol.schema import LONG
+from delta_py.scan.planning import ScanReport
 from spark_plugin.pruning import explain_text, limited, pushed_predicate, strip_marker
 
 FORMAT = "pruning_test"
@@ -67,7 +67,7 @@ class ParquetReader(DataSourceReader):
                 print(json.dumps([repr(part) for part in asked]), file=lines)
         files = sorted(Path(self.path).glob("*.parquet"))
         kept = [file for file in files if self.predicate is None or self._table(file).num_rows]
-        report = SimpleNamespace(files_total=len(files), bytes_total=_size(files), files_kept=len(kept), bytes_kept=_size(kept))
+        report = ScanReport(files_total=len(files), bytes_total=_size(files), files_kept=len(kept), bytes_kept=_size(kept))
         partitions = [FilePartition(file) for file in kept] or [FilePartition(None)]
         partitions[0].report = explain_text(report, self.asked)
         return partitions
