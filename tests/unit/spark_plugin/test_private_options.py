@@ -15,6 +15,7 @@ from spark_plugin.data_source import DeltaSource
 from spark_plugin.options import common
 from spark_plugin.options.private import admitted, is_private, signed
 from spark_plugin.session_source import nonce_of, private, register_source, source_with
+from spark_plugin.spark_internals import SparkInternals
 
 NAMES = sorted(value for value in vars(common).values() if isinstance(value, str) and is_private(value))
 
@@ -78,7 +79,8 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("make", [client, classic])
-def test_source_is_registered_once_a_session_and_by_private_options_too(make: Any) -> None:
+def test_source_is_registered_once_a_session_and_by_private_options_too(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkInternals, "register_source", lambda self, source: self._spark.dataSource.register(source))
     first, again, other = make("a"), make("a"), make("b")
     register_source(first)
     register_source(again)
