@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import pruning
-from tests.support.frames import rows
+from tests.support.frames import executed_plan, rows
 from tests.support.sampling import sampled
 
 ENABLED = "spark.pydelta.joinPlanning.enabled"
@@ -38,11 +38,6 @@ KEYS = {
 
 def optimized(df: DataFrame) -> Any:
     return df._jdf.queryExecution().optimizedPlan()
-
-
-def planned(df: DataFrame) -> str:
-    """The plan as it is before anything has run."""
-    return str(df._jdf.queryExecution().executedPlan().toString())
 
 
 def scan_of(df: DataFrame) -> Any:
@@ -144,19 +139,19 @@ def test_small_table_is_broadcast(load: Any, fact: str, dim: str, spark: SparkSe
         return load(fact).join(load(dim), F.col("id") == F.col("k")).select("id", "name")
 
     df = joined()
-    assert "BroadcastHashJoin" in planned(df)
-    assert "SortMergeJoin" not in planned(df)
+    assert "BroadcastHashJoin" in executed_plan(df)
+    assert "SortMergeJoin" not in executed_plan(df)
     found = rows(df)
     assert len(found) == 7
     conf(ENABLED, "false")
-    assert "SortMergeJoin" in planned(joined())
+    assert "SortMergeJoin" in executed_plan(joined())
     assert rows(joined()) == found
 
 
 def test_table_beyond_the_threshold_is_not_broadcast(load: Any, fact: str, dim: str, conf: Any) -> None:
     conf("spark.sql.autoBroadcastJoinThreshold", "300")
     df = load(fact).join(load(dim), F.col("id") == F.col("k"))
-    assert "SortMergeJoin" in planned(df)
+    assert "SortMergeJoin" in executed_plan(df)
     assert len(rows(df)) == 7
 
 
@@ -194,7 +189,7 @@ def bare(dim: str, folder: Path) -> str:
 
 def test_table_without_statistics_has_a_size(load: Any, dim: str, bare: str) -> None:
     df = load(bare).alias("a").join(load(dim).alias("b"), "k")
-    assert "BroadcastHashJoin" in planned(df)
+    assert "BroadcastHashJoin" in executed_plan(df)
     assert len(rows(df)) == 7
 
 
@@ -208,7 +203,7 @@ def test_damaged_log_is_the_error_of_the_query_and_not_of_its_planning(
         file.unlink()
     before = pruning.status(spark)
     df = left.join(load(dim), "k")
-    assert "Join" in planned(df)
+    assert "Join" in executed_plan(df)
     assert pruning.status(spark).join_error not in (None, before.join_error)
     assert pruning.status(spark).backed_off == before.backed_off
     with pytest.raises(PySparkException, match=f"{0:020}.json"):
@@ -367,7 +362,7 @@ def test_newest_version_is_read_whole(load: Any, dim: str, tmp_path: Path, spark
     first = spark.range(0, 20, 1, 1).selectExpr("id", "cast(id % 4 as int) n")
     first.write.format("pydelta").partitionBy("n").option("delta.enableDeletionVectors", "true").save(path)
     df = load(path, followLatest="true").join(load(dim).filter("name = 'name 3'"), F.expr("n = k")).select("id")
-    assert "dynamicpruning" in planned(df)
+    assert "dynamicpruning" in executed_plan(df)
     again = first.withColumn("id", F.col("id") + 100)
     again.write.format("pydelta").mode("append").save(path)
     first.limit(0).write.format("pydelta").mode("overwrite").option("replaceWhere", "id in (3, 103)").save(path)
@@ -392,8 +387,8 @@ def test_switched_off_nothing_is_known(
         return load(path, **option).join(load(dim, **option).filter("name in ('name 1', 'name 3')"), F.expr("n = k"))
 
     df = joined(fact)
-    assert ("BroadcastHashJoin" in planned(df)) == (switch == "spark")
-    assert "dynamicpruning" not in planned(df)
+    assert ("BroadcastHashJoin" in executed_plan(df)) == (switch == "spark")
+    assert "dynamicpruning" not in executed_plan(df)
     assert len(rows(df)) == 400
     with pytest.raises(PySparkException, match="n="):
         joined(halved).collect()

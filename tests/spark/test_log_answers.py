@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
 from spark_plugin import pruning
-from tests.support.frames import rows
+from tests.support.frames import executed_plan, rows
 from tests.support.table_builder import Json
 
 ENABLED = "spark.pydelta.logAnswers.enabled"
@@ -58,10 +58,6 @@ READ = [
     "select count(p, n) from {t}",
     "select count(*) from {t} where rand() * 2 > -1",
 ]
-
-
-def plan_of(df: DataFrame) -> str:
-    return str(df._jdf.queryExecution().executedPlan().toString())
 
 
 @pytest.fixture(scope="module")
@@ -121,15 +117,15 @@ def test_query_that_the_log_answers_gives_the_rows_of_the_files_and_reads_none(
     df = spark.sql(query.format(t="ours"))
     assert rows(df) == expected
     assert answered() > 0
-    assert "BatchScan" not in plan_of(df)
-    assert "LocalTableScan" in plan_of(df)
+    assert "BatchScan" not in executed_plan(df)
+    assert "LocalTableScan" in executed_plan(df)
 
 
 @pytest.mark.parametrize("query", READ)
 def test_query_that_the_log_cannot_answer_is_read(query: str, views: None, spark: SparkSession, answered: Any) -> None:
     df = spark.sql(query.format(t="ours"))
     assert rows(df) == rows(spark.sql(query.format(t="parquet_rows")))
-    assert "BatchScan" in plan_of(df)
+    assert "BatchScan" in executed_plan(df)
     assert answered() == 0
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from delta_py.commands.write import write_delta
 from spark_plugin import DeltaTable
 from spark_plugin.pruning import status
+from tests.support.frames import executed_plan
 from tests.support.small_table import make_table
 
 TRACKED = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": "true"}
@@ -85,14 +86,15 @@ def test_metadata_column_in_filters_aggregates_and_joins(spark: SparkSession, ta
     assert all(a == b for a, b in alike.collect()) and alike.count() == 20
     after = status(spark)
     assert (after.backed_off, after.metadata_error, after.answer_error) == (before.backed_off, None, before.answer_error)
-    assert "ReadSchema: struct<id:bigint,_metadata:struct<row_index:bigint>>" in plan(frame.select("id", "_metadata.row_index"))
+    plan = executed_plan(frame.select("id", "_metadata.row_index"))
+    assert "ReadSchema: struct<id:bigint,_metadata:struct<row_index:bigint>>" in plan
 
 
 def test_metadata_column_that_a_query_names_in_vain_is_not_read(spark: SparkSession, table: str) -> None:
     frame, before = load(spark, table), status(spark)
     unused = frame.select("*", "_metadata").drop("_metadata")
     assert unused.join(frame.select("id", "_metadata").drop("_metadata"), "id").count() == 20
-    assert unused.columns == ["id", "day"] and "_metadata" not in plan(unused)
+    assert unused.columns == ["id", "day"] and "_metadata" not in executed_plan(unused)
     after = status(spark)
     assert after.backed_off == before.backed_off and after.applied > before.applied
 
@@ -114,7 +116,7 @@ def test_metadata_column_without_pruning_is_read_after_other_columns(
 def test_metadata_column_of_a_cached_frame_and_of_an_old_version(spark: SparkSession, table: str) -> None:
     frame, old = load(spark, table).cache(), load(spark, table, versionAsOf="0", columns="id")
     assert frame.count() == 20
-    assert "InMemoryTableScan" in plan(frame.where("id > 3"))
+    assert "InMemoryTableScan" in executed_plan(frame.where("id > 3"))
     assert frame.where("id = 12").select("_metadata.row_index").collect() == [(2,)]
     frame.unpersist()
     assert old.select("*", "_metadata.row_index").where("row_index < 2").collect() == [(0, 0), (1, 1)]
@@ -139,11 +141,6 @@ def test_change_feed_has_no_metadata_column(spark: SparkSession, tmp_path: Path)
     assert changes.count() == 2
     with pytest.raises(AnalysisException, match="_metadata"):
         changes.select("_metadata.file_path")
-
-
-def plan(frame: DataFrame) -> str:
-    text: str = frame._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
-    return text
 
 
 @pytest.fixture(params=["true", "false"], ids=["vectors", "files"])

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import pruning
-from tests.support.frames import rows
+from tests.support.frames import executed_plan, rows
 
 ENABLED = "spark.pydelta.oneTask.enabled"
 
@@ -37,12 +37,8 @@ SHUFFLED = [
 ]
 
 
-def plan_of(df: DataFrame) -> str:
-    return str(df._jdf.queryExecution().executedPlan().toString())
-
-
 def is_shuffled(df: DataFrame) -> bool:
-    return "Exchange" in plan_of(df).replace("BroadcastExchange", "")
+    return "Exchange" in executed_plan(df).replace("BroadcastExchange", "")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +61,7 @@ def test_small_query_is_done_in_the_task_that_reads(
     spark: SparkSession, view: str, query: str, conf: Callable[[Mapping[str, str]], None]
 ) -> None:
     df = spark.sql(query.format(t=view))
-    assert not is_shuffled(df), plan_of(df)
+    assert not is_shuffled(df), executed_plan(df)
     now = rows(df)
     if "order by name desc" in query:
         assert [row.name for row in df.collect()] == sorted((row.name for row in df.collect()), reverse=True)
@@ -79,7 +75,7 @@ def test_small_query_is_done_in_the_task_that_reads(
 @pytest.mark.parametrize("query", SHUFFLED)
 def test_other_queries_are_shuffled(spark: SparkSession, view: str, query: str) -> None:
     df = spark.sql(query.format(t=view))
-    assert is_shuffled(df), plan_of(df)
+    assert is_shuffled(df), executed_plan(df)
     assert df.count() > 0
 
 

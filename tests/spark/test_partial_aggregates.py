@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_plugin import DeltaTable, pruning
 from spark_plugin.pruning.rule import PARTIAL_CONF as ENABLED
-from tests.support.frames import rows
+from tests.support.frames import executed_plan, rows
 from tests.support.sampling import sampled
 
 ROW_COUNT = 6_000
@@ -206,6 +206,6 @@ def test_a_product_that_no_decimal_holds_is_an_error_as_of_rows(
 
 def test_plan_shows_what_tasks_add_up(spark: SparkSession, tables: dict[str, str], taken: Callable[[], int]) -> None:
     frame = spark.read.format("pydelta").load(tables["plain"]).filter("price > 1").groupBy("kind").sum("big")
-    plan = frame._jdf.queryExecution().executedPlan().toString()
+    plan = executed_plan(frame)
     assert "PartialRows: " in plan and "Filter" not in plan.replace("PushedFilters", "").replace("RuntimeFilters", "")
     assert frame.count() == 7

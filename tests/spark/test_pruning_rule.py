@@ -26,6 +26,7 @@ from spark_plugin import pruning, register
 from tests.spark import query_shapes
 from tests.spark.query_shapes import SHAPES, Table
 from tests.spark.support.parquet_source import FORMAT, TRACE, GreedySource, ParquetSource
+from tests.support.frames import executed_plan
 from tests.support.sampling import sampled
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -270,7 +271,7 @@ def test_explain_of_a_scan_that_cannot_be_planned_does_not_fail(exact: Table, tm
 
 
 def reused(df: DataFrame) -> int:
-    return str(df._jdf.queryExecution().executedPlan().toString()).count("ReusedExchange")
+    return executed_plan(df).count("ReusedExchange")
 
 
 def test_repeated_part_of_a_query_is_read_once_and_a_different_part_is_not(delta: Table, conf: Any) -> None:
