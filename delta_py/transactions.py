@@ -37,8 +37,8 @@ from delta_py.errors import (
 from delta_py.expressions.parse import parse_predicate
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
-from delta_py.storage.coordinated import CoordinatedStore, place_of, root_of
-from delta_py.storage.opening import coordination_of, open_store
+from delta_py.storage.coordinated import place_of, root_of
+from delta_py.storage.opening import named_coordination, open_store
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
 from delta_py.table import DeltaTable
@@ -140,7 +140,7 @@ class DeltaTransaction:
         begun, self._begun = self._open(), None
         for proposed in open_ledger(self._coordinator).abort(begun.identity):
             if proposed.commit.table in self._paths:
-                _coordinated(self._plain_store(proposed.commit.table)).drop_staged(proposed.commit)
+                named_coordination(self._plain_store(proposed.commit.table)).drop_staged(proposed.commit)
 
     def _open(self) -> Begun:
         if self._begun is None:
@@ -154,7 +154,7 @@ class DeltaTransaction:
         the transaction's."""
         named = {"coordinator": self._coordinator, "coordinator.transaction": self._open().identity}
         options = {**self._options_of(path), **named}
-        paths = self._paths.setdefault(_coordinated(open_store(path, StorageOptions.of(options))).place, [])
+        paths = self._paths.setdefault(named_coordination(open_store(path, StorageOptions.of(options))).place, [])
         if path not in paths:
             paths.append(path)
         return options
@@ -227,12 +227,6 @@ class DeltaTransaction:
             config = Snapshot.load(store, version=base).config
             reads += [reads_from_json(each, store, config) for each in held]
         return GroupTable(store, base, _joined(reads))
-
-
-def _coordinated(store: ObjectStore) -> CoordinatedStore:
-    coordinated = coordination_of(store)
-    assert coordinated is not None, "the store was opened with a coordinator"
-    return coordinated
 
 
 def _joined(reads: list[ReadSet]) -> ReadSet | None:

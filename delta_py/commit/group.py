@@ -34,7 +34,7 @@ from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import CoordinatedStore
-from delta_py.storage.opening import coordination_of
+from delta_py.storage.opening import named_coordination
 from delta_py.storage.store import ObjectStore
 from delta_py.threads import in_threads
 from delta_py.write.files import delete_files
@@ -75,8 +75,8 @@ class _Tried:
 
     def follow(self) -> int:
         """The newest version, up to which what was read still holds. Raises a conflict."""
-        coordinated, store = coordination_of(self.table.store), self.table.store
-        assert coordinated is not None and coordinated.transaction is None
+        coordinated, store = named_coordination(self.table.store), self.table.store
+        assert coordinated.transaction is None
         tail = coordinated.tail()
         newest = self.table.base if tail is None else tail.version
         for version in range(self.table.base + 1 + len(self.winners), newest + 1):
@@ -176,8 +176,8 @@ def _parse(tried: dict[str, _Tried], place: str, table: GroupTable, proposed: Se
 
 def _place(one: _Tried, all_placed: list[_Placed]) -> None:
     """Add a table's commits for the versions after its newest. Raises a conflict."""
-    store, base, coordinated = one.table.store, one.base, coordination_of(one.table.store)
-    assert coordinated is not None and base is not None
+    store, base, coordinated = one.table.store, one.base, named_coordination(one.table.store)
+    assert base is not None
     newest = one.follow()
     placed = _Placed(store, coordinated, base, bool(one.winners))
     all_placed.append(placed)  # also where it fails: its new files are to go then
@@ -277,9 +277,7 @@ def _is_done(ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable],
     if is_done is None:
         raise _unknown(ledger, transaction)
     for draft in drafts:
-        coordinated = coordination_of(tables[draft.commit.table].store)
-        assert coordinated is not None
-        coordinated.drop_staged(draft.commit)
+        named_coordination(tables[draft.commit.table].store).drop_staged(draft.commit)
     return is_done
 
 

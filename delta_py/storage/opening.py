@@ -52,6 +52,13 @@ def coordination_of(store: ObjectStore) -> CoordinatedStore | None:
     return own if isinstance(own, CoordinatedStore) else None
 
 
+def named_coordination(store: ObjectStore) -> CoordinatedStore:
+    """coordination_of a store that was opened with a coordinator."""
+    coordinated = coordination_of(store)
+    assert coordinated is not None, f"{store.root} was opened without a coordinator"
+    return coordinated
+
+
 def is_in_transaction(store: ObjectStore) -> bool:
     """Whether what is committed becomes part of a transaction over several tables, and no version yet."""
     coordinated = coordination_of(store)
