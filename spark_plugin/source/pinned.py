@@ -20,6 +20,7 @@ from delta_py.commands.detail import detail_rows
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.tree import And, Expression
 from delta_py.log.leases import Lease
+from delta_py.protocol.paths import LogKind
 from delta_py.protocol.schema import StructType, find_path
 from delta_py.scan.planning import (
     METADATA_COLUMN,
@@ -90,7 +91,7 @@ class PinnedTable:
             settings,
             metadata_column=self.options.metadata_column,
             limit=limit,
-            count_rows=count_rows or snapshot.segment.size_bytes <= _SMALL_LOG_BYTES,
+            count_rows=count_rows or _has_small_log(snapshot),
             drop_rows=settings.drop_rows or is_exact,
         )
         return plan_scan(snapshot, columns, wanted, settings)
@@ -277,3 +278,10 @@ def with_filter(options: ReadOptions, columns: StructType, predicate: Expression
 
     parsed = parse_predicate(options.filter, columns, session_timezone=options.session.time_zone)
     return parsed if predicate is None else And((parsed, predicate))
+
+
+def _has_small_log(snapshot: Snapshot) -> bool:
+    """False where it may have sidecars, of whose size the listing says nothing."""
+    checkpoint = snapshot.segment.checkpoint
+    is_listed = checkpoint is None or checkpoint.kind is not LogKind.CHECKPOINT_V2
+    return is_listed and snapshot.segment.size_bytes <= _SMALL_LOG_BYTES

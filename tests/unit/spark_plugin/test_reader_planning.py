@@ -10,11 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from delta_py import DeltaTable, write_delta
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.options.private import signed
 from spark_plugin.options.read_options import read_options
 from spark_plugin.session_source import source_with
-from spark_plugin.source.pinned import pin
+from spark_plugin.source import pinned as pinned_module
+from spark_plugin.source.pinned import PinnedTable, pin
 from spark_plugin.source.readers import DeltaReader
 from spark_plugin.source.task_batches import DeltaPartition
 from tests.support.small_table import make_table
@@ -36,6 +38,21 @@ def test_pinned_table_plans_without_looking_for_the_version_again(table: str, mo
     monkeypatch.setattr("delta_py.snapshot.load_segment", boom)
     monkeypatch.setattr("delta_py.log.segment.load_segment", boom)
     assert pinned.plan(pinned.schema, None).report.files_kept == 3
+
+
+def test_rows_are_counted_where_the_log_is_small(table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_delta(str(tmp_path / "v2"), pa.table({"id": [1, 2]}), configuration={"delta.checkpointPolicy": "v2"})
+
+    def counted(path: str) -> int | None:
+        pinned = pin(read_options({"path": path}))
+        assert isinstance(pinned, PinnedTable)
+        return pinned.plan(pinned.schema, None).report.rows_kept
+
+    assert (counted(table), counted(str(tmp_path / "v2"))) == (3, 2)
+    DeltaTable(str(tmp_path / "v2")).checkpoint()
+    assert counted(str(tmp_path / "v2")) is None, "it may have sidecars, however small the file is that names them"
+    monkeypatch.setattr(pinned_module, "_SMALL_LOG_BYTES", 10)
+    assert counted(table) is None
 
 
 def test_source_in_a_task_carries_neither_the_table_nor_its_files(table: str) -> None:
