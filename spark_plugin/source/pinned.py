@@ -11,10 +11,12 @@ lists the log nor looks for protocol and metadata again.
 from __future__ import annotations
 
 import os
+import pickle
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark import cloudpickle
 
 from delta_py.commands.detail import detail_rows
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
@@ -52,6 +54,11 @@ class PinnedTable:
     options: ReadOptions
     snapshot: Snapshot
     schema: StructType
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The snapshot by itself: a pickle says which of its values are one object, and those of a kept snapshot are shared with
+        nothing else. Spark compares pickles to find a part of a query that it has read already."""
+        return _opened, (self.options, cloudpickle.dumps(self.snapshot), self.schema)  # type: ignore[no-untyped-call]
 
     @property
     def everything(self) -> StructType:
@@ -136,6 +143,10 @@ class PinnedTable:
                 newest=newest.version,
             )
         return newest
+
+
+def _opened(options: ReadOptions, snapshot: bytes, schema: StructType) -> PinnedTable:
+    return PinnedTable(options, pickle.loads(snapshot), schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_py.kept_snapshots import KeptSnapshot
+from delta_py import write_delta
+from delta_py.kept_snapshots import KEPT, KeptSnapshot
 from delta_py.scan.filtered_columns import FILTERED
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
@@ -62,6 +63,27 @@ def test_source_that_is_pickled_whole_is_pinned_and_small_pickles_stay_small(
 
 def test_loads_of_the_same_version_have_the_same_pickle_so_that_spark_reads_once(table: str) -> None:
     assert pickled_whole(source_of(table)) == pickled_whole(source_of(table))
+
+
+@pytest.mark.parametrize("has_checksums", [True, False])
+def test_load_that_finds_its_version_kept_has_the_pickle_of_the_one_before_it(
+    has_checksums: bool, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if has_checksums:
+        write_delta(table, pa.table({"id": pa.array([9], pa.int64()), "day": ["sun"]}), mode="append")
+    monkeypatch.setattr("delta_py.storage.kept_objects._SETTLED_MS", 0)
+    KEPT.forget()
+
+    def load() -> DeltaSource:
+        source = source_here({"path": table}, os.getcwd())
+        assert source is not None
+        source.schema()
+        return source
+
+    one, other = load(), load()
+    assert isinstance(one._pinned, PinnedTable) and isinstance(other._pinned, PinnedTable)
+    assert one._pinned.snapshot.metadata is other._pinned.snapshot.metadata, "the second is of what was kept"
+    assert pickled_whole(one) == pickled_whole(other)
 
 
 def parts(answer: bytes) -> list[bytes]:
