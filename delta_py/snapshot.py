@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError
 from delta_py.log.checkpoint_check import open_checkpoint
-from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, StatsWanted
+from delta_py.log.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
 from delta_py.log.coordination import admit
 from delta_py.log.history import commit_timestamp, version_at_timestamp
+from delta_py.log.raw_files import CheckpointUnreadableError, StatsWanted
 from delta_py.log.reader import FILE_SCHEMA, CommitReader
 from delta_py.log.reconciliation import (
     CheckpointFiles,

@@ -324,6 +324,8 @@ def _partial_reader(pinned: Pinned, schema: StructType, wanted: PartialRows) -> 
     requested = from_spark_schema(columns)
     scan = pinned.plan(requested, predicate, is_exact=True)
     check_requested(scan.output_schema, requested)
+    if not pinned.has_few_groups(wanted.by, predicate, scan.report):
+        return AnswerReader("")
     note = explain_text(scan.report, schema) + partial_text(schema)
     rows = DeltaReader(scan, columns, pinned.options.session, note=note, lease=pinned.lease())
     return PartialReader(rows, wanted, strip_marker(schema))

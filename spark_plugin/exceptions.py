@@ -54,7 +54,7 @@ from delta_py.errors import (
     VersionNotFoundError,
     VersionsNotContiguousError,
 )
-from spark_plugin.spark_internals import message_without_stack, shown_as_raised, translate_exceptions
+from spark_plugin.pyspark_internals import message_without_stack, shown_as_raised, translate_exceptions
 
 __all__ = [
     "ChangeDataFeedError",

@@ -25,7 +25,8 @@ from pyspark.sql import SparkSession
 from delta_py.errors import DeltaError
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import active
-from spark_plugin.spark_internals import SparkInternals, message_without_stack, reason_of
+from spark_plugin.pyspark_internals import message_without_stack, reason_of
+from spark_plugin.spark_internals import SparkInternals
 
 Handler: TypeAlias = "Callable[[SparkSession, Mapping[str, Any]], Any]"
 

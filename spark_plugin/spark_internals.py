@@ -1,11 +1,12 @@
-"""What Spark keeps to itself: the module that reaches behind the public API of pyspark.
+"""What Spark keeps to itself in the JVM behind a session.
 
     internals = SparkInternals(spark)          # of a classic session
     rule = internals.find_optimizer_rule(name)
 
 Behind a classic session is a JVM. A Spark Connect client has none, and `SparkInternals` refuses it: ask `is_connect` first. What
 a client's Columns and plans hold is in `connect_internals.py`.
-What comes out of the JVM (rules, plans, expressions) is opaque to callers: they hand it from one function here to another.
+What comes out of the JVM (rules, plans, expressions) is opaque to callers: they hand it from one function here, or in
+`jvm_plans.py`, to another.
 
 On a version of Spark that is not known only the optimizer rule is refused (`require_known_version`): reads are right without it.
 Everything else is asked of that Spark as of the known ones, and what it does not have is an error of the operation that needs it.
@@ -14,26 +15,21 @@ Everything else is asked of that Spark as of the known ones, and what it does no
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import Enum
-from functools import cached_property, wraps
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import pyspark
 from py4j.clientserver import ClientServer
 from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import DataType, _parse_datatype_json_string
+from pyspark.sql.types import DataType
 from pyspark.sql.udf import _wrap_function
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from pyspark.errors import PySparkException
+from spark_plugin.jvm_plans import HIDDEN_COLUMN, NotRowByRow, column_metadata, listed, nodes_repeat
 
 KNOWN_VERSIONS = ("4.2.", "4.3.")
 """How the versions of Spark begin with which all of this is tested. The Java sources must compile with each of them."""
@@ -315,7 +311,7 @@ class SparkInternals:
 
     def attributes(self, frame: DataFrame) -> list[Any]:
         """The frame's columns as expressions."""
-        return _listed(self._analyzed(frame).output())
+        return listed(self._analyzed(frame).output())
 
     def attribute_set(self, frame: DataFrame) -> Any:
         """The same, for `uses_only`."""
@@ -339,7 +335,7 @@ class SparkInternals:
             return NotRowByRow.AGGREGATE
         if name == "Project" and str(plan.child().nodeName()) == "Generate":
             return NotRowByRow.GENERATOR
-        if name == "Project" and any(column_metadata(one, _HIDDEN_COLUMN) for one in _listed(plan.projectList())):
+        if name == "Project" and any(column_metadata(one, HIDDEN_COLUMN) for one in listed(plan.projectList())):
             return NotRowByRow.HIDDEN
         return NotRowByRow.WINDOW
 
@@ -351,7 +347,7 @@ class SparkInternals:
         patterns = self._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
         odd = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.PLAN_EXPRESSION(), patterns.CURRENT_LIKE())
         repeats = bool(plan.deterministic()) and not any(plan.containsPattern(pattern) for pattern in odd)
-        return repeats and _nodes_repeat(plan, source)
+        return repeats and nodes_repeat(plan, source)
 
     def estimated_bytes(self, frame: DataFrame) -> int:
         """As Spark estimates them; very many when it does not know."""
@@ -410,302 +406,3 @@ class SparkInternals:
     @cached_property
     def _type_of_json(self) -> Any:
         return self._jvm.org.apache.spark.sql.types.DataType.fromJson
-
-
-# ---------------------------------------------------------------- expressions, as the analyzer holds them
-
-_COMPARISONS = {
-    "EqualTo": "=",
-    "EqualNullSafe": "<=>",
-    "LessThan": "<",
-    "LessThanOrEqual": "<=",
-    "GreaterThan": ">",
-    "GreaterThanOrEqual": ">=",
-}
-
-
-def expression_sql(expression: Any) -> str:
-    return str(expression.sql())
-
-
-def unanalyzed_sql(column: Any) -> str:
-    """A Column of a classic session as SQL text, before any analysis."""
-    return str(column._jc.node().sql())
-
-
-def data_type_of(expression: Any) -> DataType:
-    return data_type_from(expression.dataType())
-
-
-def data_type_from(data_type: Any) -> DataType:
-    """Of the JVM's."""
-    return _parse_datatype_json_string(data_type.json())
-
-
-def default_size(expression: Any) -> int:
-    """About the bytes of one value, by its type alone."""
-    return int(expression.dataType().defaultSize())
-
-
-def is_deterministic_expression(expression: Any) -> bool:
-    return bool(expression.deterministic())
-
-
-def is_constant(expression: Any) -> bool:
-    return bool(expression.foldable())
-
-
-def aliased(alias: Any) -> Any:
-    """What stands under an alias."""
-    return alias.child()
-
-
-def attribute_path(expression: Any) -> tuple[str, ...] | None:
-    """The names on the way to what an expression takes: an attribute, or a field of a struct. None when it takes neither."""
-    names: list[str] = []
-    while expression.nodeName() == "Alias":
-        expression = expression.child()
-    while _class_of(expression) == "GetStructField":
-        names.append(expression.childSchema().fieldNames()[expression.ordinal()])
-        expression = expression.child()
-    return (str(expression.name()), *reversed(names)) if _class_of(expression) == "AttributeReference" else None
-
-
-def conjuncts(expression: Any) -> Iterator[Any]:
-    """The parts of a condition that AND joins."""
-    if _class_of(expression) == "And":
-        yield from conjuncts(expression.left())
-        yield from conjuncts(expression.right())
-    else:
-        yield expression
-
-
-def comparison_of(expression: Any) -> str | None:
-    """The operator of a comparison (=, <=>, <, <=, >, >=); None for what is none."""
-    return _COMPARISONS.get(_class_of(expression))
-
-
-def operands_of(comparison: Any) -> tuple[Any, Any]:
-    return comparison.left(), comparison.right()
-
-
-def used_by(expression: Any) -> Any:
-    """The attributes that the expression names, for `holds`."""
-    return expression.references()
-
-
-def uses_only(expression: Any, attributes: Any) -> bool:
-    """Whether all that the expression names is in an `attribute_set`."""
-    return bool(expression.references().subsetOf(attributes))
-
-
-def holds(attributes: Any, attribute: Any) -> bool:
-    return bool(attributes.contains(attribute))
-
-
-def column_metadata(expression: Any, key: str) -> list[str]:
-    """What the columns that the expression names have under a key of their metadata, which is text."""
-    metadata = [attribute.metadata() for attribute in _listed(expression.references().toSeq())]
-    return [str(values.getString(key)) for values in metadata if values.contains(key)]
-
-
-def _class_of(node: Any) -> str:
-    return str(node.getClass().getSimpleName())
-
-
-def _listed(sequence: Any) -> list[Any]:
-    return [sequence.apply(number) for number in range(sequence.length())]
-
-
-# ---------------------------------------------------------------- plans
-
-_REPEATABLE = frozenset({"Project", "Filter", "SubqueryAlias", "Union", "LocalRelation", "Range", "OneRowRelation"})
-
-
-_HIDDEN_COLUMN = "__metadata_col"
-
-
-class NotRowByRow(Enum):
-    """What keeps a projection from one row a row."""
-
-    AGGREGATE = "aggregate"
-    GENERATOR = "generator"
-    HIDDEN = "a hidden column"
-    WINDOW = "window"
-
-
-def _nodes_repeat(plan: Any, source: str) -> bool:
-    children = plan.children()
-    known = str(plan.nodeName()) in _REPEATABLE or _is_pinned(plan, source)
-    return known and all(_nodes_repeat(children.apply(number), source) for number in range(children.length()))
-
-
-def _is_pinned(plan: Any, source: str) -> bool:
-    if _class_of(plan) != "DataSourceV2Relation":
-        return False
-    if _class_of(plan.table()) == "SourceTable":
-        return bool(plan.table().isPinned(plan.options()))
-    if _class_of(plan.table()) not in ("PythonTable", "MetadataTable"):
-        return False
-    return str(plan.table().name()).lower() == source and not plan.options().getBoolean("followLatest", False)
-
-
-# ---------------------------------------------------------------- readers and writers, classic and of Spark Connect
-
-
-def readwriter_modules(*, connect: bool) -> tuple[ModuleType, ModuleType]:
-    """The modules of the readers and writers of batches, and of streams."""
-    if connect:
-        from pyspark.sql.connect import readwriter as client_batches
-        from pyspark.sql.connect.streaming import readwriter as client_streams
-
-        return client_batches, client_streams
-    from pyspark.sql import readwriter as batches
-    from pyspark.sql.streaming import readwriter as streams
-
-    return batches, streams
-
-
-def session_of(owner: Any) -> Any:
-    """The session of a reader or writer, of batches or streams."""
-    sessions = (getattr(owner, name, None) for name in ("_spark", "_session", "_client"))
-    return next(session for session in sessions if session is not None)
-
-
-def frame_of(writer: Any) -> Any:
-    """The DataFrame of a writer. Spark Connect's writers hold its plan."""
-    spark = session_of(writer)
-    if not is_connect(spark):
-        return writer._df
-    from pyspark.sql.connect.dataframe import DataFrame
-
-    return DataFrame(writer._write_stream._child if hasattr(writer, "_write_stream") else writer._df, spark)
-
-
-def callback_of(writer: Any) -> Any:
-    """What a batch writer of Spark Connect tells its DataFrame; None for others."""
-    return getattr(writer, "_callback", None)
-
-
-def new_writer(frame: Any, callback: Any) -> Any:
-    """A DataFrameWriter on which nothing was called. callback: of `callback_of`."""
-    spark = frame.sparkSession
-    if not is_connect(spark):
-        return frame.write
-    from pyspark.sql.connect.readwriter import DataFrameWriter
-
-    return DataFrameWriter(frame._plan, spark, callback)
-
-
-# ---------------------------------------------------------------- sessions and their SQL, classic and of Spark Connect
-
-
-def session_class(*, connect: bool) -> type[Any]:
-    """The class whose `sql` users call."""
-    if connect:
-        from pyspark.sql.connect.session import SparkSession as ClientSession
-
-        return ClientSession
-    from pyspark.sql import SparkSession
-
-    return SparkSession
-
-
-@contextmanager
-def formatted_sql(spark: Any, text: str, arguments: Mapping[str, Any]) -> Iterator[str]:
-    """The text with keyword arguments of `sql` put in as that does it. DataFrames are views meanwhile, on a server of Connect
-    too: `sql` sends them with the statement there, and we make several of it."""
-    if is_connect(spark):
-        from pyspark.sql.connect.sql_formatter import SQLStringFormatter as ClientFormatter
-
-        client = ClientFormatter(spark)
-        formatted = client.format(text, **arguments)
-        made = []
-        try:
-            for frame, name in client._temp_views:
-                frame.createOrReplaceTempView(name)
-                made.append(name)
-            yield formatted
-        finally:
-            for name in made:
-                spark.catalog.dropTempView(name)
-        return
-    from pyspark.sql.sql_formatter import SQLStringFormatter
-
-    formatter = SQLStringFormatter(spark)
-    try:
-        yield formatter.format(text, **arguments)
-    finally:
-        formatter.clear()
-
-
-# ---------------------------------------------------------------- what Spark's Python workers do on the driver
-
-
-def data_type_of_json(text: str) -> DataType:
-    """As the JVM writes it to workers."""
-    return _parse_datatype_json_string(text)
-
-
-def planned_as_by_worker(source: Any, schema: Any, *, max_arrow_batch_size: int, binary_as_bytes: bool) -> bytes:
-    """What the worker that plans a batch read of a DataSource writes to the JVM: the read function, and the partitions."""
-    from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions  # of use in few processes
-
-    written = io.BytesIO()
-    write_read_func_and_partitions(
-        written,
-        reader=source.reader(schema),
-        data_source=source,
-        schema=schema,
-        max_arrow_batch_size=max_arrow_batch_size,
-        binary_as_bytes=binary_as_bytes,
-    )
-    return written.getvalue()
-
-
-# ---------------------------------------------------------------- errors
-
-
-def reason_of(error: Exception) -> str:
-    """The error as text with its class; of an error of Py4J the exception of Java's for which it was raised."""
-    thrown = getattr(error, "java_exception", None)
-    return f"{type(error).__name__}: {error}" if thrown is None else str(thrown.toString())
-
-
-def message_without_stack(raised: PySparkException) -> str:
-    """The message of an exception of Spark's. Of one that the JVM threw, str() would fetch and add the stack trace."""
-    described = getattr(raised, "_desc", None)
-    return described if isinstance(described, str) else str(raised)
-
-
-def shown_as_raised(cls: type[PySparkException]) -> type[PySparkException]:
-    """The class itself, or the base of one in whose place pyspark would show the JVM's error."""
-    from pyspark.errors.exceptions.captured import CapturedException, UnknownException
-
-    return CapturedException if issubclass(cls, UnknownException) else cls
-
-
-def translate_exceptions(translate: Callable[[PySparkException], PySparkException], *, connect: bool) -> None:
-    """Let pyspark's conversion of the JVM's (or the Connect server's) exceptions go through `translate`. Idempotent."""
-    from pyspark.errors.exceptions import captured
-
-    _translate_in(captured, translate)
-    if connect:
-        from pyspark.errors.exceptions import connect as connect_exceptions
-        from pyspark.sql.connect.client import core
-
-        _translate_in(connect_exceptions, translate)
-        _translate_in(core, translate)
-
-
-def _translate_in(module: Any, translate: Callable[[PySparkException], PySparkException]) -> None:
-    convert: Callable[..., PySparkException] = module.convert_exception
-    if getattr(convert, "_translates", False):
-        return
-
-    @wraps(convert)
-    def converted(*args: Any, **kwargs: Any) -> PySparkException:
-        return translate(convert(*args, **kwargs))
-
-    converted._translates = True  # type: ignore[attr-defined]
-    module.convert_exception = converted

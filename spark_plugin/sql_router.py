@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import active, conf, is_on
-from spark_plugin.spark_internals import SparkInternals, formatted_sql, is_connect, reason_of, session_class
+from spark_plugin.pyspark_internals import formatted_sql, reason_of, session_class
+from spark_plugin.spark_internals import SparkInternals, is_connect
 from spark_plugin.sql_internals import parameters_of
 from spark_plugin.wrapping import Method, wrap
 

@@ -21,10 +21,10 @@ from delta_py.ahead import ahead
 from delta_py.errors import CorruptTableError, DeltaError
 from delta_py.log.checkpoint_check import open_checkpoint
 from delta_py.log.checkpoint_file import RowFile, WrittenCheckpoint, as_rows, small_rows
-from delta_py.log.checkpoint_reader import CheckpointUnreadableError
 from delta_py.log.checkpoint_rows import DOMAIN_TYPE, METADATA_TYPE, PROTOCOL_TYPE, REMOVE_TYPE, TXN_TYPE, RowShape
 from delta_py.log.checkpoint_state import FileState
 from delta_py.log.checkpoint_v2 import write_v2_checkpoint
+from delta_py.log.raw_files import CheckpointUnreadableError
 from delta_py.log.reader import CommitReader
 from delta_py.log.reconciliation import SmallState, protocol_and_metadata, transactions_and_domains
 from delta_py.log.segment import LogSegment, load_segment

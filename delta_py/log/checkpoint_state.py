@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.log.checkpoint_reader import CheckpointReader, ParquetPart, Part
+from delta_py.log.checkpoint_reader import CheckpointReader, Part
 from delta_py.log.checkpoint_rows import (
     Columns,
     RowShape,
@@ -26,6 +26,7 @@ from delta_py.log.checkpoint_rows import (
     removes_of_part,
 )
 from delta_py.log.file_keys import NO_KEYS, EachOnce, both
+from delta_py.log.parquet_part import ParquetPart
 from delta_py.log.reader import CommitReader
 from delta_py.log.reconciliation import SeenKeys, replay
 from delta_py.log.segment import LogSegment

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from delta_py.ahead import ahead
 from delta_py.log.checkpoint_file import RowFile, WrittenCheckpoint, as_rows, small_rows
-from delta_py.log.checkpoint_reader import ParquetPart
 from delta_py.log.checkpoint_rows import (
     CHECKPOINT_METADATA_TYPE,
     DOMAIN_TYPE,
@@ -30,6 +29,7 @@ from delta_py.log.checkpoint_rows import (
     RowShape,
 )
 from delta_py.log.checkpoint_state import FileState
+from delta_py.log.parquet_part import ParquetPart
 from delta_py.log.writer import LogWriter
 from delta_py.protocol.paths import SIDECAR_DIRECTORY, encode_path, v2_checkpoint_name
 

@@ -15,114 +15,29 @@ from typing import Any, Self
 import orjson
 
 from delta_py.errors import CorruptTableError, UnsupportedOperationError, shown
+from delta_py.protocol.action_fields import (
+    DAMAGED,
+    as_kind,
+    check_bool,
+    check_int,
+    check_map,
+    check_text,
+    check_texts,
+    check_vector,
+    fields_of,
+    int_or_none,
+    map_or_none,
+    spelling_of,
+    text_or_none,
+    texts_of,
+    vector_of,
+)
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.paths import decode_path, encode_path
-
-_LEAST, _MOST = -(2**63), 2**63 - 1
-_DAMAGED = " The log is damaged."
 
 
 def _drop_nulls(value: dict[str, Any]) -> dict[str, Any]:
     return {name: item for name, item in value.items() if item is not None}
-
-
-# ---------------------------------------------------------------- what a field may be
-
-
-def _wrong(name: str, value: Any, what: str) -> CorruptTableError:
-    return CorruptTableError(f"{name} is {shown(value)}, which is {what}.{_DAMAGED}", field=name)
-
-
-def _check_int(value: Any, name: str, minimum: int = _LEAST) -> None:
-    """Refuses fractions, text, booleans, what does not fit 64 bits, and what is below `minimum`."""
-    if type(value) is not int or not minimum <= value <= _MOST:
-        raise _wrong(name, value, "no valid number")
-
-
-def _check_bool(value: Any, name: str) -> None:
-    if type(value) is not bool:
-        raise _wrong(name, value, "neither true nor false")
-
-
-def _check_text(value: Any, name: str) -> None:
-    if type(value) is not str:
-        raise _wrong(name, value, "no text")
-
-
-def _check_texts(value: Any, name: str) -> None:
-    """A tuple or set of texts."""
-    if not isinstance(value, tuple | frozenset):
-        raise _wrong(name, value, "no list")
-    for item in value:
-        _check_text(item, name)
-
-
-def _check_map(value: Any, name: str, *, nulls: bool = True) -> None:
-    """Of texts. nulls: there may be null in the place of a text."""
-    if not isinstance(value, dict):
-        raise _wrong(name, value, "no map")
-    for key, item in value.items():
-        if type(key) is not str or (type(item) is not str and not (nulls and item is None)):
-            raise _wrong(f"{name}.{key}", item, "no text")
-
-
-def _check_vector(value: Any, name: str) -> None:
-    """What it says, it checks by itself."""
-    if value is not None and type(value) is not DeletionVectorDescriptor:
-        raise _wrong(name, value, "no deletion vector")
-
-
-# ---------------------------------------------------------------- from JSON
-
-
-def _listed(value: Any, kind: type[Any]) -> Any:
-    """A list as a tuple or set; what is no list stays, for the check."""
-    return kind(value) if isinstance(value, list) and all(type(item) is str for item in value) else value
-
-
-def _fields(value: Any, name: str) -> dict[str, Any]:
-    """An object of metaData, empty where there is none."""
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise _wrong(f"metaData.{name}", value, "no map")
-    return value
-
-
-def _texts(value: Any, name: str) -> dict[str, Any]:
-    """A map of texts in metaData, without nulls. Numbers and booleans are taken as JSON writes them, as the reference does."""
-    texts = {key: item for key, item in _fields(value, name).items() if item is not None}
-    return {key: orjson.dumps(item).decode() if isinstance(item, bool | int | float) else item for key, item in texts.items()}
-
-
-def _text_or_none(value: Any) -> str | None:
-    """Of a field that no reader needs: what is no text is passed over, as where files are read as columns."""
-    return value if type(value) is str else None
-
-
-def _int_or_none(value: Any) -> int | None:
-    return value if type(value) is int and _LEAST <= value <= _MOST else None
-
-
-def _map_or_none(value: Any) -> dict[str, str | None] | None:
-    return value if isinstance(value, dict) and all(item is None or type(item) is str for item in value.values()) else None
-
-
-def _vector(value: Any, name: str) -> DeletionVectorDescriptor | None:
-    if value is not None and not isinstance(value, dict):
-        raise _wrong(name, value, "no deletion vector")
-    return None if value is None else DeletionVectorDescriptor.from_json(value)
-
-
-def _path_text(path: str, text: str | None, name: str) -> str:
-    """A path as the log spells it. Raises CorruptTableError for one that would come out of the log as another."""
-    written = encode_path(path) if text is None else text
-    if decode_path(written) != path:
-        raise _wrong(name, path, "not how a path is spelled")
-    return written
-
-
-# ---------------------------------------------------------------- the actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +51,17 @@ class Protocol:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        features = (_listed(value.get(name), frozenset) for name in ("readerFeatures", "writerFeatures"))
+        features = (as_kind(value.get(name), frozenset) for name in ("readerFeatures", "writerFeatures"))
         return cls(value.get("minReaderVersion"), value.get("minWriterVersion"), *features).checked()  # type: ignore[arg-type]
 
     def checked(self) -> Self:
         """Itself. Raises CorruptTableError for a field of another type or range than the protocol's, as of all actions: what is
         refused where the log is read is refused where it is written."""
-        _check_int(self.min_reader_version, "protocol.minReaderVersion", 0)
-        _check_int(self.min_writer_version, "protocol.minWriterVersion", 0)
+        check_int(self.min_reader_version, "protocol.minReaderVersion", 0)
+        check_int(self.min_writer_version, "protocol.minWriterVersion", 0)
         for features, name in ((self.reader_features, "readerFeatures"), (self.writer_features, "writerFeatures")):
             if features is not None:
-                _check_texts(features, f"protocol.{name}")
+                check_texts(features, f"protocol.{name}")
         return self
 
     def to_json(self) -> dict[str, Any]:
@@ -183,32 +98,32 @@ class Metadata:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        form, schema, columns = _fields(value.get("format"), "format"), value.get("schemaString"), value.get("partitionColumns")
+        form, schema, columns = fields_of(value.get("format"), "format"), value.get("schemaString"), value.get("partitionColumns")
         provider = form.get("provider")
         return cls(
             id=value.get("id"),  # type: ignore[arg-type]
             schema_string=_NO_COLUMNS if schema is None else schema,
-            partition_columns=() if columns is None else _listed(columns, tuple),
-            configuration=_texts(value.get("configuration"), "configuration"),
+            partition_columns=() if columns is None else as_kind(columns, tuple),
+            configuration=texts_of(value.get("configuration"), "configuration"),
             name=value.get("name"),
             description=value.get("description"),
             format_provider="parquet" if provider is None else provider,
-            format_options=_texts(form.get("options"), "format.options"),
+            format_options=texts_of(form.get("options"), "format.options"),
             created_time_ms=value.get("createdTime"),
         ).checked()
 
     def checked(self) -> Self:
         """As of Protocol. Whether the schema's text is one, its own parser says."""
         for text, name in ((self.id, "id"), (self.schema_string, "schemaString"), (self.format_provider, "format.provider")):
-            _check_text(text, f"metaData.{name}")
+            check_text(text, f"metaData.{name}")
         for optional, name in ((self.name, "name"), (self.description, "description")):
             if optional is not None:
-                _check_text(optional, f"metaData.{name}")
-        _check_texts(self.partition_columns, "metaData.partitionColumns")
-        _check_map(self.configuration, "metaData.configuration", nulls=False)
-        _check_map(self.format_options, "metaData.format.options", nulls=False)
+                check_text(optional, f"metaData.{name}")
+        check_texts(self.partition_columns, "metaData.partitionColumns")
+        check_map(self.configuration, "metaData.configuration", nulls=False)
+        check_map(self.format_options, "metaData.format.options", nulls=False)
         if self.created_time_ms is not None:
-            _check_int(self.created_time_ms, "metaData.createdTime")
+            check_int(self.created_time_ms, "metaData.createdTime")
         return self
 
     def to_json(self) -> dict[str, Any]:
@@ -251,7 +166,7 @@ class AddFile:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         text = value.get("path")
-        _check_text(text, "add.path")
+        check_text(text, "add.path")
         path = decode_path(text)  # type: ignore[arg-type]
         return cls(
             path=path,
@@ -259,40 +174,40 @@ class AddFile:
             size_bytes=value.get("size"),  # type: ignore[arg-type]
             modification_time_ms=value.get("modificationTime"),  # type: ignore[arg-type]
             data_change=bool(value.get("dataChange", True)),
-            stats=_text_or_none(value.get("stats")),
-            tags=_map_or_none(value.get("tags")),
-            deletion_vector=_vector(value.get("deletionVector"), "add.deletionVector"),
+            stats=text_or_none(value.get("stats")),
+            tags=map_or_none(value.get("tags")),
+            deletion_vector=vector_of(value.get("deletionVector"), "add.deletionVector"),
             base_row_id=value.get("baseRowId"),
             default_row_commit_version=value.get("defaultRowCommitVersion"),
-            clustering_provider=_text_or_none(value.get("clusteringProvider")),
+            clustering_provider=text_or_none(value.get("clusteringProvider")),
             path_text=None if text == encode_path(path) else text,
         ).checked()
 
     def checked(self) -> Self:
         """As of Protocol."""
-        _check_text(self.path, "add.path")
-        _check_map(self.partition_values, "add.partitionValues")
-        _check_int(self.size_bytes, "add.size", 0)
-        _check_int(self.modification_time_ms, "add.modificationTime")
-        _check_bool(self.data_change, "add.dataChange")
+        check_text(self.path, "add.path")
+        check_map(self.partition_values, "add.partitionValues")
+        check_int(self.size_bytes, "add.size", 0)
+        check_int(self.modification_time_ms, "add.modificationTime")
+        check_bool(self.data_change, "add.dataChange")
         if self.stats is not None:
-            _check_text(self.stats, "add.stats")
+            check_text(self.stats, "add.stats")
         if self.tags is not None:
-            _check_map(self.tags, "add.tags")
-        _check_vector(self.deletion_vector, "add.deletionVector")
+            check_map(self.tags, "add.tags")
+        check_vector(self.deletion_vector, "add.deletionVector")
         if self.base_row_id is not None:
-            _check_int(self.base_row_id, "add.baseRowId")
+            check_int(self.base_row_id, "add.baseRowId")
         if self.default_row_commit_version is not None:
-            _check_int(self.default_row_commit_version, "add.defaultRowCommitVersion")
+            check_int(self.default_row_commit_version, "add.defaultRowCommitVersion")
         if self.clustering_provider is not None:
-            _check_text(self.clustering_provider, "add.clusteringProvider")
+            check_text(self.clustering_provider, "add.clusteringProvider")
         return self
 
     def to_json(self) -> dict[str, Any]:
         self.checked()
         return _drop_nulls(
             {
-                "path": _path_text(self.path, self.path_text, "add.path"),
+                "path": spelling_of(self.path, self.path_text, "add.path"),
                 "partitionValues": dict(self.partition_values),
                 "size": self.size_bytes,
                 "modificationTime": self.modification_time_ms,
@@ -340,46 +255,46 @@ class RemoveFile:
         """A tombstone stands for a file that is gone: but for its path and deletion vector, what is no value of its field is
         passed over, as in checkpoints."""
         text, extended = value.get("path"), value.get("extendedFileMetadata")
-        _check_text(text, "remove.path")
+        check_text(text, "remove.path")
         path = decode_path(text)  # type: ignore[arg-type]
         return cls(
             path=path,
             data_change=bool(value.get("dataChange", True)),
-            deletion_timestamp_ms=_int_or_none(value.get("deletionTimestamp")),
+            deletion_timestamp_ms=int_or_none(value.get("deletionTimestamp")),
             extended_file_metadata=extended if type(extended) is bool else None,
-            partition_values=_map_or_none(value.get("partitionValues")),
-            size_bytes=_int_or_none(value.get("size")),
-            stats=_text_or_none(value.get("stats")),
-            tags=_map_or_none(value.get("tags")),
-            deletion_vector=_vector(value.get("deletionVector"), "remove.deletionVector"),
-            base_row_id=_int_or_none(value.get("baseRowId")),
-            default_row_commit_version=_int_or_none(value.get("defaultRowCommitVersion")),
+            partition_values=map_or_none(value.get("partitionValues")),
+            size_bytes=int_or_none(value.get("size")),
+            stats=text_or_none(value.get("stats")),
+            tags=map_or_none(value.get("tags")),
+            deletion_vector=vector_of(value.get("deletionVector"), "remove.deletionVector"),
+            base_row_id=int_or_none(value.get("baseRowId")),
+            default_row_commit_version=int_or_none(value.get("defaultRowCommitVersion")),
             path_text=None if text == encode_path(path) else text,
         )
 
     def checked(self) -> Self:
         """As of Protocol."""
-        _check_text(self.path, "remove.path")
-        _check_bool(self.data_change, "remove.dataChange")
+        check_text(self.path, "remove.path")
+        check_bool(self.data_change, "remove.dataChange")
         if self.extended_file_metadata is not None:
-            _check_bool(self.extended_file_metadata, "remove.extendedFileMetadata")
+            check_bool(self.extended_file_metadata, "remove.extendedFileMetadata")
         for texts, name in ((self.partition_values, "partitionValues"), (self.tags, "tags")):
             if texts is not None:
-                _check_map(texts, f"remove.{name}")
+                check_map(texts, f"remove.{name}")
         if self.stats is not None:
-            _check_text(self.stats, "remove.stats")
-        _check_vector(self.deletion_vector, "remove.deletionVector")
+            check_text(self.stats, "remove.stats")
+        check_vector(self.deletion_vector, "remove.deletionVector")
         numbers = (self.deletion_timestamp_ms, self.size_bytes, self.base_row_id, self.default_row_commit_version)
         for number, name in zip(numbers, _NUMBERS_OF_REMOVES, strict=True):
             if number is not None:
-                _check_int(number, name)
+                check_int(number, name)
         return self
 
     def to_json(self) -> dict[str, Any]:
         self.checked()
         return _drop_nulls(
             {
-                "path": _path_text(self.path, self.path_text, "remove.path"),
+                "path": spelling_of(self.path, self.path_text, "remove.path"),
                 "deletionTimestamp": self.deletion_timestamp_ms,
                 "dataChange": self.data_change,
                 "extendedFileMetadata": self.extended_file_metadata,
@@ -410,28 +325,28 @@ class AddCDCFile:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        _check_text(value.get("path"), "cdc.path")
+        check_text(value.get("path"), "cdc.path")
         return cls(
             path=decode_path(value["path"]),
             partition_values=value.get("partitionValues"),  # type: ignore[arg-type]
             size_bytes=value.get("size"),  # type: ignore[arg-type]
-            tags=_map_or_none(value.get("tags")),
+            tags=map_or_none(value.get("tags")),
         ).checked()
 
     def checked(self) -> Self:
         """As of Protocol."""
-        _check_text(self.path, "cdc.path")
-        _check_map(self.partition_values, "cdc.partitionValues")
-        _check_int(self.size_bytes, "cdc.size", 0)
+        check_text(self.path, "cdc.path")
+        check_map(self.partition_values, "cdc.partitionValues")
+        check_int(self.size_bytes, "cdc.size", 0)
         if self.tags is not None:
-            _check_map(self.tags, "cdc.tags")
+            check_map(self.tags, "cdc.tags")
         return self
 
     def to_json(self) -> dict[str, Any]:
         self.checked()
         return _drop_nulls(
             {
-                "path": _path_text(self.path, None, "cdc.path"),
+                "path": spelling_of(self.path, None, "cdc.path"),
                 "partitionValues": dict(self.partition_values),
                 "size": self.size_bytes,
                 "dataChange": False,
@@ -454,10 +369,10 @@ class SetTransaction:
 
     def checked(self) -> Self:
         """As of Protocol."""
-        _check_text(self.app_id, "txn.appId")
-        _check_int(self.version, "txn.version")
+        check_text(self.app_id, "txn.appId")
+        check_int(self.version, "txn.version")
         if self.last_updated_ms is not None:
-            _check_int(self.last_updated_ms, "txn.lastUpdated")
+            check_int(self.last_updated_ms, "txn.lastUpdated")
         return self
 
     def to_json(self) -> dict[str, Any]:
@@ -481,9 +396,9 @@ class DomainMetadata:
 
     def checked(self) -> Self:
         """As of Protocol."""
-        _check_text(self.domain, "domainMetadata.domain")
-        _check_text(self.configuration, "domainMetadata.configuration")
-        _check_bool(self.removed, "domainMetadata.removed")
+        check_text(self.domain, "domainMetadata.domain")
+        check_text(self.configuration, "domainMetadata.configuration")
+        check_bool(self.removed, "domainMetadata.removed")
         return self
 
     def to_json(self) -> dict[str, Any]:
@@ -504,7 +419,7 @@ class CommitInfo:
     def checked(self) -> Self:
         """As of Protocol."""
         if self.values.get("inCommitTimestamp") is not None:
-            _check_int(self.values["inCommitTimestamp"], "commitInfo.inCommitTimestamp")
+            check_int(self.values["inCommitTimestamp"], "commitInfo.inCommitTimestamp")
         return self
 
     def to_json(self) -> dict[str, Any]:
@@ -565,7 +480,7 @@ def action_to_line(action: Action) -> bytes:
     try:
         return orjson.dumps({_NAMES[type(action)]: action.to_json()})
     except CorruptTableError as error:
-        why = error.message.removesuffix(_DAMAGED)
+        why = error.message.removesuffix(DAMAGED)
     except orjson.JSONEncodeError as error:
         why = f"its {_NAMES[type(action)]} cannot be said in JSON: {error}."
     raise UnsupportedOperationError(f"The commit would hold what nobody could read: {why} Nothing was committed.")

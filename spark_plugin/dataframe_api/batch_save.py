@@ -27,9 +27,10 @@ from spark_plugin.options.common import AS_SELECT, CLUSTER_BY, MODE, PARTITION_B
 from spark_plugin.options.private import refuse_private
 from spark_plugin.options.settings import TablePath, active, check_condition_text, conf, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
+from spark_plugin.pyspark_internals import new_writer
 from spark_plugin.session_source import private
 from spark_plugin.source.arrow_batches import unweighed
-from spark_plugin.spark_internals import SparkInternals, is_connect, new_writer
+from spark_plugin.spark_internals import SparkInternals, is_connect
 from spark_plugin.wrapping import original
 
 OPTIMIZE_CONF = "spark.databricks.delta.optimizeWrite.enabled"

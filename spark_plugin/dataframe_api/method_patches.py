@@ -32,8 +32,9 @@ from spark_plugin.options.settings import active, check_condition_text, read_set
 from spark_plugin.options.streaming_options import tracks_schema
 from spark_plugin.options.write_options import save_mode
 from spark_plugin.pruning import with_columns_of_batches, with_metadata_column
+from spark_plugin.pyspark_internals import callback_of, frame_of, readwriter_modules, session_of
 from spark_plugin.session_source import nonce_of, private
-from spark_plugin.spark_internals import callback_of, frame_of, is_connect, readwriter_modules, session_of
+from spark_plugin.spark_internals import is_connect
 from spark_plugin.wrapping import Method, wrap
 from spark_plugin.wrapping import original as original_method
 

@@ -20,9 +20,10 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.catalog import Entry
+from spark_plugin.jvm_plans import expression_sql
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import SparkInternals, expression_sql, is_connect
+from spark_plugin.spark_internals import SparkInternals, is_connect
 
 
 def save_as_table(save: Save, name: str) -> None:

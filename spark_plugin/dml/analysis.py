@@ -16,7 +16,7 @@ from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperatio
 from delta_py.protocol.names import quoted
 from delta_py.scan.planning import METADATA_COLUMN
 from spark_plugin.dml.connect_conditions import condition_text
-from spark_plugin.spark_internals import expression_sql
+from spark_plugin.jvm_plans import expression_sql
 
 GENERATOR = "UNSUPPORTED_GENERATOR"
 _UNRESOLVED = "UNRESOLVED_COLUMN"

@@ -17,8 +17,9 @@ from pyspark.sql import functions as F
 from delta_py.protocol.sizes import parse_size
 from spark_plugin.dml.merge_clauses import ResolvedMerge
 from spark_plugin.dml.merge_source import SOURCE_ROW, Source, SourceFacts
+from spark_plugin.jvm_plans import holds, used_by
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import SparkInternals, holds, used_by
+from spark_plugin.spark_internals import SparkInternals
 
 FROM_SOURCE = "__pydelta_from_source"
 

@@ -37,7 +37,8 @@ from spark_plugin.connect_internals import release_checkpoint, stand_in_for
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analysis import ConditionParts
 from spark_plugin.dml.merge_clauses import ResolvedMerge
-from spark_plugin.spark_internals import SparkInternals, default_size, holds, is_connect, used_by
+from spark_plugin.jvm_plans import default_size, holds, used_by
+from spark_plugin.spark_internals import SparkInternals, is_connect
 
 SOURCE_ROW = "__pydelta_source_row"
 """A number of each row of the source, other than all others'."""

@@ -28,9 +28,8 @@ from spark_plugin.dml.analysis import (
     selected_values,
 )
 from spark_plugin.dml.merge_names import Names
-from spark_plugin.spark_internals import (
+from spark_plugin.jvm_plans import (
     NotRowByRow,
-    SparkInternals,
     aliased,
     attribute_path,
     column_metadata,
@@ -44,6 +43,7 @@ from spark_plugin.spark_internals import (
     unanalyzed_sql,
     uses_only,
 )
+from spark_plugin.spark_internals import SparkInternals
 
 
 class PlanAnalyzer:

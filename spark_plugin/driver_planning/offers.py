@@ -21,7 +21,8 @@ from spark_plugin.driver_planning.planner import OPEN, PLAN, Planner, opened, pl
 from spark_plugin.jvm_calls import function_for_java, start_callbacks
 from spark_plugin.options.settings import is_on
 from spark_plugin.pruning.rule import installed_rule
-from spark_plugin.spark_internals import SparkInternals, reason_of
+from spark_plugin.pyspark_internals import reason_of
+from spark_plugin.spark_internals import SparkInternals
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

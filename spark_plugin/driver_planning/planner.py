@@ -38,7 +38,7 @@ import orjson
 from delta_py.scan.filtered_columns import counted_elsewhere
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning.sources import source_here
-from spark_plugin.spark_internals import data_type_of_json, planned_as_by_worker
+from spark_plugin.pyspark_internals import data_type_of_json, planned_as_by_worker
 
 PLAN, _WAIT, OPEN = 0, 1, 2
 _DONE, _LATER, _FAILED, _IN_FILE = b"\0", b"\1", b"\2", b"\3"

@@ -49,6 +49,10 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
     return new JoinedScan(request, source(), status, ScanReaders.ROWS);
   }
 
+  PrunedScan partialScan(PrunedSource partial, ScanReaders readers) {
+    return new PartialScan(partial, readers, estimateStatistics());
+  }
+
   static boolean wanted(ScanRequest request) {
     return request.options().getBoolean(OPTION, true)
         && !"false".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim());

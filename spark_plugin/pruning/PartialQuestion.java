@@ -116,10 +116,10 @@ class PartialQuestion extends LogQuestion {
         || type instanceof TimestampNTZType;
   }
 
-  /** Whether rows are put together by a column: of types that mostly have few values. */
+  /** Whether rows may be put together by a column. The source knows whether integers have few values. */
   static boolean isGroup(Attribute column) {
     DataType type = column.dataType();
-    return isExact(type) || type.equals(DataTypes.StringType) || type.equals(DataTypes.ByteType) || type.equals(DataTypes.ShortType);
+    return isExact(type) || type.equals(DataTypes.StringType) || type instanceof IntegralType;
   }
 
   private static boolean isExact(DataType type) {

@@ -82,7 +82,11 @@ class PrunedScan extends PythonScan {
   /** A scan of partial rows in the place of this one; null if the source does not give them. question: of PartialQuestion. */
   PrunedScan partially(String question, StructType schema, ScanReaders readers) {
     PrunedSource partial = source.partially(question, schema);
-    return partial == null ? null : new PrunedScan(partial.request(), partial, readers);
+    return partial == null ? null : partialScan(partial, readers);
+  }
+
+  PrunedScan partialScan(PrunedSource partial, ScanReaders readers) {
+    return new PrunedScan(partial.request(), partial, readers);
   }
 
   /** What says of which table of a catalog the scan is: metadata of its first column, in which the source looks for it. */

@@ -14,7 +14,8 @@ from weakref import WeakKeyDictionary
 
 from spark_plugin.compiled_java import class_archive, has_cache, keep_release, source_archive
 from spark_plugin.pruning.handover import Wanted
-from spark_plugin.spark_internals import SparkInternals, is_connect, reason_of
+from spark_plugin.pyspark_internals import reason_of
+from spark_plugin.spark_internals import SparkInternals, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from delta_py.scan.planning import (
     METADATA_COLUMN,
     Scan,
     ScanOptions,
+    ScanReport,
     metadata_scan_column,
     plan_given,
     plan_scan,
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 
 # Of a log that is no larger it costs nothing that would be noticed to learn how many rows the files have.
 _SMALL_LOG_BYTES = 1 << 20
+# To look through the statistics of so many once more takes as long as some queries.
+_MANY_FILES = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,15 @@ class PinnedTable:
         snapshot = self._newest() if self.options.follow_latest else self.snapshot
         wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
         return answer_from_log(snapshot, question, wanted, scan_options(self.options))
+
+    def has_few_groups(self, by: Sequence[str], predicate: Expression | None, report: ScanReport) -> bool:
+        """Whether it is likely to pay to put rows together by these columns where they are read. report: of their plan."""
+        if report.files_total > _MANY_FILES:
+            return False
+        from delta_py.scan.group_estimate import has_few_groups  # few scans are read so
+
+        wanted = with_filter(self.options, self.everything, predicate)
+        return has_few_groups(self.snapshot, by, wanted, scan_options(self.options))
 
     def keeping(self) -> PinnedTable:
         """The same, in a process that keeps what it reads of logs."""

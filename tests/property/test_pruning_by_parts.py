@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py.expressions.tree import Column, Comparison, Literal
-from delta_py.log import checkpoint_reader, reconciliation
+from delta_py.log import parquet_part, reconciliation
 from delta_py.protocol import stats_layout
 from delta_py.protocol.schema import LONG
 from delta_py.scan.planning import plan_scan
@@ -35,9 +35,9 @@ VECTORS = st.sampled_from([None, None, vector("v1"), vector("v2", offset=None)])
 @pytest.fixture(autouse=True, scope="module")
 def small_batches() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint_reader, "_BATCH_ROWS", 3)
-        patch.setattr(checkpoint_reader, "_LEAST_ROWS_WITH_TEXT", 2)
-        patch.setattr(checkpoint_reader, "_MOST_ROWS_WITH_TEXT", 2)
+        patch.setattr(parquet_part, "_BATCH_ROWS", 3)
+        patch.setattr(parquet_part, "_LEAST_ROWS_WITH_TEXT", 2)
+        patch.setattr(parquet_part, "_MOST_ROWS_WITH_TEXT", 2)
         patch.setattr(stats_layout, "_LEAST_TEXTS", 1)
         yield
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.errors import ArithmeticException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from spark_plugin import DeltaTable, pruning
 from spark_plugin.pruning.rule import PARTIAL_CONF as ENABLED
@@ -42,6 +43,9 @@ PARTIAL = [
     "select avg(price), avg(i), avg(short), sum(price * short) from {t} where big < -1000",
     "select flag, sum(eighteen * eighteen), sum(eighteen * short), sum(eighteen * eighteen * tiny) from {t} group by flag",
     "select try_sum(price * short), sum(r) from (select price, short, tiny r from {t} where i > 1)",
+    "select i, p, sum(big), count(*) from {t} where price > 1 group by i, p",
+    "select distinct i, kind from {t}",
+    "select i % 3 k, max(big) from {t} group by 1",
     "select kind, count(*) from {t} where big = (select max(big) from {t} where i > 4) group by kind",
 ]
 READ = [
@@ -62,7 +66,7 @@ READ = [
     "select count(distinct kind), sum(i) from {t}",
     "select sum(i) filter (where flag) from {t}",
     "select x, sum(i) from {t} group by x",
-    "select i, sum(big) from {t} group by i",
+    "select big, sum(i) from {t} group by big",
     "select kind, flag, sum(big) from {t} group by rollup(kind, flag)",
     "select max(name), sum(i) from {t}",
     "select sum(wide) from {t}",
@@ -202,6 +206,19 @@ def test_a_product_that_no_decimal_holds_is_an_error_as_of_rows(
     conf({"spark.sql.ansi.enabled": "false", ENABLED: "true"})
     assert queried(spark, query, path) == ["Row(sum(((v * v) * f))=None)"]
     assert taken() == 0, "NULL is for Spark to find"
+
+
+def test_join_with_partial_rows_knows_that_they_are_few(
+    spark: SparkSession, tables: dict[str, str], conf: Any, taken: Callable[[], int]
+) -> None:
+    def joined() -> DataFrame:
+        sums = spark.read.format("pydelta").load(tables["plain"]).groupBy("i").sum("big")
+        return spark.range(5_000_000).join(sums, F.col("id") == F.col("i"))
+
+    found = joined()
+    assert "BroadcastHashJoin" in executed_plan(found) and taken() == 1
+    conf({ENABLED: "false"})
+    assert rows(found) == rows(joined())
 
 
 def test_plan_shows_what_tasks_add_up(spark: SparkSession, tables: dict[str, str], taken: Callable[[], int]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from delta_py.coordinator import dynamodb_ledger
+from delta_py.coordinator import dynamodb_items, dynamodb_ledger
 from delta_py.coordinator.dynamodb_ledger import DynamoDbLedger
 from delta_py.coordinator.ledger import (
     CoordinatorContendedError,
@@ -35,8 +35,8 @@ def url(emulators: Callable[[str], Emulator]) -> str:
 def lose_replies(database: DynamoDbLedger, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The first reply of each transaction that is written is lost; returns the tokens of requests as they come."""
     database.moment()
-    assert database._made is not None
-    client, tokens = database._made[1], list[str]()
+    assert database.items._made is not None
+    client, tokens = database.items._made[1], list[str]()
     write = client.transact_write_items
 
     def losing(**asked: Any) -> Any:
@@ -70,30 +70,30 @@ def test_ratification_of_which_a_late_try_was_carried_out_is_recognised(url: str
     """The write is reported as cancelled, and has been carried out: as a try does that arrives late."""
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
-    write, answers = database._write, list[bool]()
+    write, answers = database.items.write, list[bool]()
 
     def late(actions: Any) -> bool:
         answers.append(write(actions))
         return False
 
-    monkeypatch.setattr(database, "_write", late)
+    monkeypatch.setattr(database.items, "write", late)
     assert database.ratify([commit("/a", 1)]) == 1
     assert answers == [True] and database.tail("/a") == Tail(1, (commit("/a", 1),), "a")
 
 
 def test_ratification_that_others_are_always_before_is_known_not_to_be(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynamodb_ledger, "_CONTENTION_SECONDS", 0.1)
+    monkeypatch.setattr(dynamodb_items, "CONTENTION_SECONDS", 0.1)
     database, other = DynamoDbLedger(url), DynamoDbLedger(url)
     for table in ("/a", "/b"):
         database.register(table, 0, table[1:])
-    write, versions = database._write, iter(range(1, 10_000))
+    write, versions = database.items.write, iter(range(1, 10_000))
 
     def too_late(actions: Any) -> bool:
         other.ratify([commit("/b", next(versions))])
         return write(actions)
 
     begun = database.begin(60)
-    monkeypatch.setattr(database, "_write", too_late)
+    monkeypatch.setattr(database.items, "write", too_late)
     for transaction in (None, begun.identity):
         with pytest.raises(CoordinatorContendedError, match=r"Nothing was ratified") as caught:
             database.ratify([commit("/a", 1)], transaction=transaction)
@@ -105,20 +105,20 @@ def test_ratification_of_which_a_try_may_be_under_way_when_time_is_over_is_in_do
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger is as it was at the last try: that would still be taken, should it arrive late."""
-    monkeypatch.setattr(dynamodb_ledger, "_CONTENTION_SECONDS", 0.1)
+    monkeypatch.setattr(dynamodb_items, "CONTENTION_SECONDS", 0.1)
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
-    monkeypatch.setattr(database, "_write", lambda actions: False)
+    monkeypatch.setattr(database.items, "write", lambda actions: False)
     with pytest.raises(CoordinatorUnavailableError):
         database.ratify([commit("/a", 1)])
 
 
 def test_ratification_that_is_carried_out_by_its_last_try_is_recognised(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynamodb_ledger, "_CONTENTION_SECONDS", 0.0)
+    monkeypatch.setattr(dynamodb_items, "CONTENTION_SECONDS", 0.0)
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
-    write = database._write
-    monkeypatch.setattr(database, "_write", lambda actions: write(actions) and False)
+    write = database.items.write
+    monkeypatch.setattr(database.items, "write", lambda actions: write(actions) and False)
     assert database.ratify([commit("/a", 1)]) == 1
     assert database.tail("/a") == Tail(1, (commit("/a", 1),), "a")
 
@@ -127,13 +127,13 @@ def test_registration_and_end_of_which_late_tries_were_carried_out_are_recognise
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database, other = DynamoDbLedger(url), DynamoDbLedger(url)
-    write = database._write
+    write = database.items.write
 
     def late(actions: Any) -> bool:
         write(actions)
         return False
 
-    monkeypatch.setattr(database, "_write", late)
+    monkeypatch.setattr(database.items, "write", late)
     database.restore(database.identity, [Restored("/a", "a", 0, (commit("/a", 1),))])
     database.register("/b", 0, "b")
     assert database.tail("/a") == Tail(1, (commit("/a", 1),), "a") and database.moment() == 1
@@ -147,7 +147,7 @@ def test_registration_and_end_of_which_late_tries_were_carried_out_are_recognise
         other.register("/a", 1, "a")
         return False
 
-    monkeypatch.setattr(database, "_write", late_and_made_anew)
+    monkeypatch.setattr(database.items, "write", late_and_made_anew)
     assert database.forget("/a")
     assert database.tail("/a") == Tail(1, (), "a"), "what another process has registered since stays"
 
@@ -156,8 +156,8 @@ class FailingFrom:
     """Requests of a ledger, of which those from a number on fail, before they are carried out. `count`: how many were made."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, database: DynamoDbLedger, first: float = float("inf")) -> None:
-        self.count, self._first, self._run = 0, first, database._run
-        monkeypatch.setattr(database, "_run", self)
+        self.count, self._first, self._run = 0, first, database.items._run
+        monkeypatch.setattr(database.items, "_run", self)
 
     def __call__(self, call: Any) -> Any:
         self.count += 1
@@ -232,7 +232,7 @@ def test_transaction_that_is_given_up_by_a_clock_that_is_ahead_has_all_it_propos
             patch.setattr(dynamodb_ledger, "_now_ms", lambda: now() + 3_600_000)
             owner.begin(-4_000)
         assert owner.state_of(begun.identity) is None
-        assert list(owner._query(f"transaction {begun.identity}")) == []
+        assert list(owner.items.query(f"transaction {begun.identity}")) == []
         if failing.count <= number:
             break
     assert seen == {0, 2}
@@ -243,7 +243,7 @@ def test_transaction_that_is_committed_while_it_is_given_up_stays_committed(url:
     owner, other = DynamoDbLedger(url), DynamoDbLedger(url)
     owner.register("/a", 0, "a")
     begun = owner.begin(60)
-    write = other._write
+    write = other.items.write
 
     def late(actions: Any) -> bool:
         if "Delete" in actions[0]:
@@ -251,17 +251,17 @@ def test_transaction_that_is_committed_while_it_is_given_up_stays_committed(url:
                 owner.ratify([commit("/a", 1)], transaction=begun.identity)
         return write(actions)
 
-    monkeypatch.setattr(other, "_write", late)
+    monkeypatch.setattr(other.items, "write", late)
     with clock_ahead(HOUR):
         other.begin(60)
-    monkeypatch.setattr(other, "_write", write)
+    monkeypatch.setattr(other.items, "write", write)
     with clock_ahead(HOUR):
         other.begin(60)
     assert owner.state_of(begun.identity) == "committed"
     with clock_ahead(2 * DAY):
         other.begin(60)
-    assert list(owner._query(f"transaction {begun.identity}")) == []
-    assert begun.identity not in {item["transaction"] for item in owner._query("open")}
+    assert list(owner.items.query(f"transaction {begun.identity}")) == []
+    assert begun.identity not in {item["transaction"] for item in owner.items.query("open")}
 
 
 def test_table_that_is_forgotten_while_its_version_is_looked_for_is_not_known(
@@ -270,13 +270,13 @@ def test_table_that_is_forgotten_while_its_version_is_looked_for_is_not_known(
     database, other = DynamoDbLedger(url), DynamoDbLedger(url)
     database.register("/a", 0, "a")
     moment = database.ratify([commit("/a", 1)])
-    query = database._query
+    query = database.items.query
 
     def late(*args: Any, **options: Any) -> Any:
         other.forget("/a")
         return query(*args, **options)
 
-    monkeypatch.setattr(database, "_query", late)
+    monkeypatch.setattr(database.items, "query", late)
     assert database.version_at("/a", moment) is None, "not 0, which it was before"
 
 
@@ -285,7 +285,7 @@ def test_table_that_is_made_known_anew_while_it_is_read_has_no_gap(url: str, mon
     database.register("/a", 0, "a")
     database.ratify([commit("/a", 1)])
     begun = database.begin(60)
-    query, parts = database._query, list[str]()
+    query, parts = database.items.query, list[str]()
 
     def late(part: str, **options: Any) -> Any:
         items = list(query(part, **options))
@@ -295,7 +295,7 @@ def test_table_that_is_made_known_anew_while_it_is_read_has_no_gap(url: str, mon
             other.register("/a", 9, "a")
         return iter(items)
 
-    monkeypatch.setattr(database, "_query", late)
+    monkeypatch.setattr(database.items, "query", late)
     assert database.tail_in(begun.identity, "/a") == Tail(9, (), "a", base=9)
 
 
@@ -304,7 +304,7 @@ def test_inventory_is_of_one_state(url: str, monkeypatch: pytest.MonkeyPatch) ->
     database, other = DynamoDbLedger(url), DynamoDbLedger(url)
     for table in ("/a", "/c"):
         database.register(table, 0, table)
-    query, rounds = database._query, list[str]()
+    query, rounds = database.items.query, list[str]()
 
     def changing(part: str, **options: Any) -> Any:
         rounds.append(part)
@@ -315,15 +315,15 @@ def test_inventory_is_of_one_state(url: str, monkeypatch: pytest.MonkeyPatch) ->
             other.register("/d", 0, "/d")
         yield from items
 
-    monkeypatch.setattr(database, "_query", changing)
+    monkeypatch.setattr(database.items, "query", changing)
     assert database.inventory() == Inventory(database.identity, ("/c", "/d"))
 
 
 def test_write_that_is_still_under_way_when_it_is_repeated_is_waited_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
-    assert database._made is not None
-    client, asked_for = database._made[1], list[str]()
+    assert database.items._made is not None
+    client, asked_for = database.items._made[1], list[str]()
     write = client.transact_write_items
 
     def under_way(**asked: Any) -> Any:
@@ -377,12 +377,12 @@ def test_table_that_is_not_there_is_named_with_its_cure(url: str) -> None:
 
 def test_database_that_never_answers_is_given_up_in_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     database = DynamoDbLedger(f"{url}&retry_timeout=0.2")
-    assert database._made is not None
+    assert database.items._made is not None
 
     def silent(**asked: Any) -> Any:
         raise ReadTimeoutError(endpoint_url="the emulator")
 
-    monkeypatch.setattr(database._made[1], "get_item", silent)
+    monkeypatch.setattr(database.items._made[1], "get_item", silent)
     with pytest.raises(CoordinatorUnavailableError, match=r"retry_timeout in the coordinator's URL") as caught:
         database.tail("/a")
     assert _SECRET_KEY not in str(caught.value)
@@ -396,9 +396,9 @@ def test_items_that_are_not_wanted_any_more_say_when(url: str) -> None:
     begun = database.begin(60)
     database.propose(begun.identity, proposed("/a", 2))
     now = dynamodb_ledger._now_ms() // 1000
-    (token,) = database._query("token x")
+    (token,) = database.items.query("token x")
     assert now + 86_000 < token["expireTime"] < now + 87_000
-    (part,) = database._query(f"transaction {begun.identity}", begins="part ")
+    (part,) = database.items.query(f"transaction {begun.identity}", begins="part ")
     assert now + 86_000 < part["expireTime"] < now + 87_000
 
 

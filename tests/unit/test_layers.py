@@ -23,6 +23,8 @@ FOREIGN_TO_PROTOCOL = ("os", "io", "pathlib", "shutil", "socket", "subprocess", 
 # The modules that reach behind the public API of Spark and of Py4J: the JVM and pyspark, and a client of Spark Connect.
 INTERNALS = (
     "spark_plugin/spark_internals.py",
+    "spark_plugin/jvm_plans.py",
+    "spark_plugin/pyspark_internals.py",
     "spark_plugin/connect_internals.py",
     "spark_plugin/sql_internals.py",
     "spark_plugin/sql_definitions.py",

@@ -15,7 +15,7 @@ import pytest
 
 from delta_py.commit.post_commit import checkpoint
 from delta_py.errors import CorruptTableError, LogIntegrityError, UnsupportedTableFeatureError, VersionNotFoundError
-from delta_py.log import checkpoint_reader, reconciliation
+from delta_py.log import checkpoint_reader, parquet_part, reconciliation
 from delta_py.log.reader import FILE_SCHEMA
 from delta_py.protocol.actions import DomainMetadata, SetTransaction
 from delta_py.protocol.schema import LONG, STRING
@@ -126,9 +126,9 @@ def test_many_newer_actions_are_taken_from_the_checkpoint_all_the_same(
     table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, batch: int, rows_with_text: int
 ) -> None:
     monkeypatch.setattr(reconciliation, "_MANY_KEYS", 3)
-    monkeypatch.setattr(checkpoint_reader, "_BATCH_ROWS", 2)
-    monkeypatch.setattr(checkpoint_reader, "_MOST_ROWS_WITH_TEXT", rows_with_text)
-    monkeypatch.setattr(checkpoint_reader, "_LEAST_ROWS_WITH_TEXT", 1)
+    monkeypatch.setattr(parquet_part, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(parquet_part, "_MOST_ROWS_WITH_TEXT", rows_with_text)
+    monkeypatch.setattr(parquet_part, "_LEAST_ROWS_WITH_TEXT", 1)
     table.checkpoint(1, kind="multipart", batch=batch)
     assert live(Snapshot.load(store)) == expected(table)
 
@@ -268,7 +268,7 @@ def test_protocol_and_metadata_are_read_without_the_checkpoints_files(table: Tab
     names = table.checkpoint(kind="v2-json", sidecars=2)
     opened = pytest.MonkeyPatch()
     with opened.context() as patch:
-        patch.setattr("delta_py.log.checkpoint_reader.ParquetPart.files", lambda self, wanted: pytest.fail("files were read"))
+        patch.setattr("delta_py.log.parquet_part.ParquetPart.files", lambda self, wanted: pytest.fail("files were read"))
         assert Snapshot.load(store).schema.names == ("id",)
     assert len(names) == 3
 
@@ -388,7 +388,7 @@ def test_files_that_a_checkpoint_names_twice_count_once(
     for version in range(at):
         table.delete(f"{version:020d}.json")
     monkeypatch.setattr(reconciliation, "_MANY_KEYS", 0 if many else 1_000)
-    monkeypatch.setattr(checkpoint_reader, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(parquet_part, "_BATCH_ROWS", 2)
     assert live(Snapshot.load(store)) == expected(table)
     assert "more than once; they count once" in caplog.text
 
@@ -466,7 +466,8 @@ def test_checkpoint_that_breaks_off_is_completed_from_the_rest_of_the_log(
     table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, gives: int, older: bool
 ) -> None:
     """The statistics column of one part is damaged; paths can still be read."""
-    from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, RawFiles, StatsWanted
+    from delta_py.log.checkpoint_reader import CheckpointReader
+    from delta_py.log.raw_files import CheckpointUnreadableError, RawFiles, StatsWanted
 
     if older:
         table.checkpoint(1)

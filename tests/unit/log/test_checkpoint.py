@@ -16,7 +16,7 @@ from delta_py.errors import CorruptTableError
 from delta_py.log import checkpoint_file, checkpoint_v2
 from delta_py.log.checkpoint import write_checkpoint
 from delta_py.log.checkpoint_file import RowFile, WrittenCheckpoint
-from delta_py.log.checkpoint_reader import StatsWanted
+from delta_py.log.raw_files import StatsWanted
 from delta_py.log.segment import json_checksum, load_segment
 from delta_py.log.writer import LogWriter
 from delta_py.protocol.features import Properties

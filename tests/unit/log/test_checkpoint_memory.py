@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.make_log_table import make_table
-from delta_py.log import checkpoint_reader
+from delta_py.log import parquet_part
 from delta_py.protocol.schema import LONG
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
@@ -28,8 +28,8 @@ def test_batches_of_a_checkpoint_leave_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sidecars: bool, parts: int, stats_json: bool
 ) -> None:
     monkeypatch.setenv("PYDELTA_CACHE_DIR", "")
-    monkeypatch.setattr(checkpoint_reader, "_BATCH_ROWS", 2_048)
-    monkeypatch.setattr(checkpoint_reader, "_MOST_ROWS_WITH_TEXT", 2_048)
+    monkeypatch.setattr(parquet_part, "_BATCH_ROWS", 2_048)
+    monkeypatch.setattr(parquet_part, "_MOST_ROWS_WITH_TEXT", 2_048)
     make_table(
         str(tmp_path / "t"),
         files=200_000,

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.make_log_table import make_table
 from delta_py import DeltaTable
-from delta_py.log import checkpoint_reader, stats_cache
+from delta_py.log import parquet_part, stats_cache
 from delta_py.log.stats_cache import StatsCache
 from delta_py.protocol import stats
 from delta_py.snapshot import Snapshot
@@ -29,7 +29,7 @@ PREDICATES = ("id = 300500", "id < 2000", "column_1 > 0.5", "id >= 0 AND column_
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Statistics as JSON alone, and a checkpoint that is large enough."""
-    monkeypatch.setattr(checkpoint_reader, "LEAST_ROWS", 100)
+    monkeypatch.setattr(parquet_part, "LEAST_ROWS", 100)
     make_table(str(tmp_path / "t"), files=FILES, columns=4, commits=3)
     return str(tmp_path / "t")
 
@@ -154,8 +154,8 @@ def test_other_rules_have_entries_of_their_own(
 
 
 def test_a_reader_that_stops_early_leaves_nothing(table: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_reader, "_MOST_ROWS_WITH_TEXT", 100)
-    monkeypatch.setattr(checkpoint_reader, "_LEAST_ROWS_WITH_TEXT", 1)
+    monkeypatch.setattr(parquet_part, "_MOST_ROWS_WITH_TEXT", 100)
+    monkeypatch.setattr(parquet_part, "_LEAST_ROWS_WITH_TEXT", 1)
     snapshot = Snapshot.load(open_store(table))
     batches = snapshot.file_batches(want_records=True)
     for _ in range(3):
@@ -180,7 +180,7 @@ def test_a_directory_that_takes_nothing_is_passed_over(
 
 
 def _read_many(table: str, cache: Path, rounds: int) -> list[int]:
-    checkpoint_reader.LEAST_ROWS = 100
+    parquet_part.LEAST_ROWS = 100
     StatsCache.of_environment = lambda: StatsCache(DiskCache(cache, LIMIT))  # type: ignore[method-assign, assignment]
     return [len(kept(table, predicate)) for _ in range(rounds) for predicate in PREDICATES]
 

@@ -1,0 +1,276 @@
+"""Items of a DynamoDB table: read in one state, and written together on conditions.
+
+    items = DynamoDbItems("dynamodb://TABLE?region=eu-west-1")
+    items.write([items.put(("kind", "name"), {"size": 3}), items.check(("kind", "other"), {"state": "open"})])   # all, or False
+
+The table has the keys `tablePath` (hash) and `fileName` (range), both text. Values are texts, integers and bytes. An action that
+`put`, `update`, `check` and `delete` make holds only where the item's attributes are as they say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from delta_py.aws_clients import TIMEOUT_SECONDS, AwsAccess, TransactionCancelled, ask, aws_client
+from delta_py.coordinator.ledger import CoordinatorUnavailableError, unavailable
+from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError, shown
+from delta_py.remote_requests import RETRY_SECONDS, until_answered
+
+_log = logging.getLogger("delta_py")
+
+HASH, RANGE = "tablePath", "fileName"
+_TEXTS = ("region", "endpoint", "access_key_id", "secret_access_key", "session_token", "profile")
+_SECONDS = {"request_timeout": TIMEOUT_SECONDS, "retry_timeout": RETRY_SECONDS}
+_NO_CREDENTIALS = "Set up boto3's usual credentials, or have access_key_id and secret_access_key in the coordinator's URL."
+_SHOWN = ("region", "endpoint")
+_MOST_ITEMS = 100  # of one transaction in DynamoDB
+CONTENTION_SECONDS = 60.0
+_LONGEST_WAIT_SECONDS = 1.0
+_WORTH_ANOTHER_TRY = {"None", "ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
+
+Key = tuple[str, str]
+Item = dict[str, Any]
+LOOK = -1
+"""The number of a try that only looks at what has become of the one before it."""
+
+
+class DynamoDbItems:
+    """Raises InvalidOptionError for a URL that it cannot use. shown: the URL, as messages may have it."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        given = dict(parse_qsl(parts.query, keep_blank_values=True))
+        unknown = sorted(set(given) - {*_TEXTS, *_SECONDS})
+        if not parts.netloc or "@" in parts.netloc or parts.path.strip("/") or unknown:
+            what = f"it has {', '.join(unknown)}" if unknown else "it names no table, or more than a table"
+            raise InvalidOptionError(
+                f"The URL of a coordinator in DynamoDB cannot be used: {what}. Write dynamodb://TABLE, with any of "
+                f"{', '.join((*_TEXTS, *_SECONDS))} behind a question mark.",
+                option="coordinator",
+            )
+        self._name = parts.netloc
+        seconds = {name: _number(name, given.get(name), default) for name, default in _SECONDS.items()}
+        access = AwsAccess(_NO_CREDENTIALS, timeout_seconds=seconds["request_timeout"])
+        self._access = replace(access, **{name: given[name] for name in _TEXTS if name in given})  # type: ignore[arg-type]
+        self._retry_seconds = seconds["retry_timeout"]
+        asked = "&".join(f"{name}={_without_user(given[name])}" for name in _SHOWN if name in given)
+        self.shown = f"dynamodb://{self._name}{'?' if asked else ''}{asked}"
+        self._made: tuple[int, Any] | None = None
+
+    # ------------------------------------------------------------ requests
+
+    def tries(self, *, looks_again: bool = False) -> Iterator[int]:
+        """Numbers of tries, with waits between them. Raises CoordinatorUnavailableError when time is over. looks_again: before
+        that there is LOOK, in which nothing is to be written."""
+        begin = time.monotonic()
+        for number in itertools.count():
+            yield number
+            if time.monotonic() - begin > CONTENTION_SECONDS:
+                if looks_again:
+                    yield LOOK
+                raise unavailable(self.shown, f"others changed the same items for {CONTENTION_SECONDS:.0f} s")
+            time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.005 * 2 ** min(number, 10))))
+
+    @contextlib.contextmanager
+    def clean_up(self) -> Iterator[None]:
+        """What goes behind a step that is done: a failure is logged, and no more."""
+        try:
+            yield
+        except CoordinatorUnavailableError as error:
+            _log.warning("%s: what is not needed any more is still there: %s", self.shown, error)
+
+    def _run(self, call: Callable[[Any], Any]) -> Any:
+        """One request that may be repeated. Raises CoordinatorUnavailableError, TransactionCancelled."""
+        where = f"the DynamoDB table {self._name}"
+        try:
+            if self._made is None or self._made[0] != os.getpid():  # a process that was forked shares sockets with its parent
+                self._made = (os.getpid(), aws_client("dynamodb", self._access))
+            client = self._made[1]
+            setting = "retry_timeout in the coordinator's URL"
+            return until_answered(
+                f"ask {where}",
+                lambda: ask(where, self._access, lambda: call(client)),
+                seconds=self._retry_seconds,
+                setting=setting,
+            )
+        except (StorageError, OSError) as error:
+            raise unavailable(self.shown, self._access.hide(str(error))) from error
+
+    def get(self, *keys: Key) -> list[Item | None]:
+        """One state of all of them."""
+        if len(keys) == 1:
+            asked = {"TableName": self._name, "Key": _typed_key(keys[0]), "ConsistentRead": True}
+            answers = [self._run(lambda client: client.get_item(**asked))]
+        else:
+            self._check_count(len(keys))
+            gets = [{"Get": {"TableName": self._name, "Key": _typed_key(key)}} for key in keys]
+            answers = self._got(gets)
+        return [_plain(answer["Item"]) if answer.get("Item") else None for answer in answers]
+
+    def _got(self, gets: list[Item]) -> list[Item]:
+        for _ in self.tries():
+            try:
+                found: list[Item] = self._run(lambda client: client.transact_get_items(TransactItems=gets))["Responses"]
+                return found
+            except TransactionCancelled as error:
+                self._check_reasons(error)
+        raise AssertionError("unreachable")
+
+    def query(
+        self,
+        part: str,
+        *,
+        between: tuple[str, str] | None = None,
+        begins: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Item]:
+        """Items in the order of their range keys. limit: how many the first request takes; later ones take more."""
+        condition, values = f"{HASH} = :part", {":part": {"S": part}}
+        if between is not None:
+            condition += f" AND {RANGE} BETWEEN :low AND :high"
+            values |= {":low": {"S": between[0] or " "}, ":high": {"S": between[1]}}
+        if begins is not None:
+            condition, values = f"{condition} AND begins_with({RANGE}, :begins)", values | {":begins": {"S": begins}}
+        asked: Item = {
+            "TableName": self._name,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": values,
+            "ConsistentRead": True,
+            "ScanIndexForward": not newest_first,
+            **({} if limit is None else {"Limit": limit}),
+        }
+        while True:
+            answer = self._run(lambda client: client.query(**asked))
+            yield from (_plain(item) for item in answer["Items"])
+            if "LastEvaluatedKey" not in answer:
+                return
+            asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+            if limit is not None:
+                asked["Limit"] *= 4
+
+    def remove(self, items: Iterable[Item]) -> None:
+        """One after the other."""
+        for item in list(items):
+            self.delete_alone((item[HASH], item[RANGE]))
+
+    def delete_alone(self, key: Key) -> None:
+        """Whatever it is, and if it is there at all."""
+        self._run(lambda client: client.delete_item(TableName=self._name, Key=_typed_key(key)))
+
+    def put_alone(self, item: Item) -> None:
+        """In place of the one of its key, whatever that is."""
+        self._run(lambda client: client.put_item(TableName=self._name, Item=_typed(item)))
+
+    def write(self, actions: list[Item]) -> bool:
+        """All of them, or False where a condition did not hold, or others were at the same items. Repeated until it is answered,
+        with one token: so it is done once."""
+        self._check_count(len(actions))
+        token = str(uuid.uuid4())
+        try:
+            self._run(lambda client: client.transact_write_items(TransactItems=actions, ClientRequestToken=token))
+        except TransactionCancelled as error:
+            self._check_reasons(error)
+            return False
+        return True
+
+    def _check_reasons(self, error: TransactionCancelled) -> None:
+        if not set(error.reasons) <= _WORTH_ANOTHER_TRY:
+            raise unavailable(self.shown, error) from error
+
+    def _check_count(self, count: int) -> None:
+        if count > _MOST_ITEMS:
+            raise UnsupportedOperationError(
+                f"The coordinator {self.shown} cannot decide {count} items at once: DynamoDB takes {_MOST_ITEMS} at once, "
+                "and each table and each commit is one or two. Nothing was done. Give fewer tables and commits at once, or use a "
+                "coordinator in PostgreSQL.",
+                items=count,
+            )
+
+    def check_length(self, what: str, text: str, most: int) -> None:
+        if (length := len(text.encode())) > most:
+            raise UnsupportedOperationError(
+                f"The coordinator {self.shown} cannot have the {what} {shown(text[:100])}..., which has {length} bytes: in "
+                f"DynamoDB it may have {most}. Nothing was done. Use a shorter one, or a coordinator in PostgreSQL.",
+                bytes=length,
+            )
+
+    # ------------------------------------------------------------ actions of a write
+
+    def put(self, key: Key, values: Item, same: Item | None = None) -> Item:
+        """same: what an item of that key must be that is replaced; None or nothing: there must be none."""
+        item = {"TableName": self._name, "Item": _typed(keyed(key) | values)}
+        if same:
+            return {"Put": item | _conditions(same)}
+        return {"Put": item | {"ConditionExpression": f"attribute_not_exists({HASH})"}}
+
+    def update(self, key: Key, changes: Item, same: Item) -> Item:
+        conditions = _conditions(same)
+        names = {f"#u{number}": name for number, name in enumerate(changes)}
+        values = {f":u{number}": value for number, value in enumerate(changes.values())}
+        text = ", ".join(f"#u{number} = :u{number}" for number in range(len(changes)))
+        conditions["ExpressionAttributeNames"] |= names
+        conditions["ExpressionAttributeValues"] |= _typed(values)
+        return {"Update": {"TableName": self._name, "Key": _typed_key(key), "UpdateExpression": f"SET {text}", **conditions}}
+
+    def check(self, key: Key, same: Item) -> Item:
+        return {"ConditionCheck": {"TableName": self._name, "Key": _typed_key(key), **_conditions(same)}}
+
+    def delete(self, key: Key, same: Item) -> Item:
+        return {"Delete": {"TableName": self._name, "Key": _typed_key(key), **(_conditions(same) if same else {})}}
+
+
+def _conditions(same: Item) -> Item:
+    return {
+        "ConditionExpression": " AND ".join(f"#c{number} = :c{number}" for number in range(len(same))),
+        "ExpressionAttributeNames": {f"#c{number}": name for number, name in enumerate(same)},
+        "ExpressionAttributeValues": _typed({f":c{number}": value for number, value in enumerate(same.values())}),
+    }
+
+
+def _typed(values: Item) -> Item:
+    return {name: _typed_value(value) for name, value in values.items()}
+
+
+def _typed_value(value: Any) -> Item:
+    if isinstance(value, bytes):
+        return {"B": value}
+    return {"N": str(value)} if isinstance(value, int) else {"S": value}
+
+
+def _typed_key(key: Key) -> Item:
+    return _typed(keyed(key))
+
+
+def keyed(key: Key) -> Item:
+    return {HASH: key[0], RANGE: key[1]}
+
+
+def _plain(item: Item) -> Item:
+    return {name: int(value["N"]) if "N" in value else value.get("S", value.get("B")) for name, value in item.items()}
+
+
+def _without_user(endpoint: str) -> str:
+    parts = urlsplit(endpoint)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else endpoint
+
+
+def _number(name: str, text: str | None, default: float) -> float:
+    try:
+        number = default if text is None else float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        what = f"The URL of a coordinator in DynamoDB has {name}={text!r}"
+        raise InvalidOptionError(f"{what}, which is no number of seconds above 0. Correct it.", option="coordinator")
+    return number

@@ -1,0 +1,76 @@
+"""Whether rows that follow one another likely have few values of integer columns: a guess by the log, on which no row depends.
+
+    has_few_groups(snapshot, ["store_id"], predicate) -> True
+
+A file says between which values a column lies. Where all files together leave few values, there are few groups. Where the files
+lie beside one another, as those of a table that is sorted or grows by a rising number, rows are taken to rise within a file too,
+and a batch of rows has few groups if a file has many rows for each of its values.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.expressions.tree import Expression
+from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.schema import DataType, Path, PrimitiveType, find_path
+from delta_py.scan.planning import FilePruner, ScanOptions
+from delta_py.snapshot import Snapshot
+
+_MANY_VALUES = frozenset({"integer", "long"})
+_FEW_VALUES = 16_384
+_ROWS_FOR_A_VALUE = 2  # as partial_batches wants it of a batch
+_MOST_OVERLAP = 1.5  # the values of all files, each by itself, to those of all together
+_FILES_IN_A_ROW = 4  # fewer may lie beside one another by chance
+
+
+def has_few_groups(
+    snapshot: Snapshot, names: Sequence[str], predicate: Expression | None = None, options: ScanOptions | None = None
+) -> bool:
+    """names: of top-level columns by which rows are put together. Those of other types than INT and BIGINT, those by which the
+    table is partitioned, and those of which files say nothing are taken to have few values.
+
+    Raises SchemaMismatchError for a column that is not there, and what FilePruner.pruned raises.
+    """
+    leaves = _leaves(snapshot, names)
+    if not leaves:
+        return True
+    pruner = FilePruner.of(snapshot.config, predicate, options or ScanOptions())
+    files = [list[pa.RecordBatch]() for _ in leaves]
+    for batch in snapshot.file_batches(stats_leaves={**pruner.stats_leaves, **leaves}, want_records=True):
+        stats = pruner.pruned(batch).stats
+        for path, parts in zip(leaves, files, strict=True):
+            if stats is not None and path in stats.minimum and path in stats.maximum:
+                columns = [stats.minimum[path], stats.maximum[path], stats.num_records]
+                parts.append(pa.record_batch(columns, names=["low", "high", "rows"]).drop_null())
+    return _are_few([pa.Table.from_batches(parts) for parts in files if parts])
+
+
+def _leaves(snapshot: Snapshot, names: Sequence[str]) -> dict[Path, DataType]:
+    """Those of which there may be many values, by physical path."""
+    schema, mode = snapshot.schema, snapshot.config.column_mapping_mode
+    columns = [find_path(schema, (name,))[0] for name in names if name not in snapshot.config.partition_columns]
+    many = [c for c in columns if isinstance(c.data_type, PrimitiveType) and c.data_type.name in _MANY_VALUES]
+    return {physical_path(schema, (column.name,), mode): column.data_type for column in many}
+
+
+def _are_few(columns: list[pa.Table]) -> bool:
+    """columns: of each column the files that say it: between which values it lies, and how many rows there are."""
+    few_values, rows_for_a_value = 1.0, None
+    for files in columns:
+        if not files.num_rows:
+            continue
+        low, high = (files[end].cast(pa.float64(), safe=False).to_numpy() for end in ("low", "high"))
+        together, apart = high.max() - low.min() + 1, np.maximum(high - low + 1, 1).sum()
+        if together <= _FEW_VALUES:
+            few_values *= together
+        elif files.num_rows >= _FILES_IN_A_ROW and apart <= _MOST_OVERLAP * together and rows_for_a_value is None:
+            rows_for_a_value = pc.sum(files["rows"]).as_py() / apart
+        else:
+            return False
+    return few_values <= (_FEW_VALUES if rows_for_a_value is None else rows_for_a_value / _ROWS_FOR_A_VALUE)
