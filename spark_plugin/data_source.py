@@ -322,7 +322,7 @@ def _partial_reader(pinned: Pinned, schema: StructType, wanted: PartialRows) -> 
         return AnswerReader("")
     columns = columns_of_partial_rows(schema)
     requested = from_spark_schema(columns)
-    scan = pinned.plan(requested, predicate, is_exact=True)
+    scan = pinned.plan(requested, predicate, is_exact=True, counted=wanted.counted)
     check_requested(scan.output_schema, requested)
     if not pinned.has_few_groups(wanted.by, predicate, scan.report):
         return AnswerReader("")

@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 
 from delta_py.parquet.conform_batch import Convert, FileContext, Match, apply, converter, match_column, needed_leaves, nulls
 from delta_py.parquet.conform_values import CannotRead
-from delta_py.parquet.file_schema import FileSchema, read_file_schema
+from delta_py.parquet.file_schema import FileSchema, Shape, read_file_schema
 from delta_py.parquet.rebase import LegacyCalendar
 from delta_py.parquet.row_selection import RowPick
+from delta_py.protocol.parquet_statistics import chunk_statistics
 from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
 from delta_py.protocol.paths import encode_path, resolve
 from delta_py.protocol.schema import StructType, to_arrow_type, type_name
@@ -47,6 +48,7 @@ class FilePlan:
         self._arrow_schema = _stored_arrow_schema(parquet)
         self._context = FileContext(schema, calendar, frozenset(self.leaves))
         self._narrow: FilePlan | None = None
+        self._without: dict[frozenset[int], FilePlan] = {}
         self._converts: dict[int, Convert | None] = {}
         read_fields = self._context.kept(schema.fields)
         self._positions = [None if m is None or m.source is None else read_fields.index(self._top(m)) for m in self.matches]
@@ -57,6 +59,23 @@ class FilePlan:
             matches = [match if place in places else None for place, match in enumerate(self.matches)]
             self._narrow = FilePlan(parquet, self.schema, self.calendar, matches)
         return self._narrow
+
+    def without(self, parquet: pq.ParquetFile, places: frozenset[int]) -> FilePlan:
+        """The plan for decoding nothing of the columns at these places."""
+        if not places:
+            return self
+        if places not in self._without:
+            matches = [None if place in places else match for place, match in enumerate(self.matches)]
+            self._without[places] = FilePlan(parquet, self.schema, self.calendar, matches)
+        return self._without[places]
+
+    def has_no_nulls(self, footer: pq.FileMetaData, place: int) -> bool:
+        """Whether the file says that each row has a value in the column, which is a single leaf of the file."""
+        match = self.matches[place]
+        if match is None or match.source is None or match.source.shape is not Shape.LEAF:
+            return False
+        found = (chunk_statistics(footer, group, match.source.first_leaf) for group in range(footer.num_row_groups))
+        return all(one is not None and one.has_null_count and one.null_count == 0 for one in found)
 
     def leaves_of(self, places: AbstractSet[int]) -> set[int]:
         matches = [self.matches[place] for place in places]
@@ -150,8 +169,10 @@ class FileColumns:
         tracking: Mapping[str, ScanColumn],
         plan: FilePlan,
         file: ScanFile,
+        valued: frozenset[int] = frozenset(),
     ) -> None:
-        self._state, self._columns, self._plan, self._file = state, columns, plan, file
+        """valued: places of columns that are not decoded, because all that is wanted of them is that each row has a value."""
+        self._state, self._columns, self._plan, self._file, self._valued = state, columns, plan, file, valued
         self._tracking = {name: columns.index(column) for name, column in tracking.items()}
         self._chars = [padded_chars(column.logical) for column in columns]
         self._constants: dict[int, Any] = {}
@@ -161,7 +182,8 @@ class FileColumns:
         column = self._columns[place]
         if column.source is ColumnSource.METADATA:
             return self._metadata(column, rows)
-        values = self._constant(place, len(rows)) if self._is_constant(column) else self._stored(place, rows)
+        is_constant = place in self._valued or self._is_constant(column)
+        values = self._constant(place, len(rows)) if is_constant else self._stored(place, rows)
         return pad(values, self._chars[place])
 
     def _is_constant(self, column: ScanColumn) -> bool:
@@ -183,7 +205,9 @@ class FileColumns:
     def _scalar(self, place: int) -> Any:
         if place not in self._constants:
             column, arrow = self._columns[place], to_arrow_type(self._columns[place].logical.data_type)
-            if column.source is ColumnSource.PARTITION:
+            if place in self._valued:
+                scalar = _some_value(arrow)
+            elif column.source is ColumnSource.PARTITION:
                 text = self._file.partition_values.get(column.physical.name)
                 values = pa.array([text], pa.string())
                 parsed = parse_partition_values(values, column.logical.data_type, timezone=self._state.timezone, errors="null")
@@ -243,6 +267,11 @@ class FileColumns:
         """What was materialized when the row was moved, and for rows where they were written what follows from the log."""
         place = self._tracking.get(name)
         return fresh if place is None else pc.coalesce(self._stored(place, rows), fresh)
+
+
+def _some_value(kind: pa.DataType) -> Any:
+    """Of a type whose values are stored as bytes of one length, or as any bytes."""
+    return pa.Array.from_buffers(kind, 1, [None, *[pa.py_buffer(bytes(16))] * (kind.num_buffers - 1)])[0]
 
 
 def _repeat(scalar: Any, row_count: int) -> pa.Array:

@@ -70,6 +70,7 @@ class _ScanReader:
         self._schema = to_arrow_schema(StructType(tuple(column.logical for column in state.columns)))
         self._row_filter = make_row_filter(state, self._columns)
         self._group_filter = make_group_filter(state, self._columns)
+        self._counted = [place for place, column in enumerate(state.columns) if column.logical.name in state.counted]
         self._sizer, self._look_sizer = (BatchSizer(state.batch_rows, state.batch_bytes) for _ in range(2))
         self._looker = LookAhead()
         self._plans: list[FilePlan] = []
@@ -124,7 +125,9 @@ class _ScanReader:
             return
         plan = self._plan(parquet)
         selection = load_selection(self._store, file, footer.num_rows)
-        columns = FileColumns(self._state, self._columns, self._tracking, plan, file)
+        valued = frozenset(place for place in self._counted if plan.has_no_nulls(footer, place))
+        plan = plan.without(parquet, valued)
+        columns = FileColumns(self._state, self._columns, self._tracking, plan, file, valued)
         keep = in_part(footer, file.part, file.size_bytes)
         if self._group_filter is not None:
             likely = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))

@@ -33,6 +33,12 @@ class PartialRows:
     maxima: tuple[str, ...] = ()
     sums: tuple[Summand, ...] = ()
 
+    @property
+    def counted(self) -> frozenset[str]:
+        """Columns of which only whether there is a value is wanted."""
+        used = {*self.by, *self.minima, *self.maxima}.union(*(summand.columns for summand in self.sums))
+        return frozenset(self.valued) - used
+
 
 def partial_batches(batches: Iterable[pa.RecordBatch], wanted: PartialRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """schema: of the partial rows. A sum is int64 for integers, and for decimals whose point is left out; else a decimal that is

@@ -186,8 +186,8 @@ class ScanOptions:
     tags, clustering provider and the log's spelling of their paths, for a commit that speaks of them. row_address: offer
     ROW_ADDRESS. limit: so many rows are enough, whichever they are: planning stops at the files that surely have them, and the
     report speaks of the files up to there. Without effect where rows may be dropped, or files may be missing. count_rows: the
-    report says how many rows there are, where the log knows it. to_write: as in ScanState; scans with row addresses are so by
-    themselves."""
+    report says how many rows there are, where the log knows it. counted: as in ScanState, but for columns of the predicate.
+    to_write: as in ScanState; scans with row addresses are so by themselves."""
 
     metadata_column: bool = False
     row_address: bool = False
@@ -197,6 +197,7 @@ class ScanOptions:
     timezone: str = "UTC"
     keep_all: bool = False
     count_rows: bool = False
+    counted: frozenset[str] = frozenset()
     to_write: bool = False
 
 
@@ -313,6 +314,7 @@ def make_state(
         match_by_id=config.column_mapping_mode == "id",
         predicate=left,
         drop_rows=options.drop_rows and left is not None,
+        counted=options.counted - ({path[0] for path in columns_of(left)} if left is not None else set()),
         ignore_missing_files=options.ignore_missing_files,
         timezone=options.timezone,
         to_write=options.to_write or options.row_address,

@@ -60,6 +60,7 @@ class ScanState:
     match_by_id: columns are found in Parquet by field id (column mapping mode `id`); by name otherwise.
     predicate: over logical paths of columns and filter_columns; row groups that cannot match are skipped.
     drop_rows: rows for which the predicate is not true must be dropped (exactly); otherwise they may be.
+    counted: names of columns of which only whether there is a value is wanted: what the values are means nothing.
     row_id_column, row_commit_version_column: physical names of the materialized row tracking columns, or None.
     timezone: the session's, in which partition values of timestamps without an offset are read, and old files that do
         not name their writer's.
@@ -74,6 +75,7 @@ class ScanState:
     match_by_id: bool = False
     predicate: Expression | None = None
     drop_rows: bool = False
+    counted: frozenset[str] = frozenset()
     row_id_column: str | None = None
     row_commit_version_column: str | None = None
     ignore_missing_files: bool = False

@@ -67,6 +67,12 @@ class Summand:
             raise ValueError(f"{operation!r} is no operation of sums")
         return cls(operation=operation, left=cls.parse(left), right=cls.parse(right))
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """All that it names."""
+        parts = (part.columns for part in (self.left, self.right) if part is not None)
+        return frozenset(() if self.column is None else (self.column,)).union(*parts)
+
     def numbers(self, batch: pa.RecordBatch) -> Numbers | None:
         """None where int64 may be too narrow for a value, or for one on the way to it."""
         if self.column is not None:

@@ -90,9 +90,10 @@ class PinnedTable:
         *,
         count_rows: bool = False,
         is_exact: bool = False,
+        counted: frozenset[str] = frozenset(),
     ) -> Scan:
         """limit: so many rows are enough, whichever they are. count_rows: the report shall say how many there are, as it does of
-        tables with a small log. is_exact: rows for which the predicate is not true are left out."""
+        tables with a small log. is_exact: rows for which the predicate is not true are left out. counted: as in ScanState."""
         snapshot = self._newest() if self.options.follow_latest else self.snapshot
         wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
         if self.options.files is not None:
@@ -104,6 +105,7 @@ class PinnedTable:
             limit=limit,
             count_rows=count_rows or _has_small_log(snapshot),
             drop_rows=settings.drop_rows or is_exact,
+            counted=counted,
         )
         return plan_scan(snapshot, columns, wanted, settings)
 

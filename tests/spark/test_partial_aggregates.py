@@ -45,6 +45,8 @@ PARTIAL = [
     "select try_sum(price * short), sum(r) from (select price, short, tiny r from {t} where i > 1)",
     "select i, p, sum(big), count(*) from {t} where price > 1 group by i, p",
     "select distinct i, kind from {t}",
+    "select count(kind), count(big), count(at), count(name), count(p), sum(i), count(*) from {t} where day > date'2020-01-09'",
+    "select flag, count(kind), count(day), count(x), max(day) from {t} where kind <> '3' group by flag",
     "select i % 3 k, max(big) from {t} group by 1",
     "select kind, count(*) from {t} where big = (select max(big) from {t} where i > 4) group by kind",
 ]
