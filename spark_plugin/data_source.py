@@ -320,12 +320,12 @@ def _partial_reader(pinned: Pinned, schema: StructType, wanted: PartialRows) -> 
         predicate = exact_predicate(schema)
     except ValueError:
         return AnswerReader("")
+    if not pinned.has_few_groups(wanted.by, predicate):
+        return AnswerReader("")
     columns = columns_of_partial_rows(schema)
     requested = from_spark_schema(columns)
     scan = pinned.plan(requested, predicate, is_exact=True, counted=wanted.counted)
     check_requested(scan.output_schema, requested)
-    if not pinned.has_few_groups(wanted.by, predicate, scan.report):
-        return AnswerReader("")
     note = explain_text(scan.report, schema) + partial_text(schema)
     rows = DeltaReader(scan, columns, pinned.options.session, note=note, lease=pinned.lease())
     return PartialReader(rows, wanted, strip_marker(schema))

@@ -27,13 +27,15 @@ _FEW_VALUES = 16_384
 _ROWS_FOR_A_VALUE = 2  # as partial_batches wants it of a batch
 _MOST_OVERLAP = 1.5  # the values of all files, each by itself, to those of all together
 _FILES_IN_A_ROW = 4  # fewer may lie beside one another by chance
+_MOST_FILES = 50_000  # to look through the statistics of more takes as long as some queries
 
 
 def has_few_groups(
     snapshot: Snapshot, names: Sequence[str], predicate: Expression | None = None, options: ScanOptions | None = None
 ) -> bool:
     """names: of top-level columns by which rows are put together. Those of other types than INT and BIGINT, those by which the
-    table is partitioned, and those of which files say nothing are taken to have few values.
+    table is partitioned, and those of which files say nothing are taken to have few values. False for such columns of a table of
+    more than 50,000 files.
 
     Raises SchemaMismatchError for a column that is not there, and what FilePruner.pruned raises.
     """
@@ -42,7 +44,11 @@ def has_few_groups(
         return True
     pruner = FilePruner.of(snapshot.config, predicate, options or ScanOptions())
     files = [list[pa.RecordBatch]() for _ in leaves]
+    file_count = 0
     for batch in snapshot.file_batches(stats_leaves={**pruner.stats_leaves, **leaves}, want_records=True):
+        file_count += batch.files.num_rows
+        if file_count > _MOST_FILES:
+            return False
         stats = pruner.pruned(batch).stats
         for path, parts in zip(leaves, files, strict=True):
             if stats is not None and path in stats.minimum and path in stats.maximum:
@@ -66,7 +72,7 @@ def _are_few(columns: list[pa.Table]) -> bool:
         if not files.num_rows:
             continue
         low, high = (files[end].cast(pa.float64(), safe=False).to_numpy() for end in ("low", "high"))
-        together, apart = high.max() - low.min() + 1, np.maximum(high - low + 1, 1).sum()
+        together, apart = max(1.0, high.max() - low.min() + 1), np.maximum(high - low + 1, 1).sum()
         if together <= _FEW_VALUES:
             few_values *= together
         elif files.num_rows >= _FILES_IN_A_ROW and apart <= _MOST_OVERLAP * together and rows_for_a_value is None:

@@ -29,7 +29,6 @@ from delta_py.scan.planning import (
     METADATA_COLUMN,
     Scan,
     ScanOptions,
-    ScanReport,
     metadata_scan_column,
     plan_given,
     plan_scan,
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
 
 # Of a log that is no larger it costs nothing that would be noticed to learn how many rows the files have.
 _SMALL_LOG_BYTES = 1 << 20
-# To look through the statistics of so many once more takes as long as some queries.
-_MANY_FILES = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,7 @@ class PinnedTable:
     def __reduce__(self) -> tuple[Any, ...]:
         """The snapshot by itself: a pickle says which of its values are one object, and those of a kept snapshot are shared with
         nothing else. Spark compares pickles to find a part of a query that it has read already."""
-        return _opened, (self.options, cloudpickle.dumps(self.snapshot), self.schema)  # type: ignore[no-untyped-call]
+        return _opened_table, (self.options, _alone(self.snapshot), self.schema)
 
     @property
     def everything(self) -> StructType:
@@ -119,14 +116,13 @@ class PinnedTable:
         wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
         return answer_from_log(snapshot, question, wanted, scan_options(self.options))
 
-    def has_few_groups(self, by: Sequence[str], predicate: Expression | None, report: ScanReport) -> bool:
-        """Whether it is likely to pay to put rows together by these columns where they are read. report: of their plan."""
-        if report.files_total > _MANY_FILES:
-            return False
+    def has_few_groups(self, by: Sequence[str], predicate: Expression | None) -> bool:
+        """Whether it is likely to pay to put rows together by these columns where they are read."""
         from delta_py.scan.group_estimate import has_few_groups  # few scans are read so
 
-        wanted = with_filter(self.options, self.everything, predicate)
-        return has_few_groups(self.snapshot, by, wanted, scan_options(self.options))
+        snapshot = self._newest() if self.options.follow_latest else self.snapshot
+        wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
+        return has_few_groups(snapshot, by, wanted, scan_options(self.options))
 
     def keeping(self) -> PinnedTable:
         """The same, in a process that keeps what it reads of logs."""
@@ -160,8 +156,12 @@ class PinnedTable:
         return newest
 
 
-def _opened(options: ReadOptions, snapshot: bytes, schema: StructType) -> PinnedTable:
+def _opened_table(options: ReadOptions, snapshot: bytes, schema: StructType) -> PinnedTable:
     return PinnedTable(options, pickle.loads(snapshot), schema)
+
+
+def _alone(snapshot: Snapshot) -> bytes:
+    return bytes(cloudpickle.dumps(snapshot))  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +207,10 @@ class PinnedView:
     options: ReadOptions
     snapshot: Snapshot
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As of PinnedTable."""
+        return _opened_view, (self.options, _alone(self.snapshot))
+
     @property
     def schema(self) -> StructType:
         return VIEW_SCHEMAS[self.options.view]
@@ -215,6 +219,10 @@ class PinnedView:
         if self.options.view == "history":
             return history_rows(self.snapshot.store, self.options.view_limit)
         return detail_rows(self.snapshot)
+
+
+def _opened_view(options: ReadOptions, snapshot: bytes) -> PinnedView:
+    return PinnedView(options, pickle.loads(snapshot))
 
 
 Pinned = PinnedTable | PinnedChanges | PinnedView

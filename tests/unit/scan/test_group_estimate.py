@@ -79,6 +79,15 @@ def test_files_that_do_not_say_enough_do_not_count(told: str | None) -> None:
 
 def test_ends_in_the_wrong_order_are_no_error() -> None:
     assert not has_few_groups(of_ranges((5, 10**6, 0), (5, 0, 10**6), (5, 10**6 + 1, -1), (5, 7, 7)), ["id"])
+    assert has_few_groups(of_ranges((5, 10**6, 0)), ["id"])
+
+
+def test_many_files_are_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("delta_py.scan.group_estimate._MOST_FILES", 2)
+    assert has_few_groups(of_ranges((5, 1, 2), (5, 1, 2)), ["id"])
+    three = of_ranges((5, 1, 2), (5, 1, 2), (5, 1, 2))
+    assert not has_few_groups(three, ["id"])
+    assert has_few_groups(three, []) and has_few_groups(three, ["name", "part"])
 
 
 @pytest.mark.parametrize("by", [[], ["small"], ["name"], ["part"], ["name", "part"]])

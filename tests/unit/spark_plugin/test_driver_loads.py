@@ -10,6 +10,7 @@ import pickle
 import re
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +31,7 @@ from spark_plugin.options.common import SESSION
 from spark_plugin.options.private import signed
 from spark_plugin.pruning.handover import MARKER_KEY
 from spark_plugin.session_source import source_of_process, source_with
-from spark_plugin.source.pinned import PinnedTable
+from spark_plugin.source.pinned import PinnedTable, pin
 from tests.support.driver_requests import SECRET, open_request, opening_body, plan_request, planning_body
 from tests.support.small_table import append, make_table
 
@@ -82,6 +83,8 @@ def test_load_that_finds_its_version_kept_has_the_pickle_of_the_one_before_it(
 
     one, other = load(), load()
     assert isinstance(one._pinned, PinnedTable) and isinstance(other._pinned, PinnedTable)
+    one_view, other_view = (pin(replace(loaded._pinned.options, view="detail"), KeptSnapshot) for loaded in (one, other))
+    assert pickle.dumps(one_view) == pickle.dumps(other_view)
     assert one._pinned.snapshot.metadata is other._pinned.snapshot.metadata, "the second is of what was kept"
     assert pickled_whole(one) == pickled_whole(other)
 
