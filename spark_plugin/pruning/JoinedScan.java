@@ -50,7 +50,7 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
   }
 
   PrunedScan partialScan(PrunedSource partial, ScanReaders readers) {
-    return new PartialScan(partial, readers, estimateStatistics());
+    return new PartialScan(partial, readers, this);
   }
 
   static boolean wanted(ScanRequest request) {

@@ -3,20 +3,21 @@ package pydelta.pruning;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 
-/** A scan of partial rows that tells the size of the rows: there are no more of the others, and joins are ordered as over rows. */
+/** A scan of partial rows that tells the size of as many rows: there are no more of them, and joins are ordered as over rows. */
 class PartialScan extends PrunedScan implements SupportsReportStatistics {
-  private final Statistics ofRows;
+  private final JoinedScan rows;
 
-  PartialScan(PrunedSource source, ScanReaders readers, Statistics ofRows) {
+  PartialScan(PrunedSource source, ScanReaders readers, JoinedScan rows) {
     super(source.request(), source, readers);
-    this.ofRows = ofRows;
+    this.rows = rows;
   }
 
   PrunedScan inRows() {
-    return new PartialScan(source(), ScanReaders.ROWS, ofRows);
+    return new PartialScan(source(), ScanReaders.ROWS, rows);
   }
 
+  /** Must not fail, as that of the rows. */
   public Statistics estimateStatistics() {
-    return ofRows;
+    return ScanStatistics.ofOtherColumns(rows.estimateStatistics(), rows.readSchema(), readSchema());
   }
 }

@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.OptionalLong;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
 
 /**
  * What Spark is told of the size of a scan. Nothing, where the source does not say: Spark then takes it for large.
@@ -50,6 +51,14 @@ class ScanStatistics implements Statistics {
     boolean whole = request.limit() == null && !request.readsNoColumns();
     Map columns = whole ? facts.columns() : Collections.EMPTY_MAP;
     return new ScanStatistics(OptionalLong.of(bytes), OptionalLong.of(rows.longValue()), columns);
+  }
+
+  /** Of as many rows that have other columns. */
+  static ScanStatistics ofOtherColumns(Statistics known, StructType columns, StructType others) {
+    if (!known.sizeInBytes().isPresent()) return unknown();
+    double share = (double) (ROW_OVERHEAD + others.defaultSize()) / (ROW_OVERHEAD + columns.defaultSize());
+    long bytes = (long) Math.ceil(known.sizeInBytes().getAsLong() * share);
+    return new ScanStatistics(OptionalLong.of(bytes), known.numRows(), Collections.EMPTY_MAP);
   }
 
   public OptionalLong sizeInBytes() {

@@ -210,7 +210,7 @@ def test_a_product_that_no_decimal_holds_is_an_error_as_of_rows(
     assert taken() == 0, "NULL is for Spark to find"
 
 
-def test_join_with_partial_rows_knows_that_they_are_few(
+def test_join_with_partial_rows_knows_the_size_of_the_scan(
     spark: SparkSession, tables: dict[str, str], conf: Any, taken: Callable[[], int]
 ) -> None:
     def joined() -> DataFrame:

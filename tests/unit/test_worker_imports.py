@@ -36,6 +36,8 @@ DRIVER = (
     "spark_plugin.tables",
     "spark_plugin.pruning.rule",
     "spark_plugin.spark_internals",
+    "spark_plugin.jvm_plans",
+    "spark_plugin.pyspark_internals",
     "spark_plugin.connect_internals",
 )
 
