@@ -11,6 +11,7 @@ Protocol: Action Reconciliation; Checkpoints; Version Checksum File.
 from __future__ import annotations
 
 import logging
+import pickle
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
@@ -127,7 +128,9 @@ class Snapshot:
         return Snapshot(store, *self.parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Snapshot, (self.store, *self.parts)
+        """In a pickle of its own: a pickle says which of its values are one object, and what a snapshot shares with its holder is
+        another where it was kept. Spark compares pickles to find a part of a query that it has read already."""
+        return _unpickled, (pickle.dumps((self.store, *self.parts)),)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.table_root!r}, version={self.version})"
@@ -283,6 +286,10 @@ class Snapshot:
         if self._small is None:
             self._small = self._log.transactions_and_domains()
         return self._small
+
+
+def _unpickled(parts: bytes) -> Snapshot:
+    return Snapshot(*pickle.loads(parts))
 
 
 class _Log:

@@ -11,13 +11,11 @@ lists the log nor looks for protocol and metadata again.
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark import cloudpickle
 
 from delta_py.commands.detail import detail_rows
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
@@ -55,11 +53,6 @@ class PinnedTable:
     options: ReadOptions
     snapshot: Snapshot
     schema: StructType
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """The snapshot by itself: a pickle says which of its values are one object, and those of a kept snapshot are shared with
-        nothing else. Spark compares pickles to find a part of a query that it has read already."""
-        return _opened_table, (self.options, _alone(self.snapshot), self.schema)
 
     @property
     def everything(self) -> StructType:
@@ -156,14 +149,6 @@ class PinnedTable:
         return newest
 
 
-def _opened_table(options: ReadOptions, snapshot: bytes, schema: StructType) -> PinnedTable:
-    return PinnedTable(options, pickle.loads(snapshot), schema)
-
-
-def _alone(snapshot: Snapshot) -> bytes:
-    return bytes(cloudpickle.dumps(snapshot))  # type: ignore[no-untyped-call]
-
-
 @dataclass(frozen=True, slots=True)
 class PinnedChanges:
     """A change feed whose end is fixed."""
@@ -207,10 +192,6 @@ class PinnedView:
     options: ReadOptions
     snapshot: Snapshot
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """As of PinnedTable."""
-        return _opened_view, (self.options, _alone(self.snapshot))
-
     @property
     def schema(self) -> StructType:
         return VIEW_SCHEMAS[self.options.view]
@@ -219,10 +200,6 @@ class PinnedView:
         if self.options.view == "history":
             return history_rows(self.snapshot.store, self.options.view_limit)
         return detail_rows(self.snapshot)
-
-
-def _opened_view(options: ReadOptions, snapshot: bytes) -> PinnedView:
-    return PinnedView(options, pickle.loads(snapshot))
 
 
 Pinned = PinnedTable | PinnedChanges | PinnedView
