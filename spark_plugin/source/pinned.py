@@ -84,8 +84,7 @@ class PinnedTable:
     ) -> Scan:
         """limit: so many rows are enough, whichever they are. count_rows: the report shall say how many there are, as it does of
         tables with a small log. is_exact: rows for which the predicate is not true are left out. counted: as in ScanState."""
-        snapshot = self._newest() if self.options.follow_latest else self.snapshot
-        wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
+        snapshot, wanted = self._asked(predicate)
         if self.options.files is not None:
             return self._plan_files(self.options.files, columns, wanted)
         settings = scan_options(self.options)
@@ -105,16 +104,14 @@ class PinnedTable:
             return None
         from delta_py.scan.log_answers import answer_from_log  # few scans are asked
 
-        snapshot = self._newest() if self.options.follow_latest else self.snapshot
-        wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
+        snapshot, wanted = self._asked(predicate)
         return answer_from_log(snapshot, question, wanted, scan_options(self.options))
 
     def has_few_groups(self, by: Sequence[str], predicate: Expression | None) -> bool:
         """Whether it is likely to pay to put rows together by these columns where they are read."""
         from delta_py.scan.group_estimate import has_few_groups  # few scans are read so
 
-        snapshot = self._newest() if self.options.follow_latest else self.snapshot
-        wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
+        snapshot, wanted = self._asked(predicate)
         return has_few_groups(snapshot, by, wanted, scan_options(self.options))
 
     def keeping(self) -> PinnedTable:
@@ -134,6 +131,11 @@ class PinnedTable:
         with pa.OSFile(listed, "rb") if here else self.snapshot.store.open_input(listed) as source:
             files = pa.ipc.open_stream(source)
             return plan_given(self.snapshot.config, self.snapshot.store, files, columns, predicate, settings)
+
+    def _asked(self, predicate: Expression | None) -> tuple[Snapshot, Expression | None]:
+        """The version that is read now, and the predicate with the filter of the options."""
+        snapshot = self._newest() if self.options.follow_latest else self.snapshot
+        return snapshot, with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
 
     def _newest(self) -> Snapshot:
         pinned, newest = self.snapshot, type(self.snapshot).load(self.snapshot.store)
