@@ -32,7 +32,7 @@ from delta_py.log.raw_files import (
 from delta_py.log.reader import FILE_SCHEMA, PARTITION_VALUES_TYPE
 from delta_py.log.stats_cache import LEAST_ROWS, KeptStats, StatsCache
 from delta_py.protocol.parquet_ranges import column_ranges
-from delta_py.protocol.parquet_statistics import chunk_statistics
+from delta_py.protocol.parquet_statistics import chunk_null_count
 from delta_py.protocol.paths import decode_paths
 from delta_py.protocol.schema import DataType, Path
 from delta_py.storage.files import expect_ranges, is_prefetching
@@ -220,8 +220,7 @@ class ParquetPart:
         if position is None:
             return None
         with decoding(self.path):
-            statistics = chunk_statistics(self._footer, group, position)
-        return int(statistics.null_count) if statistics is not None and statistics.has_null_count else None
+            return chunk_null_count(self._footer, group, position)
 
 
 def total(counts: Iterable[int | None]) -> int | None:

@@ -20,7 +20,7 @@ from delta_py.parquet.conform_values import CannotRead
 from delta_py.parquet.file_schema import FileSchema, Shape, read_file_schema
 from delta_py.parquet.rebase import LegacyCalendar
 from delta_py.parquet.row_selection import RowPick
-from delta_py.protocol.parquet_statistics import chunk_statistics
+from delta_py.protocol.parquet_statistics import chunk_null_count
 from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
 from delta_py.protocol.paths import encode_path, resolve
 from delta_py.protocol.schema import StructType, to_arrow_type, type_name
@@ -47,35 +47,26 @@ class FilePlan:
         self.text_leaves = [leaf for leaf in self.leaves if schema.parquet.column(leaf).physical_type == "BYTE_ARRAY"]
         self._arrow_schema = _stored_arrow_schema(parquet)
         self._context = FileContext(schema, calendar, frozenset(self.leaves))
-        self._narrow: FilePlan | None = None
-        self._without: dict[frozenset[int], FilePlan] = {}
+        self._narrow: dict[frozenset[int], FilePlan] = {}
         self._converts: dict[int, Convert | None] = {}
         read_fields = self._context.kept(schema.fields)
         self._positions = [None if m is None or m.source is None else read_fields.index(self._top(m)) for m in self.matches]
 
     def only(self, parquet: pq.ParquetFile, places: AbstractSet[int]) -> FilePlan:
         """The plan for decoding no more than the columns at these places need."""
-        if self._narrow is None:
-            matches = [match if place in places else None for place, match in enumerate(self.matches)]
-            self._narrow = FilePlan(parquet, self.schema, self.calendar, matches)
-        return self._narrow
-
-    def without(self, parquet: pq.ParquetFile, places: frozenset[int]) -> FilePlan:
-        """The plan for decoding nothing of the columns at these places."""
-        if not places:
-            return self
-        if places not in self._without:
-            matches = [None if place in places else match for place, match in enumerate(self.matches)]
-            self._without[places] = FilePlan(parquet, self.schema, self.calendar, matches)
-        return self._without[places]
+        wanted = frozenset(places)
+        if wanted not in self._narrow:
+            matches = [match if place in wanted else None for place, match in enumerate(self.matches)]
+            self._narrow[wanted] = FilePlan(parquet, self.schema, self.calendar, matches)
+        return self._narrow[wanted]
 
     def has_no_nulls(self, footer: pq.FileMetaData, place: int) -> bool:
         """Whether the file says that each row has a value in the column, which is a single leaf of the file."""
         match = self.matches[place]
         if match is None or match.source is None or match.source.shape is not Shape.LEAF:
             return False
-        found = (chunk_statistics(footer, group, match.source.first_leaf) for group in range(footer.num_row_groups))
-        return all(one is not None and one.has_null_count and one.null_count == 0 for one in found)
+        leaf, groups = match.source.first_leaf, range(footer.num_row_groups)
+        return all(chunk_null_count(footer, group, leaf) == 0 for group in groups)
 
     def leaves_of(self, places: AbstractSet[int]) -> set[int]:
         matches = [self.matches[place] for place in places]

@@ -126,7 +126,8 @@ class _ScanReader:
         plan = self._plan(parquet)
         selection = load_selection(self._store, file, footer.num_rows)
         valued = frozenset(place for place in self._counted if plan.has_no_nulls(footer, place))
-        plan = plan.without(parquet, valued)
+        if valued:
+            plan = plan.only(parquet, set(range(len(self._columns))) - valued)
         columns = FileColumns(self._state, self._columns, self._tracking, plan, file, valued)
         keep = in_part(footer, file.part, file.size_bytes)
         if self._group_filter is not None:

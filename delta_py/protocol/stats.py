@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from delta_py.protocol.bounds import widen
 from delta_py.protocol.json_objects import decimal_fits, read_json_objects
-from delta_py.protocol.parquet_statistics import chunk_statistics
+from delta_py.protocol.parquet_statistics import chunk_statistics, null_count_of
 from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, to_arrow_type
 from delta_py.protocol.stats_layout import read_plain_stats
 
@@ -336,7 +336,7 @@ def stats_from_parquet_footer(footer: Any, columns: Mapping[Path, int], leaves: 
         if path not in columns:
             continue
         statistics = [chunk_statistics(footer, group, columns[path]) for group in groups]
-        nulls[path] = pa.array([s.null_count if s is not None and s.has_null_count else None for s in statistics], pa.int64())
+        nulls[path] = pa.array([null_count_of(s) for s in statistics], pa.int64())
         if _json_type(kind) is not None:
             minimum[path] = _footer_bounds(statistics, kind, "min")
             maximum[path] = _footer_bounds(statistics, kind, "max")
