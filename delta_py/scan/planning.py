@@ -84,11 +84,13 @@ class ScanReport:
 @dataclass(frozen=True, slots=True)
 class Scan:
     """A planned scan. files, in the log's order: FILE_SCHEMA, without what only commits need unless it was asked for; or
-    PLANNED_CHANGES (commit_changes.py)."""
+    PLANNED_CHANGES (commit_changes.py). ruled_out: of the bytes that partition values left, the share that bounds of columns
+    ruled out, 0 to 1. Where it is large, rows that match lie beside one another."""
 
     state: ScanState
     files: pa.Table
     report: ScanReport
+    ruled_out: float = 0.0
 
     @property
     def output_schema(self) -> StructType:
@@ -224,7 +226,7 @@ def plan_scan(
     kept_files = _KeptFiles(pa.schema([f for f in FILE_SCHEMA if f.name not in dropped]), wanted, index)
     leaves, counted = pruner.stats_leaves, options.count_rows or wanted is not None
     for batch in snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted):
-        kept_files.add(batch, pruner.pruned(batch))
+        kept_files.add(batch, *pruner.pruned_from(batch))
         if kept_files.are_enough:
             break
     return kept_files.scan(state)
@@ -247,7 +249,7 @@ def plan_given(
     kept_files = _KeptFiles(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
     for batch in files:
         file_batch = FileBatch(batch, parse_stats(batch["stats"], pruner.stats_leaves))
-        kept_files.add(file_batch, pruner.pruned(file_batch))
+        kept_files.add(file_batch, *pruner.pruned_from(file_batch))
     return kept_files.scan(state)
 
 
@@ -260,14 +262,17 @@ class _KeptFiles:
         self._batches: list[pa.RecordBatch] = []
         self._row_counts: list[pa.Array] = []
         self._files_total = self._bytes_total = self._rows = 0
+        self._bytes_in_partitions = self._bytes_in_bounds = 0
 
     @property
     def are_enough(self) -> bool:
         return self._wanted is not None and self._rows >= self._wanted
 
-    def add(self, batch: FileBatch, pruned: FileBatch) -> None:
+    def add(self, batch: FileBatch, pruned: FileBatch, bytes_in_partitions: int) -> None:
         self._files_total += batch.files.num_rows
-        self._bytes_total += pc.sum(batch.files["size"]).as_py() or 0
+        self._bytes_total += _bytes(batch.files)
+        self._bytes_in_partitions += bytes_in_partitions
+        self._bytes_in_bounds += _bytes(pruned.files)
         files, rows = pruned.files, pruned.live_rows()
         if self._wanted is not None:
             # Up to the first file with which there surely are so many rows.
@@ -286,8 +291,14 @@ class _KeptFiles:
             is_kept = self._index.keeps(table)
             table, rows = table.filter(is_kept), rows.filter(is_kept)
         rows_kept = None if rows.null_count else pc.sum(rows).as_py() or 0
-        totals = (table.num_rows, pc.sum(table["size"]).as_py() or 0, rows_kept)
-        return Scan(state, table, ScanReport(self._files_total, self._bytes_total, *totals))
+        report = ScanReport(self._files_total, self._bytes_total, table.num_rows, _bytes(table), rows_kept)
+        ruled_out = self._bytes_in_partitions - self._bytes_in_bounds
+        return Scan(state, table, report, ruled_out / max(1, self._bytes_in_partitions))
+
+
+def _bytes(files: pa.RecordBatch | pa.Table) -> int:
+    """The sum of `size`."""
+    return int(pc.sum(files["size"]).as_py() or 0)
 
 
 def make_state(
@@ -483,14 +494,23 @@ class FilePruner:
         """
         return batch if self.predicate is None else batch.filter(self.keeps(batch))
 
+    def pruned_from(self, batch: FileBatch) -> tuple[FileBatch, int]:
+        """As pruned, and of how many bytes that partition values left. Raises as pruned."""
+        if self.predicate is None:
+            return batch, _bytes(batch.files)
+        values = self._sound_partition_values(batch.files)
+        pruned = batch.filter(self._mask(self.predicate, batch.files, batch.stats, values))
+        if not values:
+            return pruned, _bytes(batch.files)
+        if not self.stats_leaves:
+            return pruned, _bytes(pruned.files)
+        return pruned, _bytes(batch.files.filter(self._mask(self.predicate, batch.files, None, values)))
+
     def keeps(self, batch: FileBatch) -> pa.BooleanArray:
         """True for each file that may hold such a row, never null. Raises as pruned."""
         if self.predicate is None:
             return pa.repeat(pa.scalar(True), batch.files.num_rows)
-        values, unknown = self._partition_values(batch.files)
-        if pc.any(unknown).as_py():
-            raise self._malformed(batch.files.filter(unknown).slice(0, 1))
-        return self._mask(self.predicate, batch.files, batch.stats, values)
+        return self._mask(self.predicate, batch.files, batch.stats, self._sound_partition_values(batch.files))
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
         """For each file of a commit whether it may hold such a row; one with a partition value that is none may hold any."""
@@ -502,6 +522,13 @@ class FilePruner:
         values, unknown = self._partition_values(files)
         answers: list[bool] = pc.or_(self._mask(self.predicate, files, stats, values), unknown).to_pylist()
         return answers
+
+    def _sound_partition_values(self, files: pa.RecordBatch) -> dict[Path, pa.Array]:
+        """Raises as pruned."""
+        values, unknown = self._partition_values(files)
+        if pc.any(unknown).as_py():
+            raise self._malformed(files.filter(unknown).slice(0, 1))
+        return values
 
     def _partition_values(self, files: pa.RecordBatch) -> tuple[dict[Path, pa.Array], pa.BooleanArray]:
         """Typed values by path, and which files have one that is no value of its column's type."""

@@ -121,16 +121,14 @@ public class NativeReads implements Function {
   }
 
   /**
-   * Times are taken as they are unless a file says otherwise, whatever the session's settings are, as in Python. Page
-   * indexes and Bloom filters are not asked, as Python does not ask them.
+   * Times are taken as they are unless a file says otherwise, whatever the session's settings are, as in Python. Indexes of
+   * pages and Bloom filters are asked as Spark asks them, by the session's settings of Parquet.
    */
   private static Function1 opener(SparkSession session, StructType stored, StructType constant, Seq filters) {
     scala.collection.immutable.Map options = (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
     options = (scala.collection.immutable.Map) options.updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), "true");
     options = (scala.collection.immutable.Map) options.updated("datetimeRebaseMode", "CORRECTED");
     options = (scala.collection.immutable.Map) options.updated("int96RebaseMode", "CORRECTED");
-    options = (scala.collection.immutable.Map) options.updated(ParquetInputFormat.COLUMN_INDEX_FILTERING_ENABLED, "false");
-    options = (scala.collection.immutable.Map) options.updated(ParquetInputFormat.BLOOM_FILTERING_ENABLED, "false");
     for (Iterator each = RawFiles.told().entrySet().iterator(); each.hasNext();) {
       Map.Entry setting = (Map.Entry) each.next();
       options = (scala.collection.immutable.Map) options.updated(setting.getKey(), setting.getValue());

@@ -59,6 +59,10 @@ _GAIN_OF_DECIMALS, _GAIN_OF_NESTED = 2, 4
 # Of so few bytes it is of no account who decodes faster, but that tasks in Python have to wait for a worker, which the first ones
 # of a session start.
 _SMALL_BYTES = 48 << 20
+# Where bounds have ruled out so large a share of a table, its rows are likely sorted so that the index of a file's pages rules out
+# most of the file; Python, which has no such index, decodes row groups. Of more bytes, many files are likely read whole.
+_RULED_OUT = 0.5
+_NARROWED_BYTES = 256 << 20
 _KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
 # Of these names Spark's reader makes numbers of rows.
 _RESERVED = frozenset({"_tmp_metadata_row_index", "row_index"})
@@ -145,7 +149,8 @@ def _is_quicker(scan: Scan) -> bool:
     """Whether Spark's reader likely takes less time than Python for the columns that are read of files."""
     if pc.any(pc.is_valid(pc.struct_field(scan.files["deletion_vector"], "storageType"))).as_py():
         return True
-    if bytes_to_read(scan.files).to_numpy().sum(dtype=np.float64) <= _SMALL_BYTES:
+    few = _NARROWED_BYTES if scan.ruled_out >= _RULED_OUT else _SMALL_BYTES
+    if bytes_to_read(scan.files).to_numpy().sum(dtype=np.float64) <= few:
         return True
     stored = [column.logical.data_type for column in scan.state.columns if column.source is ColumnSource.DATA]
     return sum(map(_gain, stored)) > 0

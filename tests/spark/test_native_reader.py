@@ -130,6 +130,85 @@ def test_auto_has_deleted_rows_left_out_by_sparks_reader(spark: SparkSession, tm
     assert set(tasks(spark.read.format("pydelta").load(path))) == {True}
 
 
+@pytest.mark.parametrize(("condition", "by_spark"), [("n = 7", True), ("n >= 4", True), ("n >= 0", False), ("m = 7", False)])
+def test_auto_has_a_table_that_bounds_have_narrowed_read_by_sparks_reader(
+    condition: str, by_spark: bool, spark: SparkSession, tmp_path: Path, conf: Any
+) -> None:
+    conf({NATIVE_CONF: "auto"})
+    path = make_table(tmp_path / "t", [pa.table({"n": range(n, n + 2), "m": [0, 9]}) for n in range(0, 8, 2)])
+    say_size(path, LARGE)
+    assert set(tasks(spark.read.format("pydelta").load(path).filter(condition))) == {by_spark}
+
+
+# ---------------------------------------------------------------- pages that their index rules out
+
+
+def with_pages(path: Path, rows: int, page: int) -> str:
+    """A table of one file of one row group, sorted by id, whose pages have so many rows and an index."""
+    ids = pa.array(range(rows), pa.int64())
+    columns = {
+        "id": ids,
+        "s": [None if n // 500 % 4 == 3 else f"text {n // 250:04} {n}" for n in range(rows)],
+        "p": pa.array([n // 3 for n in range(rows)], pa.decimal128(12, 2)),
+        "d": pa.array([dt.date(2020, 1, 1) + dt.timedelta(n // 40) for n in range(rows)]),
+        "x": pa.array([-0.0 if n % 2 else 0.0 for n in range(rows)], pa.float64()),
+        "st": pa.StructArray.from_arrays([ids, pa.array([[n] * (n % 3) for n in range(rows)])], ["x", "ar"]),
+    }
+    table = pa.table(columns)
+    make_table(path, [table.slice(0, 0)], **WITH_VECTORS)
+    pq.write_table(table, path / "paged.parquet", write_page_index=True, max_rows_per_page=page, use_dictionary=["s"])
+    append_file(path, path / "paged.parquet")
+    return str(path)
+
+
+OF_FEW_PAGES = {
+    "a number": "id = 4321",
+    "a range": "id >= 1234 and id < 1801",
+    "two ranges": "id < 150 or id between 7000 and 7111",
+    "a text": "s = 'text 0013 3333'",
+    "the begin of a text": "s like 'text 002%'",
+    "nulls": "s is null and id < 3000",
+    "no nulls": "s is not null and id > 9000",
+    "a decimal": "p in (17.00, 3000.00)",
+    "a day": "d between date'2020-03-01' and date'2020-03-03'",
+    "not": "not (id > 99)",
+    "zeros": "x = 0.0 and id in (2, 3, 5000)",
+    "a field": "st.x = 777",
+    "none": "id = 77777",
+}
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.parametrize("name", sampled(OF_FEW_PAGES, 5))
+def test_pages_that_their_index_rules_out_take_no_row_away(
+    name: str, deleted: bool, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    conf({"spark.sql.parquet.filterPushdown": "true"})
+    path = with_pages(tmp_path / "t", 10_000, 100)
+    if deleted:
+        DeltaTable.forPath(spark, path).delete("id % 3 = 1 or id between 1300 and 1700")
+    assert set(same_both_ways(spark, lambda: spark.read.format("pydelta").load(path).filter(OF_FEW_PAGES[name]))) <= {True}
+    assert native() == 1
+
+
+def test_pages_that_their_index_rules_out_are_not_read(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    """A page that is no page shows it: whoever reads it fails, and Spark's reader has Python read the file then."""
+    conf({"spark.sql.parquet.filterPushdown": "true"})
+    path = with_pages(tmp_path / "t", 10_000, 100)
+    file = tmp_path / "t" / "paged.parquet"
+    chunk, data = pq.ParquetFile(file).metadata.row_group(0).column(0), bytearray(file.read_bytes())
+    middle = chunk.data_page_offset + chunk.total_compressed_size // 2
+    data[middle : middle + 2_000] = b"\xff" * 2_000
+    file.write_bytes(data)
+    few = spark.read.format("pydelta").load(path).filter("id between 210 and 220")
+    assert len(few.collect()) == 11 and bytes_from_python(few) == 0
+    assert native() == 1
+    with pytest.raises(PySparkException, match="cannot be read"):
+        spark.read.format("pydelta").load(path).filter("id between 4000 and 6000").collect()
+
+
 # ---------------------------------------------------------------- files that do not store the table's types
 
 
