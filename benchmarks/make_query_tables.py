@@ -7,6 +7,8 @@
     partitioned  the same rows, partitioned by kind (20 values)
     hundred      the same rows with the column part, id modulo 100, partitioned by it
     small        the same rows in 200 files
+    large        such rows as Spark's own writer lays them out: sorted by id, 4 files of one row group
+    parted       the same in 4 partitions
     tpch/...     region, nation, customer, supplier, part, orders, lineitem: the columns that the queries use, scale 1 being
                  6 million lines as in TPC-H; the values are drawn plainly, so that results are not TPC-H's
 
@@ -52,6 +54,8 @@ def make_tables(directory: Path, rows: int, scale: float) -> None:
     _make_partitioned(directory / "plain", directory / "partitioned", "kind")
     _make_partitioned(directory / "plain", directory / "hundred", "part")
     _make_small(directory / "plain", directory / "small", rows)
+    make_scan_table.make_large_files(str(directory / "large"), rows, partitioned=False)
+    make_scan_table.make_large_files(str(directory / "parted"), rows, partitioned=True)
     _make_warehouse(directory / "tpch", scale)
 
 

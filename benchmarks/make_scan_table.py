@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from delta_py.protocol.deletion_vectors import deletion_vector_file_name, dv_file_bytes, from_row_indexes
 
-FILES = 16
+FILES, LARGE_FILES = 16, 4
 _T0_MS = 1_700_000_000_000
 _FIELDS = [
     ("id", "long"),
@@ -40,28 +40,50 @@ _FIELDS = [
 def make_table(directory: str, rows: int = 8_000_000, deleted_share: float = 0.1) -> int:
     """Write the table into `directory`, which is emptied. Returns the number of rows left in version 1."""
     shutil.rmtree(directory, ignore_errors=True)
-    os.makedirs(os.path.join(directory, "_delta_log"))
     per_file = rows // FILES
-    adds = [_write_file(directory, number, per_file) for number in range(FILES)]
-    features = ["deletionVectors"]
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
-    metadata = {
-        "id": "b5a1a8f0-0000-4000-8000-000000000002",
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps(
-            {"type": "struct", "fields": [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in _FIELDS]}
-        ),
-        "partitionColumns": [],
-        "configuration": {"delta.enableDeletionVectors": "true"},
-        "createdTime": _T0_MS,
-    }
-    _write_commit(directory, 0, [{"protocol": protocol}, {"metaData": metadata}, *({"add": add} for add in adds)])
+    adds = [_write_file(directory, _name(number), number, per_file, {"row_group_size": 1 << 17}) for number in range(FILES)]
+    _write_first_commit(directory, adds)
     deletions = _deletions(directory, adds, per_file, deleted_share)
     _write_commit(directory, 1, deletions)
     return per_file * FILES - sum(action["add"]["deletionVector"]["cardinality"] for action in deletions if "add" in action)
 
 
-def _write_file(directory: str, number: int, rows: int) -> dict[str, Any]:
+def make_large_files(directory: str, rows: int, *, partitioned: bool) -> None:
+    """Write a table of such rows in one version, as Spark's own writer lays it out, into `directory`, which is emptied: four
+    files of one row group with an index of its pages. partitioned: each file is a partition of the column `part`, 0 to 3."""
+    shutil.rmtree(directory, ignore_errors=True)
+    per_file, adds = rows // LARGE_FILES, list[dict[str, Any]]()
+    layout = {"row_group_size": per_file, "write_page_index": True, "max_rows_per_page": 20_000}
+    for number in range(LARGE_FILES):
+        name = f"part={number}/{_name(number)}" if partitioned else _name(number)
+        add = _write_file(directory, name, number, per_file, layout)
+        adds.append({**add, "partitionValues": {"part": str(number)}} if partitioned else add)
+    _write_first_commit(directory, adds, "part" if partitioned else None)
+
+
+def _name(number: int) -> str:
+    return f"part-{number:05d}.snappy.parquet"
+
+
+def _write_first_commit(directory: str, adds: list[dict[str, Any]], partition: str | None = None) -> None:
+    features = ["deletionVectors"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+    fields = _FIELDS if partition is None else [*_FIELDS, (partition, "integer")]
+    metadata = {
+        "id": "b5a1a8f0-0000-4000-8000-000000000002",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps(
+            {"type": "struct", "fields": [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in fields]}
+        ),
+        "partitionColumns": [] if partition is None else [partition],
+        "configuration": {"delta.enableDeletionVectors": "true"},
+        "createdTime": _T0_MS,
+    }
+    _write_commit(directory, 0, [{"protocol": protocol}, {"metaData": metadata}, *({"add": add} for add in adds)])
+
+
+def _write_file(directory: str, name: str, number: int, rows: int, layout: dict[str, Any]) -> dict[str, Any]:
+    """number: of the file, from which its rows follow. layout: options of pyarrow's writer."""
     random = np.random.default_rng(number)
     ids = np.arange(number * rows, (number + 1) * rows, dtype=np.int64)
     cents = pa.array(random.integers(0, 10**9, rows)).cast(pa.decimal128(21, 0))
@@ -79,9 +101,9 @@ def _write_file(directory: str, number: int, rows: int) -> dict[str, Any]:
             "price": pa.Array.from_buffers(pa.decimal128(12, 2), rows, cents.buffers()),
         }
     )
-    name = f"part-{number:05d}.snappy.parquet"
     path = os.path.join(directory, name)
-    pq.write_table(table, path, compression="snappy", row_group_size=1 << 17)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    pq.write_table(table, path, compression="snappy", **layout)
     stats = {"numRecords": rows, "minValues": {"id": int(ids[0])}, "maxValues": {"id": int(ids[-1])}, "nullCount": {"id": 0}}
     return {
         "path": name,
@@ -110,6 +132,7 @@ def _deletions(directory: str, adds: list[dict[str, Any]], rows: int, share: flo
 
 
 def _write_commit(directory: str, version: int, actions: list[dict[str, Any]]) -> None:
+    os.makedirs(os.path.join(directory, "_delta_log"), exist_ok=True)
     info = {"commitInfo": {"timestamp": _T0_MS + version, "operation": "DELETE" if version else "WRITE"}}
     with open(os.path.join(directory, "_delta_log", f"{version:020d}.json"), "w") as file:
         file.writelines(json.dumps(action, separators=(",", ":")) + "\n" for action in [info, *actions])

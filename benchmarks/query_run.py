@@ -30,34 +30,46 @@ WAREHOUSE = ("region", "nation", "customer", "supplier", "part", "orders", "line
 
 @dataclass(frozen=True)
 class Query:
-    """sql: with {plain}, {deleted}, {partitioned} and the names of the warehouse as tables; None: all rows, to the noop sink."""
+    """sql: with make_query_tables' names as tables; None: all rows of `plain`, or of another table, to the noop sink."""
 
     name: str
     sql: str | None
     on_parquet: bool = True
+    whole: str = "plain"
+
+
+LARGE = "4 large files: "
+"""How the names of queries over the other layout begin."""
 
 
 def queries(rows: int) -> list[Query]:
     middle = rows // 2
+    point = "SELECT * FROM {plain} WHERE id = %s"
+    span = "SELECT count(name), sum(price) FROM {plain} WHERE id >= %s AND id < %s"
+    one_column = "SELECT sum(x) > 0 FROM {plain}"
+    groups = "SELECT kind, count(*), sum(price), max(day) FROM {plain} GROUP BY kind"
     return [
         Query("whole rows", None),
-        Query("one column", "SELECT sum(x) > 0 FROM {plain}"),
+        Query("one column", one_column),
         Query("count", "SELECT count(*) FROM {plain}"),
         Query("count of a partition", "SELECT count(*) FROM {partitioned} WHERE kind = 'kind-7'"),
         Query("min and max", "SELECT min(id), max(id) FROM {plain}"),
-        Query("point lookup by a sorted key", f"SELECT * FROM {{plain}} WHERE id = {middle}"),
-        Query(
-            "range, 1 % of ids",
-            f"SELECT count(name), sum(price) FROM {{plain}} WHERE id >= {middle} AND id < {middle + rows // 100}",
-        ),
+        Query("point lookup by a sorted key", point % middle),
+        Query("range, 1 % of ids", span % (middle, middle + rows // 100)),
         Query("partition filter", "SELECT sum(price) FROM {partitioned} WHERE kind = 'kind-7'"),
-        Query("group by", "SELECT kind, count(*), sum(price), max(day) FROM {plain} GROUP BY kind"),
+        Query("group by", groups),
         Query(
             "join with 1,000 rows",
             "SELECT count(*), sum(p.price) FROM {plain} p JOIN (SELECT DISTINCT a FROM {plain} WHERE id < 500) s ON p.a = s.a",
         ),
         Query("scan after deletes", "SELECT count(name), sum(a), sum(price), max(day) FROM {deleted}", on_parquet=False),
         *(Query(f"TPC-H {name}", text) for name, text in TPCH.items()),
+        Query(f"{LARGE}whole rows", None, whole="large"),
+        Query(f"{LARGE}one column", one_column.replace("plain", "large")),
+        Query(f"{LARGE}point lookup by a sorted key", point.replace("plain", "large") % (middle + rows // 10)),
+        Query(f"{LARGE}range, 1 % of ids", span.replace("plain", "large") % (middle + rows // 10, middle + 11 * rows // 100)),
+        Query(f"{LARGE}partition filter", "SELECT sum(price) FROM {parted} WHERE part = 2"),
+        Query(f"{LARGE}group by", groups.replace("plain", "large")),
     ]
 
 
@@ -135,9 +147,9 @@ def measured(spark: SparkSession, query: Query, directory: Path, readers: list[s
 def answer(spark: SparkSession, query: Query, directory: Path, reader: str) -> list[str] | None:
     """The rows, as sorted texts; None where they went to the noop sink."""
     if query.sql is None:
-        read(spark, directory / "plain", reader).write.format("noop").mode("overwrite").save()
+        read(spark, directory / query.whole, reader).write.format("noop").mode("overwrite").save()
         return None
-    places = {name: directory / name for name in ("plain", "deleted", "partitioned")}
+    places = {name: directory / name for name in ("plain", "deleted", "partitioned", "large", "parted")}
     places |= {name: directory / "tpch" / name for name in WAREHOUSE}
     views = {name: read(spark, place, reader) for name, place in places.items() if f"{{{name}}}" in query.sql}
     return sorted(str(row) for row in spark.sql(query.sql, **views).collect())

@@ -59,8 +59,8 @@ _GAIN_OF_DECIMALS, _GAIN_OF_NESTED = 2, 4
 # Of so few bytes it is of no account who decodes faster, but that tasks in Python have to wait for a worker, which the first ones
 # of a session start.
 _SMALL_BYTES = 48 << 20
-# Where bounds have ruled out so large a share of a table, its rows are likely sorted so that the index of a file's pages rules out
-# most of the file; Python, which has no such index, decodes row groups. Of more bytes, many files are likely read whole.
+# Where bounds have ruled out so large a share of a table, its rows are likely sorted so that the index of a file's pages rules
+# out most of the file; Python, which has no such index, decodes row groups. Of more bytes, many files are likely read whole.
 _RULED_OUT = 0.5
 _NARROWED_BYTES = 256 << 20
 _KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
