@@ -25,6 +25,7 @@ from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, LogSegment
 from delta_py.log.stats_cache import KeptStats
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_py.protocol.arrow_values import NULL, ZERO, all_true, array
 from delta_py.protocol.stats import FileStats, parse_stats, stats_from_struct
 
 _log = logging.getLogger("delta_py")
@@ -54,9 +55,9 @@ class FileBatch:
             return pa.nulls(self.files.num_rows, pa.int64())
         vectors = self.files["deletion_vector"]
         deleted = pc.struct_field(vectors, "cardinality")
-        deleted = pc.if_else(vectors.is_null(), pa.scalar(0, deleted.type), deleted).cast(pa.int64())
+        deleted = pc.if_else(vectors.is_null(), ZERO, deleted.cast(pa.int64()))
         rows = pc.subtract(self.stats.num_records, deleted)
-        return pc.if_else(pc.less(rows, 0), pa.scalar(None, pa.int64()), rows)
+        return pc.if_else(pc.less(rows, ZERO), NULL, rows)
 
 
 # ---------------------------------------------------------------- files
@@ -77,7 +78,7 @@ def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> I
         for piece in pieces:
             fresh = [key not in seen for key in piece.add_keys]
             commit_keys.update(piece.add_keys, piece.remove_keys)
-            adds = piece.adds if all(fresh) else piece.adds.filter(pa.array(fresh, pa.bool_()))
+            adds = piece.adds if all(fresh) else piece.adds.filter(array(fresh, pa.bool_()))
             if adds.num_rows:
                 yield adds
         seen |= commit_keys
@@ -175,8 +176,8 @@ class SeenKeys:
 
     def __init__(self, keys: Set[str]) -> None:
         self._count = len(keys)
-        self._keys = pa.array(keys, pa.large_string())
-        self._paths = pa.array({path_of(key) for key in keys}, pa.string())
+        self._keys = array(keys, pa.large_string())
+        self._paths = array({path_of(key) for key in keys}, pa.string())
 
     def masks(self, checkpoint: CheckpointReader) -> Callable[[pa.RecordBatch], pa.BooleanArray | None]:
         """A function from each batch of the checkpoint, in order, to the mask of files that no newer action speaks of
@@ -210,7 +211,7 @@ class SeenKeys:
 
     def _mask(self, group: list[pa.RecordBatch]) -> pa.BooleanArray:
         mask = self.unseen(group)
-        return pa.repeat(pa.scalar(True), sum(files.num_rows for files in group)) if mask is None else mask
+        return all_true(sum(files.num_rows for files in group)) if mask is None else mask
 
     def unseen(self, group: list[pa.RecordBatch]) -> pa.BooleanArray | None:
         """The mask of some batches one after the other: paths first, whole keys only where a path is among the seen."""

@@ -24,6 +24,7 @@ from delta_py.expressions.tree import Column, Expression, columns_of, conjunctio
 from delta_py.index.lookup import IndexLookup
 from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE
 from delta_py.protocol.actions import AddFile
+from delta_py.protocol.arrow_values import all_false, all_true, scalar
 from delta_py.protocol.column_mapping import physical_path, to_physical
 from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
 from delta_py.protocol.schema import (
@@ -509,7 +510,7 @@ class FilePruner:
     def keeps(self, batch: FileBatch) -> pa.BooleanArray:
         """True for each file that may hold such a row, never null. Raises as pruned."""
         if self.predicate is None:
-            return pa.repeat(pa.scalar(True), batch.files.num_rows)
+            return all_true(batch.files.num_rows)
         return self._mask(self.predicate, batch.files, batch.stats, self._sound_partition_values(batch.files))
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
@@ -533,7 +534,7 @@ class FilePruner:
     def _partition_values(self, files: pa.RecordBatch) -> tuple[dict[Path, pa.Array], pa.BooleanArray]:
         """Typed values by path, and which files have one that is no value of its column's type."""
         values: dict[Path, pa.Array] = {}
-        unknown = pa.repeat(pa.scalar(False), files.num_rows)
+        unknown = all_false(files.num_rows)
         for path, column in self.partition_fields.items():
             texts = partition_texts(files, path[0])
             values[path] = typed_partition_values(texts, column, self.timezone)
@@ -558,7 +559,7 @@ class FilePruner:
 
 
 def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
-    return pc.map_lookup(files["partition_values"], pa.scalar(physical_name), "first")
+    return pc.map_lookup(files["partition_values"], scalar(physical_name, pa.string()), "first")
 
 
 def typed_partition_values(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
