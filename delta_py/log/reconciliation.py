@@ -26,7 +26,7 @@ from delta_py.log.segment import LogFile, LogSegment
 from delta_py.log.stats_cache import KeptStats
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.arrow_values import NULL, ZERO, all_true, array
-from delta_py.protocol.stats import FileStats, parse_stats, stats_from_struct
+from delta_py.protocol.stats import FileStats, concat_stats, parse_stats, stats_from_struct, unknown_stats
 
 _log = logging.getLogger("delta_py")
 T = TypeVar("T")
@@ -36,6 +36,7 @@ _MANY_KEYS = 20_000
 _JOINED_ROWS = 8_192
 # Batches whose statistics are parsed at the same time.
 _PARSERS = 2
+_MOST_GATHERED_ROWS = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,31 @@ class FileBatch:
         deleted = pc.if_else(vectors.is_null(), ZERO, deleted.cast(pa.int64()))
         rows = pc.subtract(self.stats.num_records, deleted)
         return pc.if_else(pc.less(rows, ZERO), NULL, rows)
+
+
+def gathered(batches: Iterable[FileBatch], columns: list[str]) -> Iterator[FileBatch]:
+    """The same files, with only some of their columns, in fewer batches: for who works long on a batch and little on a file.
+    None has many more rows than all before it together, so that who wants few files does not wait for many."""
+    waiting: list[FileBatch] = []
+    rows_waiting = rows_given = 0
+    for batch in batches:
+        waiting.append(FileBatch(batch.files.select(columns), batch.stats))
+        rows_waiting += batch.files.num_rows
+        if rows_waiting >= min(rows_given, _MOST_GATHERED_ROWS):
+            yield _as_one(waiting)
+            rows_given += rows_waiting
+            waiting, rows_waiting = [], 0
+    if waiting:
+        yield _as_one(waiting)
+
+
+def _as_one(batches: list[FileBatch]) -> FileBatch:
+    if len(batches) == 1:
+        return batches[0]
+    files = pa.concat_batches([batch.files for batch in batches])
+    if all(batch.stats is None for batch in batches):
+        return FileBatch(files, None)
+    return FileBatch(files, concat_stats([batch.stats or unknown_stats(batch.files.num_rows) for batch in batches]))
 
 
 # ---------------------------------------------------------------- files

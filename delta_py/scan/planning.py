@@ -23,6 +23,7 @@ from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
 from delta_py.index.lookup import IndexLookup
 from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE
+from delta_py.log.reconciliation import gathered
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.arrow_values import all_false, all_true, scalar
 from delta_py.protocol.column_mapping import physical_path, to_physical
@@ -224,9 +225,11 @@ def plan_scan(
     dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
     wanted = options.limit if state.predicate is None and not options.ignore_missing_files else None
     index = IndexLookup.of(snapshot, state.predicate)
-    kept_files = _KeptFiles(pa.schema([f for f in FILE_SCHEMA if f.name not in dropped]), wanted, index)
+    schema = pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
+    kept_files = _KeptFiles(schema, wanted, index)
     leaves, counted = pruner.stats_leaves, options.count_rows or wanted is not None
-    for batch in snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted):
+    batches = snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted)
+    for batch in batches if predicate is None or options.keep_all else gathered(batches, schema.names):
         kept_files.add(batch, *pruner.pruned_from(batch))
         if kept_files.are_enough:
             break
