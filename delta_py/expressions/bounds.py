@@ -21,6 +21,7 @@ from delta_py.expressions.coercion import is_fractional
 from delta_py.expressions.functions.table import FUNCTIONS, call_values
 from delta_py.expressions.nodes import Node, literal_scalar
 from delta_py.expressions.tree import Call, Cast, Column, Literal
+from delta_py.protocol.arrow_values import FALSE, TRUE, ZERO, all_false, all_true
 from delta_py.protocol.schema import DataType, DecimalType, Path
 from delta_py.protocol.stats import FileStats
 
@@ -72,8 +73,8 @@ class FileBounds:
         self._stats = stats
         self._partitions = partition_values
         self._columns: dict[Path, Bounds] = {}
-        self.yes = pa.repeat(pa.scalar(True), stats.file_count)
-        self.no = pa.repeat(pa.scalar(False), stats.file_count)
+        self.yes = all_true(stats.file_count)
+        self.no = all_false(stats.file_count)
 
     def unknown(self) -> Bounds:
         return Bounds(None, None, self.no, self.yes, hidden_nan=True)
@@ -121,8 +122,8 @@ class FileBounds:
         nulls, rows = self._stats.null_count.get(path), self._stats.num_records
         if nulls is None:
             return self.no, self.yes
-        all_null = pc.and_(pc.equal(nulls, rows), pc.greater(rows, 0))
-        return pc.fill_null(all_null, False), pc.fill_null(pc.not_equal(nulls, 0), True)
+        all_null = pc.and_(pc.equal(nulls, rows), pc.greater(rows, ZERO))
+        return pc.fill_null(all_null, FALSE), pc.fill_null(pc.not_equal(nulls, ZERO), TRUE)
 
     def _literal(self, literal: Literal) -> Bounds:
         if literal.value is None:

@@ -17,6 +17,7 @@ from delta_py.expressions.functions.function_types import Operand
 from delta_py.expressions.functions.table import FUNCTIONS, call_values
 from delta_py.expressions.functions.text_growth import growth_limit
 from delta_py.expressions.tree import Call, Cast, Expression, IsNull, Literal, Not
+from delta_py.protocol.arrow_values import array
 from delta_py.protocol.schema import BOOLEAN, DataType, to_arrow_type, type_name
 
 _MOST_CONSTANT_BYTES = 1 << 16
@@ -109,7 +110,7 @@ def literal_scalar(literal: Literal) -> Any:
 def literal_array(literals: Sequence[Literal], data_type: DataType) -> Any:
     """Constants of one type as an Arrow array. Raises ExpressionError when a value is not of the type."""
     try:
-        return pa.array([literal.value for literal in literals], to_arrow_type(data_type))
+        return array([literal.value for literal in literals], to_arrow_type(data_type))
     except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
         shown = ", ".join(repr(literal.value) for literal in literals[:3])
         raise ExpressionError(
@@ -121,7 +122,7 @@ def compute(node: Node) -> Any:
     """The value of a cast or call whose children are literals. Raises ExpressionError for one that cannot be had, and for a
     text that is better made where rows are evaluated than carried along."""
     arguments = [literal_scalar(child.expression) for child in node.children if isinstance(child.expression, Literal)]
-    arrays = [pa.array([argument.as_py()], argument.type) for argument in arguments]
+    arrays = [pa.repeat(argument, 1) for argument in arguments]
     if isinstance(node.expression, Cast):
         return python_value(cast_values(arrays[0], node.children[0].data_type, node.data_type)[0])
     assert isinstance(node.expression, Call)

@@ -43,6 +43,7 @@ from delta_py.expressions.tree import (
     columns_of,
     transform_columns,
 )
+from delta_py.protocol.arrow_values import FALSE, array, from_numpy, scalar, to_numpy
 from delta_py.protocol.schema import Path, StructField, StructType, from_arrow_type
 from delta_py.protocol.stats import FileStats
 
@@ -145,7 +146,7 @@ class _Files:
             if _is_plain(expression):
                 raise
             return None  # a cast may fail for a partition that the query never reaches: no partition is left out
-        return pc.fill_null(values if wanted else pc.invert(values), False)
+        return pc.fill_null(values if wanted else pc.invert(values), FALSE)
 
     def _flattened(self, expression: Expression) -> Expression:
         return transform_columns(expression, lambda path: Column(self._flat[path]))
@@ -239,7 +240,7 @@ class _Files:
         held = test(left, right)
         if isinstance(held, pa.Scalar):
             return self._bounds.yes if held.as_py() else self._bounds.no
-        return held.fill_null(False) if held.null_count else held
+        return held.fill_null(FALSE) if held.null_count else held
 
     # ------------------------------------------------------------ IN
 
@@ -272,8 +273,8 @@ class _Files:
             return result
         lower, upper = bounds.lower.filter(open_files), bounds.upper.filter(open_files)
         first = _first_not_below(sought, lower)
-        hit = pc.less_equal(sought.take(pa.array(np.minimum(first, len(sought) - 1))), upper)
-        hit = pc.and_(hit, pa.array(first < len(sought)))
+        hit = pc.less_equal(sought.take(from_numpy(np.minimum(first, len(sought) - 1))), upper)
+        hit = pc.and_(hit, from_numpy(first < len(sought)))
         return pc.replace_with_mask(result, open_files, hit)
 
     # ------------------------------------------------------------ text
@@ -285,7 +286,7 @@ class _Files:
         text, is_whole_test = prefix
         if not text and not (is_whole_test and not wanted):
             return valued
-        start = pa.scalar(text)
+        start = scalar(text, pa.string())
         if wanted:
             below = self._surely(pc.less, bounds.upper, start)
             above = self._surely(pc.greater, bounds.lower, start)
@@ -322,7 +323,7 @@ def _unflattened(node: Node, paths: Mapping[Path, Path]) -> Node:
 
 def _sorted_options(values: list[Any], arrow_type: pa.DataType) -> pa.Array | None:
     """The distinct values in order; None when there is NaN among them, which no bound tells."""
-    options = pc.unique(pa.array(values, arrow_type))
+    options = pc.unique(array(values, arrow_type))
     if pa.types.is_floating(arrow_type):
         if pc.any(pc.is_nan(options)).as_py():
             return None
@@ -339,8 +340,8 @@ def _first_not_below(sought: pa.Array, bounds: pa.Array) -> np.ndarray[Any, np.d
     high = np.full(len(bounds), len(sought), np.int64)
     while (low < high).any():
         middle = (low + high) // 2
-        candidates = sought.take(pa.array(np.minimum(middle, len(sought) - 1)))
-        below = pc.less(candidates, bounds).to_numpy(zero_copy_only=False) & (low < high)
+        candidates = sought.take(from_numpy(np.minimum(middle, len(sought) - 1)))
+        below = to_numpy(pc.less(candidates, bounds)) & (low < high)
         low = np.where(below, middle + 1, low)
         high = np.where(below | (low >= high), high, middle)
     return low
@@ -349,4 +350,4 @@ def _first_not_below(sought: pa.Array, bounds: pa.Array) -> np.ndarray[Any, np.d
 def _numbers(values: pa.Array) -> Any:
     """Numbers, dates or timestamps as what numpy compares as fast."""
     types = {32: pa.int32(), 64: pa.int64()}
-    return (values.cast(types[values.type.bit_width]) if pa.types.is_temporal(values.type) else values).to_numpy()
+    return to_numpy(values.cast(types[values.type.bit_width]) if pa.types.is_temporal(values.type) else values)

@@ -42,8 +42,8 @@ from delta_py.storage.store import ObjectInfo
 # Rows a batch: so many that calls cost nothing; with statistics as text, which is long, so many that the text stays in few
 # megabytes. How long it is the footer says, less where texts repeat, so that it is believed within bounds only.
 _BATCH_ROWS = 65_536
-_BATCH_TEXT_BYTES = 4 * 1024 * 1024
-_LEAST_ROWS_WITH_TEXT, _MOST_ROWS_WITH_TEXT = 1_024, 8_192
+_BATCH_TEXT_BYTES = 6 * 1024 * 1024
+_LEAST_ROWS_WITH_TEXT, _MOST_ROWS_WITH_TEXT = 1_024, 12_288
 _OTHER_COLUMNS = ("partitionValues", "size", "modificationTime", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 _BOUNDS = ("minValues", "maxValues", "nullCount")
 

@@ -25,6 +25,7 @@ from delta_py.log.file_keys import keyed
 from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Action, AddFile, parse_action
+from delta_py.protocol.arrow_values import array
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo, ObjectStore
@@ -447,15 +448,15 @@ def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
         raise ValueError("a size or time is missing or negative")
     return pa.record_batch(
         [
-            pa.array(paths, pa.string()),
+            array(paths, pa.string()),
             text_map([add["partitionValues"] for add in adds]),
             sizes,
             times,
-            pa.array([add.get("deletionVector") for add in adds], DELETION_VECTOR_TYPE),
+            array([add.get("deletionVector") for add in adds], DELETION_VECTOR_TYPE),
             longs([add.get("baseRowId") for add in adds]),
             longs([add.get("defaultRowCommitVersion") for add in adds]),
             texts([add.get("stats") for add in adds]),
-            pa.array([add["path"] for add in adds], pa.string()),
+            array([add["path"] for add in adds], pa.string()),
             _tags([add.get("tags") for add in adds]),
             texts([add.get("clusteringProvider") for add in adds]),
         ],
@@ -467,12 +468,12 @@ def longs(values: list[Any]) -> pa.Array:
     """Raises for what is no whole number of 64 bits."""
     if not {type(value) for value in values} <= {int, type(None)}:  # Arrow would cut fractions off
         raise TypeError("a number has another type than it should")
-    return pa.array(values, pa.int64())
+    return array(values, pa.int64())
 
 
 def texts(values: list[Any]) -> pa.Array:
     """What is no text is taken for null."""
-    return pa.array([text if isinstance(text, str) else None for text in values], pa.string())
+    return array([text if isinstance(text, str) else None for text in values], pa.string())
 
 
 def _tags(values: list[Any]) -> pa.Array:
@@ -488,7 +489,7 @@ def _is_text_map(value: Any) -> bool:
 
 def text_map(values: Sequence[dict[str, str | None]], nulls: pa.BooleanArray | None = None) -> pa.MapArray:
     """Dicts of text -> map<string, string>. nulls: which are null instead."""
-    offsets = pa.array([0, *accumulate(len(value) for value in values)], pa.int32())
-    keys = pa.array([key for value in values for key in value], pa.string())
-    items = pa.array([item for value in values for item in value.values()], pa.string())
+    offsets = array([0, *accumulate(len(value) for value in values)], pa.int32())
+    keys = array([key for value in values for key in value], pa.string())
+    items = array([item for value in values for item in value.values()], pa.string())
     return pa.MapArray.from_arrays(offsets, keys, items, mask=nulls)

@@ -25,7 +25,8 @@ from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, LogSegment
 from delta_py.log.stats_cache import KeptStats
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
-from delta_py.protocol.stats import FileStats, parse_stats, stats_from_struct
+from delta_py.protocol.arrow_values import NULL, ZERO, all_true, array
+from delta_py.protocol.stats import FileStats, concat_stats, parse_stats, stats_from_struct, unknown_stats
 
 _log = logging.getLogger("delta_py")
 T = TypeVar("T")
@@ -35,6 +36,7 @@ _MANY_KEYS = 20_000
 _JOINED_ROWS = 8_192
 # Batches whose statistics are parsed at the same time.
 _PARSERS = 2
+_MOST_GATHERED_ROWS = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,34 @@ class FileBatch:
             return pa.nulls(self.files.num_rows, pa.int64())
         vectors = self.files["deletion_vector"]
         deleted = pc.struct_field(vectors, "cardinality")
-        deleted = pc.if_else(vectors.is_null(), pa.scalar(0, deleted.type), deleted).cast(pa.int64())
+        deleted = pc.if_else(vectors.is_null(), ZERO, deleted.cast(pa.int64()))
         rows = pc.subtract(self.stats.num_records, deleted)
-        return pc.if_else(pc.less(rows, 0), pa.scalar(None, pa.int64()), rows)
+        return pc.if_else(pc.less(rows, ZERO), NULL, rows)
+
+
+def gathered(batches: Iterable[FileBatch], columns: list[str]) -> Iterator[FileBatch]:
+    """The same files, with only some of their columns, in fewer batches: for who works long on a batch and little on a file.
+    None has many more rows than all before it together, so that who wants few files does not wait for many."""
+    waiting: list[FileBatch] = []
+    rows_waiting = rows_given = 0
+    for batch in batches:
+        waiting.append(FileBatch(batch.files.select(columns), batch.stats))
+        rows_waiting += batch.files.num_rows
+        if rows_waiting >= min(rows_given, _MOST_GATHERED_ROWS):
+            yield _as_one(waiting)
+            rows_given += rows_waiting
+            waiting, rows_waiting = [], 0
+    if waiting:
+        yield _as_one(waiting)
+
+
+def _as_one(batches: list[FileBatch]) -> FileBatch:
+    if len(batches) == 1:
+        return batches[0]
+    files = pa.concat_batches([batch.files for batch in batches])
+    if all(batch.stats is None for batch in batches):
+        return FileBatch(files, None)
+    return FileBatch(files, concat_stats([batch.stats or unknown_stats(batch.files.num_rows) for batch in batches]))
 
 
 # ---------------------------------------------------------------- files
@@ -77,7 +104,7 @@ def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> I
         for piece in pieces:
             fresh = [key not in seen for key in piece.add_keys]
             commit_keys.update(piece.add_keys, piece.remove_keys)
-            adds = piece.adds if all(fresh) else piece.adds.filter(pa.array(fresh, pa.bool_()))
+            adds = piece.adds if all(fresh) else piece.adds.filter(array(fresh, pa.bool_()))
             if adds.num_rows:
                 yield adds
         seen |= commit_keys
@@ -175,8 +202,8 @@ class SeenKeys:
 
     def __init__(self, keys: Set[str]) -> None:
         self._count = len(keys)
-        self._keys = pa.array(keys, pa.large_string())
-        self._paths = pa.array({path_of(key) for key in keys}, pa.string())
+        self._keys = array(keys, pa.large_string())
+        self._paths = array({path_of(key) for key in keys}, pa.string())
 
     def masks(self, checkpoint: CheckpointReader) -> Callable[[pa.RecordBatch], pa.BooleanArray | None]:
         """A function from each batch of the checkpoint, in order, to the mask of files that no newer action speaks of
@@ -210,7 +237,7 @@ class SeenKeys:
 
     def _mask(self, group: list[pa.RecordBatch]) -> pa.BooleanArray:
         mask = self.unseen(group)
-        return pa.repeat(pa.scalar(True), sum(files.num_rows for files in group)) if mask is None else mask
+        return all_true(sum(files.num_rows for files in group)) if mask is None else mask
 
     def unseen(self, group: list[pa.RecordBatch]) -> pa.BooleanArray | None:
         """The mask of some batches one after the other: paths first, whole keys only where a path is among the seen."""

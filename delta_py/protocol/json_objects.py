@@ -16,7 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.protocol.arrow_values import array
+
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # of a pair that was cut apart
+_LINE_BREAK = array(["\n"], pa.string())[0]
 _ALONE = 64  # texts, from which on each is decoded by itself
 
 
@@ -67,7 +70,7 @@ def _read_documents(texts: pa.Array, schema: pa.Schema) -> pa.StructArray | None
     from pyarrow import json as pyarrow_json
 
     count = len(texts)
-    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), texts), "\n")[0].as_buffer()
+    joined = pc.binary_join(pa.ListArray.from_arrays(array([0, count], pa.int32()), texts), _LINE_BREAK)[0].as_buffer()
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     options = pyarrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     blocks = pyarrow_json.ReadOptions(block_size=max(1 << 20, longest + 2), use_threads=True)

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol.arrow_values import EMPTY, FALSE, all_false, scalar
 from delta_py.protocol.schema import DataType, DecimalType, PrimitiveType, to_arrow_type, type_name
 
 _INTEGER_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
@@ -64,7 +65,7 @@ def parse_partition_values(
     flat = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
     distinct = encoded.dictionary.cast(pa.string())
-    present = pc.if_else(pc.equal(distinct, ""), pa.scalar(None, pa.string()), distinct)
+    present = pc.if_else(pc.equal(distinct, EMPTY), scalar(None, pa.string()), distinct)
     values = _parse_distinct(present, data_type, timezone)
     if errors == "raise" and pc.any(bad := malformed(present, values)).as_py():
         text = present.filter(bad)[0].as_py()
@@ -75,8 +76,8 @@ def parse_partition_values(
 def malformed(texts: pa.Array, values: pa.Array) -> pa.BooleanArray:
     """Which texts are no value of their column's type. values: what parse_partition_values makes of them, with nulls."""
     if pa.types.is_null(values.type):
-        return pa.repeat(pa.scalar(False), len(texts))
-    return pc.and_(pc.fill_null(pc.not_equal(texts, ""), False), pc.is_null(values))
+        return all_false(len(texts))
+    return pc.and_(pc.fill_null(pc.not_equal(texts, EMPTY), FALSE), pc.is_null(values))
 
 
 def malformed_value(path: str, column: str, text: str, data_type: DataType) -> CorruptTableError:

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.protocol.arrow_values import NULL, TRUE, ZERO, all_true
 from delta_py.protocol.bounds import widen
 from delta_py.protocol.json_objects import decimal_fits, read_json_objects
 from delta_py.protocol.parquet_statistics import chunk_statistics, null_count_of
@@ -63,7 +64,7 @@ class FileStats:
 
 def unknown_stats(file_count: int) -> FileStats:
     """Nothing is known of any file."""
-    return FileStats(file_count, pa.nulls(file_count, pa.int64()), _all_true(file_count))
+    return FileStats(file_count, pa.nulls(file_count, pa.int64()), all_true(file_count))
 
 
 def concat_stats(parts: Sequence[FileStats]) -> FileStats:
@@ -86,10 +87,6 @@ def concat_stats(parts: Sequence[FileStats]) -> FileStats:
         joined(lambda part: part.maximum),
         joined(lambda part: part.null_count),
     )
-
-
-def _all_true(count: int) -> pa.BooleanArray:
-    return pa.repeat(pa.scalar(True), count)
 
 
 # ---------------------------------------------------------------- from JSON text
@@ -207,7 +204,7 @@ def _assemble(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: in
     return FileStats(
         count,
         pa.nulls(count, pa.int64()) if records is None else records,
-        _all_true(count) if tight is None or not pa.types.is_boolean(tight.type) else tight.fill_null(True),
+        all_true(count) if tight is None or not pa.types.is_boolean(tight.type) else tight.fill_null(TRUE),
         bounds("minValues", -1),
         bounds("maxValues", 1),
         {path: array for path, array in counts.items() if array is not None},
@@ -227,7 +224,7 @@ def _count(array: pa.Array | None) -> pa.Array | None:
     if array is None or not pa.types.is_integer(array.type):
         return None
     counts = array.cast(pa.int64())
-    return pc.if_else(pc.less(counts, 0), pa.scalar(None, pa.int64()), counts)
+    return pc.if_else(pc.less(counts, ZERO), NULL, counts)
 
 
 # ---------------------------------------------------------------- a bound as the table's type
@@ -341,7 +338,7 @@ def stats_from_parquet_footer(footer: Any, columns: Mapping[Path, int], leaves: 
             minimum[path] = _footer_bounds(statistics, kind, "min")
             maximum[path] = _footer_bounds(statistics, kind, "max")
     rows = pa.array([footer.row_group(group).num_rows for group in groups], pa.int64())
-    return FileStats(len(groups), rows, _all_true(len(groups)), minimum, maximum, nulls)
+    return FileStats(len(groups), rows, all_true(len(groups)), minimum, maximum, nulls)
 
 
 def _footer_bounds(statistics: Sequence[Any], data_type: DataType, side: str) -> pa.Array:

@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.protocol.arrow_values import from_numpy, to_numpy
+
 _WORD = 8  # bytes
 _BLOCK = 1 << 18  # bytes that are looked through at a time, so that the masks stay in the processor's cache
 _LEAST_TEXTS = 256  # with fewer, the steps cost more than the parser
@@ -113,13 +115,13 @@ class _Texts:
     def first(self, character: str, starts: Places, ends: Places) -> Places:
         """Where the character is first in each piece of a text; -1 where it is in none."""
         # What is between the pieces is searched too; copies of the pieces would cost more.
-        found = pc.find_substring(self._tiles(starts, ends), character).to_numpy()[::2]
+        found = to_numpy(pc.find_substring(self._tiles(starts, ends), character))[::2]
         return np.where(found < 0, -1, starts + found)
 
     def pieces(self, starts: Places, ends: Places) -> pa.StringArray:
         """What lies between the places, which rise."""
         tiles = self._tiles(starts, ends)
-        return tiles.take(pa.array(np.arange(0, len(tiles), 2, dtype=np.int32)))
+        return tiles.take(from_numpy(np.arange(0, len(tiles), 2, dtype=np.int32)))
 
     def _tiles(self, starts: Places, ends: Places) -> pa.StringArray:
         """The same without a copy, and what lies between one piece and the next."""
@@ -182,7 +184,7 @@ def _tails(texts: _Texts, counts: Places) -> tuple[Places, pa.BooleanArray]:
         rows = rows[texts.has(tail, places[rows])]
         ends[rows], said[rows], missing[rows] = places[rows], bool(tight), tight is None
     _require(bool((ends >= 0).all()))
-    return ends, pa.array(said, mask=missing)
+    return ends, from_numpy(said, missing)
 
 
 # ---------------------------------------------------------------- members
@@ -210,7 +212,7 @@ def _leaf(sections: _Sections, starts: Places, ends: Places, leaf: pa.Field) -> 
         return pa.nulls(len(starts), leaf.type)
     read = _texts if leaf.type == pa.string() else _integers if leaf.type == pa.int64() else _numbers
     array = read(texts, values[rows], ends[rows], leaf.type)
-    return array if len(rows) == len(starts) else array.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
+    return array if len(rows) == len(starts) else array.take(from_numpy(np.cumsum(is_there) - 1, ~is_there))
 
 
 def _value_places(sections: _Sections, name: str, starts: Places, ends: Places) -> Places:
@@ -247,7 +249,7 @@ def _integers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) ->
     behind = places + digits
     _require(bool(((digits == 1) | ((digits > 1) & (texts.data[places] != _ZERO))).all()))
     _require(bool(((behind == ends) | ((behind < ends) & (texts.data[behind] == _COMMA))).all()))
-    return pa.array(np.where(is_negative, -values, values), kind)
+    return from_numpy(np.where(is_negative, -values, values))
 
 
 def _numbers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa.Array:

@@ -23,7 +23,9 @@ from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
 from delta_py.index.lookup import IndexLookup
 from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE
+from delta_py.log.reconciliation import gathered
 from delta_py.protocol.actions import AddFile
+from delta_py.protocol.arrow_values import all_false, all_true, scalar
 from delta_py.protocol.column_mapping import physical_path, to_physical
 from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
 from delta_py.protocol.schema import (
@@ -223,9 +225,11 @@ def plan_scan(
     dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
     wanted = options.limit if state.predicate is None and not options.ignore_missing_files else None
     index = IndexLookup.of(snapshot, state.predicate)
-    kept_files = _KeptFiles(pa.schema([f for f in FILE_SCHEMA if f.name not in dropped]), wanted, index)
+    schema = pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
+    kept_files = _KeptFiles(schema, wanted, index)
     leaves, counted = pruner.stats_leaves, options.count_rows or wanted is not None
-    for batch in snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted):
+    batches = snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted)
+    for batch in batches if predicate is None or options.keep_all else gathered(batches, schema.names):
         kept_files.add(batch, *pruner.pruned_from(batch))
         if kept_files.are_enough:
             break
@@ -509,7 +513,7 @@ class FilePruner:
     def keeps(self, batch: FileBatch) -> pa.BooleanArray:
         """True for each file that may hold such a row, never null. Raises as pruned."""
         if self.predicate is None:
-            return pa.repeat(pa.scalar(True), batch.files.num_rows)
+            return all_true(batch.files.num_rows)
         return self._mask(self.predicate, batch.files, batch.stats, self._sound_partition_values(batch.files))
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
@@ -533,7 +537,7 @@ class FilePruner:
     def _partition_values(self, files: pa.RecordBatch) -> tuple[dict[Path, pa.Array], pa.BooleanArray]:
         """Typed values by path, and which files have one that is no value of its column's type."""
         values: dict[Path, pa.Array] = {}
-        unknown = pa.repeat(pa.scalar(False), files.num_rows)
+        unknown = all_false(files.num_rows)
         for path, column in self.partition_fields.items():
             texts = partition_texts(files, path[0])
             values[path] = typed_partition_values(texts, column, self.timezone)
@@ -558,7 +562,7 @@ class FilePruner:
 
 
 def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
-    return pc.map_lookup(files["partition_values"], pa.scalar(physical_name), "first")
+    return pc.map_lookup(files["partition_values"], scalar(physical_name, pa.string()), "first")
 
 
 def typed_partition_values(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:

@@ -1,0 +1,100 @@
+"""Arrow's values out of Python's and numpy's, made without pandas.
+
+pyarrow imports pandas, where it is installed, for the first value that it takes from Python or numpy (`pa.array`, `pa.scalar`,
+`pc.equal(column, 3)`): that takes longer than all else in the plan of a small table. On the way from the log to a plan the common
+kinds of values are put together from bytes instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+_NUMBERS: dict[pa.DataType, np.dtype[Any]] = {
+    kind: np.dtype(str(kind)) for kind in (pa.int64(), pa.int32(), pa.int16(), pa.int8())
+}
+_ARROW_TYPES = {number: kind for kind, number in _NUMBERS.items()}
+_OFFSETS: dict[pa.DataType, np.dtype[Any]] = {pa.string(): np.dtype("int32"), pa.large_string(): np.dtype("int64")}
+
+
+def array(values: Collection[Any], kind: pa.DataType) -> Any:
+    """As pa.array, with its errors; without pandas for whole numbers, texts, booleans and nulls."""
+    types = set(map(type, values))
+    if kind in _NUMBERS and types <= {int, type(None)}:
+        made = _whole_numbers(values, kind)
+    elif kind in _OFFSETS and types <= {str, type(None)}:
+        made = _texts(values, kind)
+    elif kind == pa.bool_() and types <= {bool}:
+        made = from_numpy(np.array([*values], np.bool_))
+    else:
+        made = pa.nulls(len(values), kind) if types <= {type(None)} else None
+    return pa.array(values, kind) if made is None else made
+
+
+def _whole_numbers(values: Collection[int | None], kind: pa.DataType) -> Any:
+    """None where a number does not fit."""
+    limits, present = np.iinfo(_NUMBERS[kind]), [value for value in values if value is not None]
+    if present and not limits.min <= min(present) <= max(present) <= limits.max:
+        return None
+    numbers = np.array([0 if value is None else value for value in values], limits.dtype)
+    return from_numpy(numbers, None if len(present) == len(numbers) else np.array([value is None for value in values], np.bool_))
+
+
+def _texts(values: Collection[str | None], kind: pa.DataType) -> Any:
+    """None where they are too long for one array."""
+    encoded = [b"" if value is None else value.encode() for value in values]
+    offsets = np.array([0, *accumulate(map(len, encoded))], np.int64)
+    if offsets[-1] > np.iinfo(_OFFSETS[kind]).max:
+        return None
+    nulls = [value is None for value in values]
+    stored = pa.py_buffer(offsets.astype(_OFFSETS[kind]))
+    return pa.Array.from_buffers(kind, len(encoded), [_bitmap(nulls), stored, pa.py_buffer(b"".join(encoded))])
+
+
+def from_numpy(values: np.ndarray[Any, np.dtype[Any]], nulls: np.ndarray[Any, np.dtype[np.bool_]] | None = None) -> Any:
+    """Signed whole numbers or booleans; where `nulls` is true, null."""
+    bitmap = None if nulls is None else _bitmap(nulls)
+    if values.dtype == np.bool_:
+        return pa.Array.from_buffers(pa.bool_(), len(values), [bitmap, _bits(values)])
+    return pa.Array.from_buffers(_ARROW_TYPES[values.dtype], len(values), [bitmap, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _bitmap(nulls: Iterable[bool]) -> pa.Buffer | None:
+    is_null = np.asarray(nulls, np.bool_)
+    return _bits(~is_null) if is_null.any() else None
+
+
+def _bits(values: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(values, bitorder="little"))
+
+
+def scalar(value: Any, kind: pa.DataType) -> Any:
+    """As pa.scalar; without pandas for the same values."""
+    return array([value], kind)[0]
+
+
+def to_numpy(values: pa.Array) -> Any:
+    """Numbers or booleans without nulls, numbers without a copy. Raises pa.ArrowInvalid where there are nulls."""
+    if values.null_count or not (values.type in _NUMBERS or values.type == pa.bool_()):
+        return values.to_numpy()
+    end, buffer = values.offset + len(values), values.buffers()[1] or b""
+    if values.type == pa.bool_():
+        return np.unpackbits(np.frombuffer(buffer, np.uint8), count=end, bitorder="little")[values.offset :].view(np.bool_)
+    return np.frombuffer(buffer, _NUMBERS[values.type], end)[values.offset :]
+
+
+def all_true(count: int) -> pa.BooleanArray:
+    return pa.nulls(count).is_null()
+
+
+def all_false(count: int) -> pa.BooleanArray:
+    return pa.nulls(count).is_valid()
+
+
+TRUE, FALSE = all_true(1)[0], all_false(1)[0]
+ZERO, NULL = array([0, None], pa.int64())
+EMPTY = scalar("", pa.string())
