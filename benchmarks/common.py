@@ -94,7 +94,7 @@ def query_tables(directory: Path, sizes: Sizes) -> Path:
     from benchmarks.make_query_tables import make_tables
 
     tables = directory / "queries"
-    if not tables.exists():
+    if not (tables / "parted").exists():
         make_tables(tables, sizes.scan_rows, sizes.warehouse_scale)
     return tables
 

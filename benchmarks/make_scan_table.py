@@ -53,7 +53,7 @@ def make_large_files(directory: str, rows: int, *, partitioned: bool) -> None:
     files of one row group with an index of its pages. partitioned: each file is a partition of the column `part`, 0 to 3."""
     shutil.rmtree(directory, ignore_errors=True)
     per_file, adds = rows // LARGE_FILES, list[dict[str, Any]]()
-    layout = {"row_group_size": per_file, "write_page_index": True, "max_rows_per_page": 20_000}
+    layout = {"row_group_size": per_file, "write_page_index": True}  # and pages of 20,000 rows, as is usual for pyarrow 26
     for number in range(LARGE_FILES):
         name = f"part={number}/{_name(number)}" if partitioned else _name(number)
         add = _write_file(directory, name, number, per_file, layout)

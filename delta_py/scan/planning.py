@@ -508,7 +508,8 @@ class FilePruner:
             return pruned, _bytes(batch.files)
         if not self.stats_leaves:
             return pruned, _bytes(pruned.files)
-        return pruned, _bytes(batch.files.filter(self._mask(self.predicate, batch.files, None, values)))
+        in_partitions = self._mask(self.predicate, batch.files, None, values)
+        return pruned, pc.sum(batch.files["size"].filter(in_partitions)).as_py() or 0
 
     def keeps(self, batch: FileBatch) -> pa.BooleanArray:
         """True for each file that may hold such a row, never null. Raises as pruned."""

@@ -24,7 +24,10 @@ import org.apache.spark.sql.sources.And;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.sources.Not;
 import org.apache.spark.sql.sources.Or;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CloseableIterator;
@@ -122,19 +125,33 @@ public class NativeReads implements Function {
 
   /**
    * Times are taken as they are unless a file says otherwise, whatever the session's settings are, as in Python. Indexes of
-   * pages and Bloom filters are asked as Spark asks them, by the session's settings of Parquet.
+   * pages and Bloom filters are asked as Spark asks them, by the session's settings of Parquet; but for arrays and maps, as some
+   * writers begin a page in the midst of a row and write an index all the same, by which rows get values of others.
    */
   private static Function1 opener(SparkSession session, StructType stored, StructType constant, Seq filters) {
     scala.collection.immutable.Map options = (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
     options = (scala.collection.immutable.Map) options.updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), "true");
     options = (scala.collection.immutable.Map) options.updated("datetimeRebaseMode", "CORRECTED");
     options = (scala.collection.immutable.Map) options.updated("int96RebaseMode", "CORRECTED");
+    if (mayRepeat(stored)) {
+      options = (scala.collection.immutable.Map) options.updated(ParquetInputFormat.COLUMN_INDEX_FILTERING_ENABLED, "false");
+    }
     for (Iterator each = RawFiles.told().entrySet().iterator(); each.hasNext();) {
       Map.Entry setting = (Map.Entry) each.next();
       options = (scala.collection.immutable.Map) options.updated(setting.getKey(), setting.getValue());
     }
     return new ParquetFileFormat().buildReaderWithPartitionValues(
         session, stored, constant, stored, filters, options, session.sessionState().newHadoopConfWithOptions(options));
+  }
+
+  /** Whether a row may have several values of a column. */
+  private static boolean mayRepeat(DataType type) {
+    if (!(type instanceof StructType)) return type instanceof ArrayType || type instanceof MapType;
+    StructField[] fields = ((StructType) type).fields();
+    for (int i = 0; i < fields.length; i++) {
+      if (mayRepeat(fields[i].dataType())) return true;
+    }
+    return false;
   }
 
   private static Seq filters(List predicates) {

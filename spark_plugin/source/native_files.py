@@ -12,7 +12,7 @@ types is seen where it is read (FileSchema.java).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,6 +21,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType as SparkSchema
 
+from delta_py.expressions.tree import (
+    And,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    StringMatch,
+    conjuncts,
+)
 from delta_py.protocol.char_types import DECLARED_TYPE
 from delta_py.protocol.collations import is_collated
 from delta_py.protocol.column_rules import TYPE_CHANGES
@@ -60,9 +73,11 @@ _GAIN_OF_DECIMALS, _GAIN_OF_NESTED = 2, 4
 # of a session start.
 _SMALL_BYTES = 48 << 20
 # Where bounds have ruled out so large a share of a table, its rows are likely sorted so that the index of a file's pages rules
-# out most of the file; Python, which has no such index, decodes row groups. Of more bytes, many files are likely read whole.
+# out most of the file; Python, which has no such index, decodes row groups. Of many files most are likely read whole.
 _RULED_OUT = 0.5
-_NARROWED_BYTES = 256 << 20
+_NARROWED_FILES, _NARROWED_BYTES = 8, 256 << 20
+# Of these Spark's reader is told no comparison (NativeScan.java, and Spark itself).
+_NOT_COMPARED = frozenset({"float", "double", "timestamp_ntz", "binary"})
 _KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
 # Of these names Spark's reader makes numbers of rows.
 _RESERVED = frozenset({"_tmp_metadata_row_index", "row_index"})
@@ -149,11 +164,42 @@ def _is_quicker(scan: Scan) -> bool:
     """Whether Spark's reader likely takes less time than Python for the columns that are read of files."""
     if pc.any(pc.is_valid(pc.struct_field(scan.files["deletion_vector"], "storageType"))).as_py():
         return True
-    few = _NARROWED_BYTES if scan.ruled_out >= _RULED_OUT else _SMALL_BYTES
-    if bytes_to_read(scan.files).to_numpy().sum(dtype=np.float64) <= few:
+    if bytes_to_read(scan.files).to_numpy().sum(dtype=np.float64) <= (_NARROWED_BYTES if _is_narrow(scan) else _SMALL_BYTES):
         return True
     stored = [column.logical.data_type for column in scan.state.columns if column.source is ColumnSource.DATA]
     return sum(map(_gain, stored)) > 0
+
+
+def _is_narrow(scan: Scan) -> bool:
+    """Whether rows that match likely lie on few pages of few files, and all that says so is told to Spark's reader."""
+    if scan.ruled_out < _RULED_OUT or scan.files.num_rows > _NARROWED_FILES or scan.state.predicate is None:
+        return False
+    stored = {column.logical.name for column in scan.state.columns if _is_compared(column)}
+    parts = [part for part in conjuncts(scan.state.predicate) if not _asks_for_nulls(part)]
+    return len(parts) > 0 and all(_is_told(part, stored) for part in parts)
+
+
+def _is_compared(column: ScanColumn) -> bool:
+    kind = column.logical.data_type
+    is_plain = isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name not in _NOT_COMPARED)
+    return column.source is ColumnSource.DATA and is_plain
+
+
+def _asks_for_nulls(part: Expression) -> bool:
+    return isinstance(part.operand if isinstance(part, Not) else part, IsNull)
+
+
+def _is_told(part: Expression, stored: Container[str]) -> bool:
+    match part:
+        case Comparison(_, Column((name,)), Literal()) | Comparison(_, Literal(), Column((name,))) | In(Column((name,))):
+            return name in stored
+        case StringMatch("startswith", Column((name,))):
+            return name in stored
+        case And(operands) | Or(operands):
+            return all(_is_told(operand, stored) for operand in operands)
+        case Not(operand):
+            return _is_told(operand, stored)
+    return False
 
 
 def _gain(kind: DataType) -> int:

@@ -130,14 +130,32 @@ def test_auto_has_deleted_rows_left_out_by_sparks_reader(spark: SparkSession, tm
     assert set(tasks(spark.read.format("pydelta").load(path))) == {True}
 
 
-@pytest.mark.parametrize(("condition", "by_spark"), [("n = 7", True), ("n >= 4", True), ("n >= 0", False), ("m = 7", False)])
+# Conditions, and whether Spark's reader is told of what has ruled out half of the table or more.
+NARROW = {
+    "n = 7": True,
+    "n >= 4 and m is not null": True,
+    "n in (1, 2) or n < 3": True,
+    "n >= 0": False,
+    "m = 7": False,
+    "x = 7.0": False,
+    "n = 7 and x > 0.0": False,
+    "late is not null": False,
+}
+
+
+@pytest.mark.parametrize("condition", NARROW)
 def test_auto_has_a_table_that_bounds_have_narrowed_read_by_sparks_reader(
-    condition: str, by_spark: bool, spark: SparkSession, tmp_path: Path, conf: Any
+    condition: str, spark: SparkSession, tmp_path: Path, conf: Any
 ) -> None:
     conf({NATIVE_CONF: "auto"})
-    path = make_table(tmp_path / "t", [pa.table({"n": range(n, n + 2), "m": [0, 9]}) for n in range(0, 8, 2)])
+
+    def values(low: int) -> pa.Table:
+        late = pa.array([low if low == 6 else None] * 2, pa.int64())
+        return pa.table({"n": [low, low + 1], "m": [0, 9], "x": [float(low), low + 1.0], "late": late})
+
+    path = make_table(tmp_path / "t", [values(low) for low in range(0, 8, 2)])
     say_size(path, LARGE)
-    assert set(tasks(spark.read.format("pydelta").load(path).filter(condition))) == {by_spark}
+    assert set(tasks(spark.read.format("pydelta").load(path).filter(condition))) == {NARROW[condition]}
 
 
 # ---------------------------------------------------------------- pages that their index rules out
@@ -156,7 +174,8 @@ def with_pages(path: Path, rows: int, page: int) -> str:
     }
     table = pa.table(columns)
     make_table(path, [table.slice(0, 0)], **WITH_VECTORS)
-    pq.write_table(table, path / "paged.parquet", write_page_index=True, max_rows_per_page=page, use_dictionary=["s"])
+    pages = {"write_batch_size": page, "data_page_size": 1, "write_page_index": True}
+    pq.write_table(table, path / "paged.parquet", use_dictionary=["s"], **pages)
     append_file(path, path / "paged.parquet")
     return str(path)
 
@@ -191,22 +210,83 @@ def test_pages_that_their_index_rules_out_take_no_row_away(
     assert native() == 1
 
 
+def spoil(file: Path, column: int, share: float) -> None:
+    """Has a page of a column's only chunk, at that share of it, be none."""
+    chunk, data = pq.ParquetFile(file).metadata.row_group(0).column(column), bytearray(file.read_bytes())
+    place = chunk.data_page_offset + int(chunk.total_compressed_size * share)
+    data[place : place + 500] = b"\xff" * 500
+    file.write_bytes(data)
+
+
+# Conditions of which a column, 0 to 4, decides which pages are read; how many rows there are.
+IN_THE_BEGIN = {
+    "id between 210 and 220": (0, 11),
+    "s like 'text 0001%'": (1, 250),
+    "p < 20.00": (2, 60),
+    "d < date'2020-01-03'": (3, 80),
+}
+
+
+@pytest.mark.parametrize("condition", IN_THE_BEGIN)
 def test_pages_that_their_index_rules_out_are_not_read(
-    spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+    condition: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
 ) -> None:
     """A page that is no page shows it: whoever reads it fails, and Spark's reader has Python read the file then."""
     conf({"spark.sql.parquet.filterPushdown": "true"})
     path = with_pages(tmp_path / "t", 10_000, 100)
-    file = tmp_path / "t" / "paged.parquet"
-    chunk, data = pq.ParquetFile(file).metadata.row_group(0).column(0), bytearray(file.read_bytes())
-    middle = chunk.data_page_offset + chunk.total_compressed_size // 2
-    data[middle : middle + 2_000] = b"\xff" * 2_000
-    file.write_bytes(data)
-    few = spark.read.format("pydelta").load(path).filter("id between 210 and 220")
-    assert len(few.collect()) == 11 and bytes_from_python(few) == 0
+    column, count = IN_THE_BEGIN[condition]
+    spoil(tmp_path / "t" / "paged.parquet", column, 0.7)
+
+    def read(*columns: str) -> DataFrame:
+        return spark.read.format("pydelta").load(path).filter(condition).select(*columns)
+
+    few = read("id", "s", "p", "d", "x", "st.x")
+    assert len(few.collect()) == count and bytes_from_python(few) == 0
     assert native() == 1
     with pytest.raises(PySparkException, match="cannot be read"):
-        spark.read.format("pydelta").load(path).filter("id between 4000 and 6000").collect()
+        read("id", "s", "p", "d", "st.ar").collect()  # with arrays no index is asked
+    conf({"parquet.filter.columnindex.enabled": "false"})
+    with pytest.raises(PySparkException, match="cannot be read"):
+        read("id", "s", "p", "d").collect()
+
+
+def test_bloom_filters_are_asked(spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any) -> None:
+    """Of a value between the bounds of a page that is no page."""
+    conf({"spark.sql.parquet.filterPushdown": "true"})
+    path = make_table(tmp_path / "t", [pa.table({"n": pa.array([], pa.int64())})])
+    file = tmp_path / "t" / "filtered.parquet"
+    options = {"n": {"ndv": 5_000, "fpp": 0.001}}
+    pq.write_table(pa.table({"n": range(0, 10_000, 2)}), file, use_dictionary=False, bloom_filter_options=options)
+    append_file(Path(path), file)
+    spoil(file, 0, 0.5)
+    none = spark.read.format("pydelta").load(path).filter("n = 5001")
+    assert none.collect() == [] and bytes_from_python(none) == 0
+    conf({"parquet.filter.bloom.enabled": "false"})
+    with pytest.raises(PySparkException, match="cannot be read"):
+        spark.read.format("pydelta").load(path).filter("n = 5001").collect()
+
+
+def test_file_that_goes_to_python_behind_pages_that_were_passed_over_comes_whole(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    """Its second row group only Python can read, and the first has more rows left than a batch."""
+    conf({"spark.sql.parquet.filterPushdown": "true"})
+    empty = pa.table({"id": pa.array([], pa.int64()), "s": pa.array([], pa.string())})
+    path = make_table(tmp_path / "t", [empty], **WITH_VECTORS)
+    parts = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
+    pages = {"write_batch_size": 500, "data_page_size": 1, "write_page_index": True, "use_dictionary": False}
+    for number, part in enumerate(parts):
+        ids = range(number * 20_000, (number + 1) * 20_000)
+        compression = ("snappy", "brotli")[number]
+        pq.write_table(pa.table({"id": ids, "s": [f"t{n}" for n in ids]}), part, compression=compression, **pages)
+    file = Path(path, "joined.parquet")
+    join_files(file, *parts)
+    append_file(Path(path), file)
+    DeltaTable.forPath(spark, path).delete("id % 7 = 3")
+    df = spark.read.format("pydelta").load(path).filter("id between 5200 and 15000 or id between 30000 and 30100")
+    expected = [n for n in (*range(5_200, 15_001), *range(30_000, 30_101)) if n % 7 != 3]
+    assert sorted(row.id for row in df.collect()) == expected
+    assert native() >= 1 and bytes_from_python(df) > 0
 
 
 # ---------------------------------------------------------------- files that do not store the table's types

@@ -135,6 +135,15 @@ def test_query_tables_hold_the_same_rows_in_each_layout(tmp_path: Path) -> None:
         table = DeltaTable(str(tmp_path / "q" / layout))
         assert len({str(values) for values in table.files()["partition_values"].to_pylist()}) == directories
         assert table.to_arrow(columns=columns).sort_by("id").equals(plain.sort_by("id"))
+    large = DeltaTable(str(tmp_path / "q" / "large")).to_arrow(columns=columns).sort_by("id")
+    assert large.num_rows == 16_000 and large["id"].equals(plain.sort_by("id")["id"])
+    for layout, values in (("large", {"[]"}), ("parted", {f"[('part', '{n}')]" for n in range(4)})):
+        table = DeltaTable(str(tmp_path / "q" / layout))
+        assert {str(each) for each in table.files()["partition_values"].to_pylist()} == values
+        assert table.to_arrow(columns=columns).sort_by("id").equals(large)
+        for path in table.files()["path"].to_pylist():
+            footer = pq.ParquetFile(tmp_path / "q" / layout / path).metadata
+            assert footer.num_row_groups == 1 and footer.row_group(0).column(0).has_offset_index
     deleted = DeltaTable(str(tmp_path / "q" / "deleted")).to_arrow(columns=["id"])
     assert 14_000 < deleted.num_rows < 14_800
     lines = DeltaTable(str(tmp_path / "q" / "tpch" / "lineitem")).to_arrow()
