@@ -104,7 +104,7 @@ def test_report_names_the_ratios_and_their_targets() -> None:
     peers = {**ours, "seconds": 1.0, "peak_mb": 400.0}
     found = {reader: ours if reader.startswith("pydelta") else peers for reader in bench.STATE_READERS}
     text = bench.state_text(300_000, found)
-    assert "Time 0.50x of deltalake (target: at most 0.6x), memory 0.75x" in text
+    assert "Time 0.50x of deltalake (target: at most 0.45x), memory 0.75x" in text
 
 
 def test_the_part_of_the_largest_table_is_measured_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
