@@ -139,10 +139,10 @@ WHERE_TIME_GOES = {
     "state": (
         "Where the time goes, by CPU (2026-11-27): at 1,000,000 files half in finding the wanted members in the texts of "
         "statistics, which are not parsed where they have the usual layout, most of the rest in decoding the checkpoint. At "
-        "300,000 some 0.13 s are in importing sqlglot, for the filter's text, which counts here. The day before, on Intel Xeon, it "
-        "was 0.49x and 0.39x: plans by whole numbers and texts import no pandas since (0.22 s), files are pruned 32,768 at a time (0.43 s of "
-        "CPU at 1,000,000, now 0.27 s), and batches of statistics as text are half as large again. With statistics as structs, "
-        "which our own checkpoints have, no text is read.",
+        "300,000 some 0.13 s are in importing sqlglot, for the filter's text, which counts here. The day before, on Intel "
+        "Xeon, it was 0.49x and 0.39x: plans by whole numbers and texts import no pandas since (0.22 s), files are pruned "
+        "32,768 at a time (0.43 s of CPU at 1,000,000, now 0.27 s), and batches of statistics as text are half as large "
+        "again. With statistics as structs, which our own checkpoints have, no text is read.",
         "",
         "Beside the version before damaged and hostile tables were looked at (d2285fe), in turns, 2026-11-24 on AMD EPYC, "
         "medians of 5 to 21 pairs: opening 300,000 files 0.91x and 1,000,000 0.96x (with kept statistics), 8 million whole rows "
@@ -199,9 +199,10 @@ WHERE_TIME_GOES = {
     ),
     "stream": (
         "Of the table of four large files, two in a batch, to the noop sink, 2026-11-27, beside nothing, 3 rounds: all rows "
-        "4.87 s, delta-spark 4.99 s (0.98x; 0.8x wanted); with a filter that leaves a hundredth 3.06 s and 2.36 s; to a table of its own "
-        "13.8 s and 20.0 s (0.69x). The batches take less (with the filter 1.2 s of 2.3 s), but what is before the first one and "
-        "behind the last takes 1.6 s: Spark starts a Python process of its own, not forked, for each stream's source.",
+        "4.87 s, delta-spark 4.99 s (0.98x; 0.8x wanted); with a filter that leaves a hundredth 3.06 s and 2.36 s; to a table"
+        " of its own 13.8 s and 20.0 s (0.69x). The batches take less (with the filter 1.2 s of 2.3 s), but what is before "
+        "the first one and behind the last takes 1.6 s: Spark starts a Python process of its own, not forked, for each "
+        "stream's source.",
     ),
     "write": (
         "Where the time goes: of 23 s of CPU that both cores spend on whole rows, 14 are the JVM's (reading the source, "
