@@ -23,12 +23,8 @@ from benchmarks.common import (
     table_text,
 )
 from benchmarks.make_log_table import REMOVES_PER_COMMIT, ROWS_PER_FILE
-from benchmarks.query_run import LARGE
+from benchmarks.query_run import LARGE, queries
 
-LAYOUT_QUERIES = (
-    *("whole rows", "one column", "group by"),
-    *("point lookup by a sorted key", "range, 1 % of ids", "partition filter"),
-)
 # Of pydelta's time over delta-spark's.
 TARGETS = {
     "count": 1.0,
@@ -37,7 +33,7 @@ TARGETS = {
     **dict.fromkeys((f"TPC-H {number}" for number in (1, 3, 5, 6, 10, 12, 14, 18)), 0.9),
     "scan after deletes": 0.6,
 }
-TARGETS |= {f"{LARGE}{query}": TARGETS[query] for query in LAYOUT_QUERIES}
+TARGETS |= {query.name: TARGETS[query.name.removeprefix(LARGE)] for query in queries(0) if query.name.startswith(LARGE)}
 # The sum of the TPC-H-like queries, to Spark's Parquet reader.
 TARGET_OF_SUM = 1.05
 THREADS, LOOKUPS = 16, 1000

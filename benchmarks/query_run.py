@@ -42,22 +42,35 @@ LARGE = "4 large files: "
 """How the names of queries over the other layout begin."""
 
 
+def one_column(table: str) -> str:
+    return f"SELECT sum(x) > 0 FROM {{{table}}}"
+
+
+def point(table: str, value: int) -> str:
+    return f"SELECT * FROM {{{table}}} WHERE id = {value}"
+
+
+def span(table: str, first: int, count: int) -> str:
+    return f"SELECT count(name), sum(price) FROM {{{table}}} WHERE id >= {first} AND id < {first + count}"
+
+
+def groups(table: str) -> str:
+    return f"SELECT kind, count(*), sum(price), max(day) FROM {{{table}}} GROUP BY kind"
+
+
 def queries(rows: int) -> list[Query]:
     middle = rows // 2
-    point = "SELECT * FROM {plain} WHERE id = %s"
-    span = "SELECT count(name), sum(price) FROM {plain} WHERE id >= %s AND id < %s"
-    one_column = "SELECT sum(x) > 0 FROM {plain}"
-    groups = "SELECT kind, count(*), sum(price), max(day) FROM {plain} GROUP BY kind"
+    in_one_file = middle + rows // 10
     return [
         Query("whole rows", None),
-        Query("one column", one_column),
+        Query("one column", one_column("plain")),
         Query("count", "SELECT count(*) FROM {plain}"),
         Query("count of a partition", "SELECT count(*) FROM {partitioned} WHERE kind = 'kind-7'"),
         Query("min and max", "SELECT min(id), max(id) FROM {plain}"),
-        Query("point lookup by a sorted key", point % middle),
-        Query("range, 1 % of ids", span % (middle, middle + rows // 100)),
+        Query("point lookup by a sorted key", point("plain", middle)),
+        Query("range, 1 % of ids", span("plain", middle, rows // 100)),
         Query("partition filter", "SELECT sum(price) FROM {partitioned} WHERE kind = 'kind-7'"),
-        Query("group by", groups),
+        Query("group by", groups("plain")),
         Query(
             "join with 1,000 rows",
             "SELECT count(*), sum(p.price) FROM {plain} p JOIN (SELECT DISTINCT a FROM {plain} WHERE id < 500) s ON p.a = s.a",
@@ -65,11 +78,11 @@ def queries(rows: int) -> list[Query]:
         Query("scan after deletes", "SELECT count(name), sum(a), sum(price), max(day) FROM {deleted}", on_parquet=False),
         *(Query(f"TPC-H {name}", text) for name, text in TPCH.items()),
         Query(f"{LARGE}whole rows", None, whole="large"),
-        Query(f"{LARGE}one column", one_column.replace("plain", "large")),
-        Query(f"{LARGE}point lookup by a sorted key", point.replace("plain", "large") % (middle + rows // 10)),
-        Query(f"{LARGE}range, 1 % of ids", span.replace("plain", "large") % (middle + rows // 10, middle + 11 * rows // 100)),
+        Query(f"{LARGE}one column", one_column("large")),
+        Query(f"{LARGE}point lookup by a sorted key", point("large", in_one_file)),
+        Query(f"{LARGE}range, 1 % of ids", span("large", in_one_file, rows // 100)),
         Query(f"{LARGE}partition filter", "SELECT sum(price) FROM {parted} WHERE part = 2"),
-        Query(f"{LARGE}group by", groups.replace("plain", "large")),
+        Query(f"{LARGE}group by", groups("large")),
     ]
 
 
