@@ -36,7 +36,7 @@ from delta_py.protocol.schema import StructType
 from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.scan.file_groups import CHANGE_FIELDS, CHANGE_TYPE, COMMIT_VERSION
-from delta_py.scan.planning import FilePruner, Scan, ScanOptions, ScanReport, make_state
+from delta_py.scan.planning import FilePruner, Scan, ScanOptions, ScanReport, file_bytes, make_state
 from delta_py.scan.scan_state import ColumnSource, ScanColumn
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
@@ -112,15 +112,11 @@ def plan_changes(
     def kept() -> Iterator[pa.RecordBatch]:
         nonlocal count, size
         for changed in [] if bounds.is_empty else _changes(store, bounds):
-            count, size = count + changed.num_rows, size + _bytes(changed)
+            count, size = count + changed.num_rows, size + file_bytes(changed)
             yield from pruner.kept(changed)
 
     files = collected(kept(), PLANNED_CHANGES)
-    return Scan(state, files, ScanReport(count, size, files.num_rows, _bytes(files)))
-
-
-def _bytes(files: pa.Table) -> int:
-    return pc.sum(files["size"]).as_py() or 0
+    return Scan(state, files, ScanReport(count, size, files.num_rows, file_bytes(files)))
 
 
 # ---------------------------------------------------------------- the range

@@ -24,6 +24,7 @@ from delta_py.expressions.tree import Column, Comparison, Expression, In, Litera
 from delta_py.index.definition import IndexDefinition, Segment, definitions_of
 from delta_py.index.hashing import Hashes, hashes, kind_of_type, value_kind
 from delta_py.index.segments import FILES_SCHEMA, OpenSegment, UnusableSegmentError, open_segment
+from delta_py.protocol.arrow_values import all_true
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.schema import Path, find_path, to_arrow_type
 from delta_py.protocol.table_config import TableConfig
@@ -73,7 +74,7 @@ class IndexLookup:
 
     def keeps(self, files: pa.Table) -> pa.ChunkedArray | pa.Array:
         """True for each file that may hold rows for which the predicate is true."""
-        mask = pa.repeat(pa.scalar(True), files.num_rows)
+        mask = all_true(files.num_rows)
         if files.num_rows < 2:  # to read it is as quick as to ask
             return mask
         for definition, wanted in self.asked:

@@ -19,6 +19,7 @@ from delta_py.log.parquet_part import ParquetPart
 from delta_py.log.raw_files import all_json, as_text, as_type, decoding, deletion_vectors
 from delta_py.log.reader import DELETION_VECTOR_TYPE, corrupt_line, text_map
 from delta_py.log.segment import LogFile
+from delta_py.protocol.arrow_values import all_false
 from delta_py.protocol.parquet_settings import ParquetSettings
 from delta_py.protocol.partition_values import parse_partition_values
 from delta_py.protocol.paths import decode_paths
@@ -221,7 +222,7 @@ def keys_of(columns: Columns) -> pa.RecordBatch:
 def add_rows(columns: Columns, shape: RowShape) -> pa.StructArray:
     """shape.add_type. dataChange is false: a checkpoint changes nothing."""
     count = len(columns["path"])
-    add_columns: Columns = {"dataChange": pa.repeat(pa.scalar(False), count)}
+    add_columns: Columns = {"dataChange": all_false(count)}
     json, struct = columns.get("stats"), columns.get("stats_parsed")
     if shape.stats_struct and struct is not None and _says_all(struct, json, shape):
         add_columns["stats_parsed"] = struct
@@ -237,7 +238,7 @@ def add_rows(columns: Columns, shape: RowShape) -> pa.StructArray:
 
 def remove_rows(columns: Columns) -> pa.StructArray:
     """REMOVE_TYPE."""
-    remove_columns = {**columns, "dataChange": pa.repeat(pa.scalar(False), len(columns["path"]))}
+    remove_columns = {**columns, "dataChange": all_false(len(columns["path"]))}
     return pa.StructArray.from_arrays([remove_columns[f.name] for f in REMOVE_TYPE], fields=list(REMOVE_TYPE))
 
 

@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.protocol.arrow_values import array
+from delta_py.protocol.arrow_values import array, scalar
 
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # of a pair that was cut apart
-_LINE_BREAK = array(["\n"], pa.string())[0]
+_LINE_BREAK = scalar("\n", pa.string())
 _ALONE = 64  # texts, from which on each is decoded by itself
 
 

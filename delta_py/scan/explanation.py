@@ -21,6 +21,7 @@ from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression, columns_of, conjuncts
 from delta_py.index.lookup import IndexLookup
 from delta_py.log.reader import PARTITION_VALUES_TYPE
+from delta_py.protocol.arrow_values import all_true
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.names import joined_name
 from delta_py.protocol.stats import FileStats, unknown_stats
@@ -143,7 +144,7 @@ class _Answer:
     @classmethod
     def start(cls, count: int, *, has_filter: bool) -> _Answer:
         first = Reason.PARTITION_MATCHES if has_filter else Reason.NO_FILTER
-        return cls(pa.repeat(pa.scalar(True), count), pa.repeat(pa.scalar(str(first)), count), pa.nulls(count, pa.int32()))
+        return cls(all_true(count), pa.repeat(pa.scalar(str(first)), count), pa.nulls(count, pa.int32()))
 
     def meet(self, number: int, condition: _Condition, batch: FileBatch) -> None:
         keeps = condition.pruner.keeps(batch)

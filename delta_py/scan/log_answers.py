@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.tree import Expression
+from delta_py.protocol.arrow_values import all_false
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.partition_values import malformed
 from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, StructField, find_path, to_arrow_type
@@ -185,7 +186,7 @@ class _Columns:
         nulls = stats.null_count.get(path)
         if minimum is None or maximum is None or not _all(whole):
             return None
-        all_null = pa.repeat(pa.scalar(False), len(minimum)) if nulls is None else pc.equal(nulls, stats.num_records)
+        all_null = all_false(len(minimum)) if nulls is None else pc.equal(nulls, stats.num_records)
         sound = pc.fill_null(pc.less_equal(minimum, maximum), False)
         if pa.types.is_date(minimum.type):
             sound = pc.and_(sound, pc.fill_null(pc.greater_equal(minimum.cast(pa.int32()), _FIRST_SAFE_DAY), False))

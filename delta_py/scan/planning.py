@@ -274,9 +274,9 @@ class _KeptFiles:
 
     def add(self, batch: FileBatch, pruned: FileBatch, bytes_in_partitions: int) -> None:
         self._files_total += batch.files.num_rows
-        self._bytes_total += _bytes(batch.files)
+        self._bytes_total += file_bytes(batch.files)
         self._bytes_in_partitions += bytes_in_partitions
-        self._bytes_in_bounds += _bytes(pruned.files)
+        self._bytes_in_bounds += file_bytes(pruned.files)
         files, rows = pruned.files, pruned.live_rows()
         if self._wanted is not None:
             # Up to the first file with which there surely are so many rows.
@@ -295,12 +295,12 @@ class _KeptFiles:
             is_kept = self._index.keeps(table)
             table, rows = table.filter(is_kept), rows.filter(is_kept)
         rows_kept = None if rows.null_count else pc.sum(rows).as_py() or 0
-        report = ScanReport(self._files_total, self._bytes_total, table.num_rows, _bytes(table), rows_kept)
+        report = ScanReport(self._files_total, self._bytes_total, table.num_rows, file_bytes(table), rows_kept)
         ruled_out = self._bytes_in_partitions - self._bytes_in_bounds
         return Scan(state, table, report, ruled_out / max(1, self._bytes_in_partitions))
 
 
-def _bytes(files: pa.RecordBatch | pa.Table) -> int:
+def file_bytes(files: pa.RecordBatch | pa.Table) -> int:
     """The sum of `size`."""
     return int(pc.sum(files["size"]).as_py() or 0)
 
@@ -501,15 +501,15 @@ class FilePruner:
     def pruned_from(self, batch: FileBatch) -> tuple[FileBatch, int]:
         """As pruned, and of how many bytes that partition values left. Raises as pruned."""
         if self.predicate is None:
-            return batch, _bytes(batch.files)
+            return batch, file_bytes(batch.files)
         values = self._sound_partition_values(batch.files)
         pruned = batch.filter(self._mask(self.predicate, batch.files, batch.stats, values))
         if not values:
-            return pruned, _bytes(batch.files)
+            return pruned, file_bytes(batch.files)
         if not self.stats_leaves:
-            return pruned, _bytes(pruned.files)
+            return pruned, file_bytes(pruned.files)
         in_partitions = self._mask(self.predicate, batch.files, None, values)
-        return pruned, pc.sum(batch.files["size"].filter(in_partitions)).as_py() or 0
+        return pruned, file_bytes(batch.files.select(["size"]).filter(in_partitions))
 
     def keeps(self, batch: FileBatch) -> pa.BooleanArray:
         """True for each file that may hold such a row, never null. Raises as pruned."""

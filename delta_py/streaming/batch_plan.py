@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_py.changes.change_feed import CHANGE_COLUMNS
 from delta_py.changes.commit_changes import PLANNED_CHANGES
 from delta_py.errors import InvalidOptionError, shown
 from delta_py.expressions.tree import Expression, conjunction
 from delta_py.log.segment import LogFile
-from delta_py.scan.planning import Scan, ScanReport, make_state
+from delta_py.scan.planning import Scan, ScanReport, file_bytes, make_state
 from delta_py.scan.scan_state import ScanState
 from delta_py.streaming.commits import ReadState, stream_schema
 from delta_py.streaming.committed_files import CommittedFiles
@@ -63,7 +62,7 @@ class BatchPlanner:
         else:
             batches = [*initial, *self._committed.added_between(portions)]
             files = pa.Table.from_batches([batch.select(_PLANNED_SCHEMA.names) for batch in batches], _PLANNED_SCHEMA)
-        size = pc.sum(files["size"]).as_py() or 0
+        size = file_bytes(files)
         return Scan(self.state(rows), files, ScanReport(files.num_rows, size, files.num_rows, size))
 
     def _commits(self, version: int, end: StreamOffset) -> list[LogFile]:
