@@ -61,6 +61,8 @@ _TYPES = frozenset(
     }
 )
 _PARTITION_TYPES = _TYPES - {"float", "double", "binary"}
+# Of which Spark's reader is told comparisons (NativeScan.java, and Spark itself).
+_COMPARED_TYPES = _PARTITION_TYPES - {"timestamp_ntz"}
 # By how much Spark's reader is quicker for a column of the type than Python, roughly, or slower where less than 0. Arrow decodes
 # plain numbers faster; what comes from Python is copied, and decimals, texts and nested values are dear to copy.
 _GAINS = {
@@ -76,8 +78,6 @@ _SMALL_BYTES = 48 << 20
 # out most of the file; Python, which has no such index, decodes row groups. Of many files most are likely read whole.
 _RULED_OUT = 0.5
 _NARROWED_FILES, _NARROWED_BYTES = 8, 256 << 20
-# Of these Spark's reader is told no comparison (NativeScan.java, and Spark itself).
-_NOT_COMPARED = frozenset({"float", "double", "timestamp_ntz", "binary"})
 _KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
 # Of these names Spark's reader makes numbers of rows.
 _RESERVED = frozenset({"_tmp_metadata_row_index", "row_index"})
@@ -174,15 +174,10 @@ def _is_narrow(scan: Scan) -> bool:
     """Whether rows that match likely lie on few pages of few files, and all that says so is told to Spark's reader."""
     if scan.ruled_out < _RULED_OUT or scan.files.num_rows > _NARROWED_FILES or scan.state.predicate is None:
         return False
-    stored = {column.logical.name for column in scan.state.columns if _is_compared(column)}
+    data = [column.logical for column in scan.state.columns if column.source is ColumnSource.DATA]
+    stored = {column.name for column in data if _is_one_of(_COMPARED_TYPES, column.data_type)}
     parts = [part for part in conjuncts(scan.state.predicate) if not _asks_for_nulls(part)]
     return len(parts) > 0 and all(_is_told(part, stored) for part in parts)
-
-
-def _is_compared(column: ScanColumn) -> bool:
-    kind = column.logical.data_type
-    is_plain = isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name not in _NOT_COMPARED)
-    return column.source is ColumnSource.DATA and is_plain
 
 
 def _asks_for_nulls(part: Expression) -> bool:
@@ -223,14 +218,18 @@ def _is_simple(column: ScanColumn) -> bool:
     if DECLARED_TYPE in logical.metadata and _is_nested(logical.data_type):
         return False
     if column.source is ColumnSource.PARTITION:
-        kind = logical.data_type
-        return isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _PARTITION_TYPES)
+        return _is_one_of(_PARTITION_TYPES, logical.data_type)
     return _is_read_alike(logical.data_type)
 
 
 def _is_plain(field: StructField) -> bool:
     """Whether its type was never another one."""
     return TYPE_CHANGES not in field.metadata
+
+
+def _is_one_of(names: Container[str], kind: DataType) -> bool:
+    """Whether it is a decimal or one of the primitive types."""
+    return isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in names)
 
 
 def _is_nested(kind: DataType) -> bool:

@@ -161,6 +161,11 @@ def test_auto_has_a_table_that_bounds_have_narrowed_read_by_sparks_reader(
 # ---------------------------------------------------------------- pages that their index rules out
 
 
+def pages_of(rows: int) -> dict[str, Any]:
+    """Options of pyarrow's writer for pages of so many rows, with an index of them."""
+    return {"write_batch_size": rows, "data_page_size": 1, "write_page_index": True}
+
+
 def with_pages(path: Path, rows: int, page: int) -> str:
     """A table of one file of one row group, sorted by id, whose pages have so many rows and an index."""
     ids = pa.array(range(rows), pa.int64())
@@ -174,8 +179,7 @@ def with_pages(path: Path, rows: int, page: int) -> str:
     }
     table = pa.table(columns)
     make_table(path, [table.slice(0, 0)], **WITH_VECTORS)
-    pages = {"write_batch_size": page, "data_page_size": 1, "write_page_index": True}
-    pq.write_table(table, path / "paged.parquet", use_dictionary=["s"], **pages)
+    pq.write_table(table, path / "paged.parquet", use_dictionary=["s"], **pages_of(page))
     append_file(path, path / "paged.parquet")
     return str(path)
 
@@ -274,11 +278,11 @@ def test_file_that_goes_to_python_behind_pages_that_were_passed_over_comes_whole
     empty = pa.table({"id": pa.array([], pa.int64()), "s": pa.array([], pa.string())})
     path = make_table(tmp_path / "t", [empty], **WITH_VECTORS)
     parts = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
-    pages = {"write_batch_size": 500, "data_page_size": 1, "write_page_index": True, "use_dictionary": False}
     for number, part in enumerate(parts):
         ids = range(number * 20_000, (number + 1) * 20_000)
         compression = ("snappy", "brotli")[number]
-        pq.write_table(pa.table({"id": ids, "s": [f"t{n}" for n in ids]}), part, compression=compression, **pages)
+        rows_of_part = pa.table({"id": ids, "s": [f"t{n}" for n in ids]})
+        pq.write_table(rows_of_part, part, compression=compression, use_dictionary=False, **pages_of(500))
     file = Path(path, "joined.parquet")
     join_files(file, *parts)
     append_file(Path(path), file)
