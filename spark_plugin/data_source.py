@@ -20,7 +20,6 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
-    DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
     InputPartition,
@@ -82,7 +81,7 @@ if TYPE_CHECKING:
     from delta_py.scan.partial_rows import PartialRows
     from delta_py.scan.planning import Scan
     from spark_plugin.source.native_files import NativeFiles
-    from spark_plugin.streaming.stream_reader import PinnedStream
+    from spark_plugin.streaming.stream_reader import DeltaStreamReader, PinnedStream
 
 _CREATE_WORKER = "pyspark.sql.worker.create_data_source"
 _is_whole: ContextVar[bool] = ContextVar("_is_whole", default=False)
@@ -173,7 +172,7 @@ class DeltaSource(DataSource):
                 raise
             raise _not_from_a_catalog(error) from error
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+    def streamReader(self, schema: StructType) -> DeltaStreamReader:
         from spark_plugin.streaming.stream_reader import make_stream_reader, pin_stream
 
         return make_stream_reader(self._stream or pin_stream(_without_facts(self.options)), schema)

@@ -5,8 +5,11 @@ Classic sessions and clients of Spark Connect alike. What is in the JVM is in `s
 
 from __future__ import annotations
 
+import dataclasses
 import io
-from collections.abc import Callable, Iterator, Mapping
+import json
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from pyspark.errors import PySparkException
+
+_INT = struct.Struct("!i")
 
 
 # ---------------------------------------------------------------- readers and writers, classic and of Spark Connect
@@ -118,20 +123,42 @@ def data_type_of_json(text: str) -> DataType:
     return _parse_datatype_json_string(text)
 
 
-def planned_as_by_worker(source: Any, schema: Any, *, max_arrow_batch_size: int, binary_as_bytes: bool) -> bytes:
-    """What the worker that plans a batch read of a DataSource writes to the JVM: the read function, and the partitions."""
+def planned_as_by_worker(source: Any, reader: Any, schema: Any, *, max_arrow_batch_size: int, binary_as_bytes: bool) -> bytes:
+    """What the worker that plans a read of a DataSource writes to the JVM: the read function, and the partitions; of a stream's
+    reader none of them."""
     from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions  # of use in few processes
 
     written = io.BytesIO()
     write_read_func_and_partitions(
         written,
-        reader=source.reader(schema),
+        reader=reader,
         data_source=source,
         schema=schema,
         max_arrow_batch_size=max_arrow_batch_size,
         binary_as_bytes=binary_as_bytes,
     )
     return written.getvalue()
+
+
+def partitions_as_by_worker(partitions: Sequence[Any]) -> bytes:
+    """What a stream's process writes to the JVM of the partitions of a batch."""
+    from pyspark.serializers import CPickleSerializer
+
+    serializer: Any = CPickleSerializer()
+    pickled = [serializer.dumps(partition) for partition in partitions]
+    return b"".join([_INT.pack(len(pickled)), *(_INT.pack(len(each)) + each for each in pickled)])
+
+
+def read_limit_as_by_worker(limit: Any) -> str:
+    """What a stream's process writes of the limit of its batches, for `read_limit_of_json` of later calls."""
+    return json.dumps(dataclasses.asdict(limit) | {"_type": type(limit).__name__})
+
+
+def read_limit_of_json(text: str) -> Any:
+    """As the JVM writes it to a stream's process."""
+    from pyspark.sql.datasource_internal import ReadLimitRegistry
+
+    return ReadLimitRegistry().get(json.loads(text))
 
 
 # ---------------------------------------------------------------- errors

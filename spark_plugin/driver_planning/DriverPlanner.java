@@ -27,8 +27,8 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The door for the rule and the catalogs: tables that are opened, and plannings, by the Python process that drives this JVM
- * (planner.py has the other side of the requests).
+ * The door for the rule and the catalogs: tables that are opened, plannings, and the sources of streams, by the Python process that
+ * drives this JVM (planner.py has the other side of the requests).
  *
  * It is of the JDK's interfaces alone, so that the rule works where this unit does not.
  */
@@ -40,6 +40,7 @@ public class DriverPlanner implements Function {
   private static final byte PLAN = 0;
   private static final byte WAIT = 1;
   private static final byte OPEN = 2;
+  private static final byte STREAM = 3;
   private static final byte DONE = 0;
   private static final byte LATER = 1;
   private static final byte IN_FILE = 3;
@@ -54,26 +55,30 @@ public class DriverPlanner implements Function {
   }
 
   /**
-   * asked: a pickled DataSource as bytes and the schema of a scan as JSON, for a PythonDataSourceReadInfo; or the source's name and
-   * its options as a Map, private ones too, for a PythonDataSourceV2 whose DataSource is made. Or a Throwable: why there is none;
-   * TimeoutException where Python is silent.
+   * asked: "plan", a pickled DataSource as bytes, the schema of its rows as JSON, and whether it is read as a stream, for a
+   * PythonDataSourceReadInfo; "open", the source's name, and its options as a Map, private ones too, for a PythonDataSourceV2 whose
+   * DataSource is made; "stream", and what is asked of a stream's source as bytes, for the answer as bytes (StreamRunner.java and
+   * streams.py). Or a Throwable: why there is none; TimeoutException where Python is silent.
    */
   public Object apply(Object asked) {
     Object[] parts = (Object[]) asked;
     try {
-      return parts[1] instanceof Map ? opened((String) parts[0], (Map) parts[1]) : planned((byte[]) parts[0], (String) parts[1]);
+      if (parts[0].equals("open")) return opened((String) parts[1], (Map) parts[2]);
+      if (parts[0].equals("stream")) return answered((byte[]) parts[1]);
+      return planned((byte[]) parts[1], (String) parts[2], ((Boolean) parts[3]).booleanValue());
     } catch (Exception error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
       return error;
     }
   }
 
-  private PythonDataSourceReadInfo planned(byte[] dataSource, String schema) throws Exception {
+  private PythonDataSourceReadInfo planned(byte[] dataSource, String schema, boolean streaming) throws Exception {
     SQLConf conf = SQLConf.get();
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = new DataOutputStream(bytes);
     out.writeInt(conf.arrowMaxRecordsPerBatch());
     out.writeBoolean(!"false".equalsIgnoreCase(conf.getConfString("spark.sql.execution.pyspark.binaryAsBytes", "true").trim()));
+    out.writeBoolean(streaming);
     out.writeInt(dataSource.length);
     out.write(dataSource);
     out.write(schema.getBytes(StandardCharsets.UTF_8));
@@ -94,6 +99,15 @@ public class DriverPlanner implements Function {
       byte[] made = bytes(answer);
       StructType columns = (StructType) DataType.fromJson(text(answer));
       return new LoadedSource(name, new PythonDataSourceCreationResult(made, columns));
+    } finally {
+      answer.close();
+    }
+  }
+
+  private byte[] answered(byte[] body) throws Exception {
+    DataInputStream answer = ask(STREAM, body);
+    try {
+      return answer.readAllBytes();
     } finally {
       answer.close();
     }

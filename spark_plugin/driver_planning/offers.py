@@ -1,4 +1,4 @@
-"""Offers the driver's own Python to the rule, so that it plans scans.
+"""Offers the driver's own Python to the rule, so that it plans scans and is asked for streams.
 
     offer_once(spark)           # register does, and load: for a session that wants it, once an application
     offer(spark)                # once more, after it was given up
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from spark_plugin.compiled_java import class_archive
-from spark_plugin.driver_planning.planner import OPEN, PLAN, Planner, opened, planned
+from spark_plugin.driver_planning.planner import OPEN, PLAN, STREAM, Planner, opened, planned
+from spark_plugin.driver_planning.streams import Streams
 from spark_plugin.jvm_calls import function_for_java, start_callbacks
 from spark_plugin.options.settings import is_on
 from spark_plugin.pruning.rule import installed_rule
@@ -61,7 +62,8 @@ def offer(spark: SparkSession) -> bool:
         if not _is_python_of_workers(spark):
             return False
         secret = secrets.token_bytes(32)  # known to the JVM, and here to what compares alone
-        rule.offerDriver(java_planner(spark, Planner(secret, {PLAN: planned, OPEN: opened}).apply, secret))
+        planner = Planner(secret, {PLAN: planned, OPEN: opened, STREAM: Streams().answer})
+        rule.offerDriver(java_planner(spark, planner.apply, secret))
         _loads[spark.sparkContext] = _java_loads(spark, rule)
         _errors[spark.sparkContext] = 0
     except Exception as error:  # whatever a locked-down or foreign Spark answers, workers plan

@@ -1,4 +1,5 @@
-"""Opens tables and plans scans where the JVM asks the driver's own Python: the other side of DriverPlanner.java.
+"""Opens tables, plans scans and is asked for streams where the JVM asks the driver's own Python: the other side of
+DriverPlanner.java.
 
     apply = Planner(secret, {PLAN: planned, OPEN: opened}).apply     # bytes -> bytes, in whatever thread
 
@@ -6,11 +7,12 @@ Whoever may connect to this machine's ports may call what is offered to the JVM,
 a secret that only the JVM was given, and nothing of one is looked at before that is compared.
 
 A request, behind the secret: a byte, and the milliseconds after which an answer is to be `later`. Of kind 0 it asks for a
-planning: rows of an Arrow batch, whether binary values are bytes, and the pickled DataSource with its length before it and
-the scan's schema as JSON behind it. Of kind 1 it asks again, by a ticket. Of kind 2 it has, as JSON, the options of a DataSource
-that is to be made, and the directory from which workers count relative paths. An answer of kind 0 is what Spark's own worker
-would write, or the pickled DataSource with its length before it and its columns as JSON behind it; of kind 1 it is `later`, with
-the ticket; of kind 2 it says why there is none; of kind 3 it names a file that holds one of kind 0, which the JVM deletes.
+planning: rows of an Arrow batch, whether binary values are bytes, whether it is for the tasks of a stream, and the pickled
+DataSource with its length before it and the scan's schema as JSON behind it. Of kind 1 it asks again, by a ticket. Of kind 2 it
+has, as JSON, the options of a DataSource that is to be made, and the directory from which workers count relative paths. Of kind 3
+it asks a stream's source (streams.py). An answer of kind 0 is what Spark's own worker would write, or the pickled DataSource with
+its length before it and its columns as JSON behind it; of kind 1 it is `later`, with the ticket; of kind 2 it says why there is
+none; of kind 3 it names a file that holds one of kind 0, which the JVM deletes.
 Numbers are big-endian.
 """
 
@@ -20,7 +22,6 @@ import hmac
 import itertools
 import logging
 import os
-import pickle
 import shutil
 import stat
 import struct
@@ -34,16 +35,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from pyspark.sql.types import StructType
 
 from delta_py.scan.filtered_columns import counted_elsewhere
-from spark_plugin.data_source import DeltaSource, pickled_whole
-from spark_plugin.driver_planning.sources import source_here
+from spark_plugin.data_source import pickled_whole
+from spark_plugin.driver_planning.sources import source_here, unpickled
 from spark_plugin.pyspark_internals import data_type_of_json, planned_as_by_worker
 
-PLAN, _WAIT, OPEN = 0, 1, 2
+PLAN, _WAIT, OPEN, STREAM = 0, 1, 2, 3
 _DONE, _LATER, _FAILED, _IN_FILE = b"\0", b"\1", b"\2", b"\3"
 _HEAD = struct.Struct("!Bi")
-_PLANNING = struct.Struct("!i?i")
+_PLANNING = struct.Struct("!i??i")
 _TICKET = struct.Struct("!q")
 _LENGTH = struct.Struct("!i")
 
@@ -58,18 +60,20 @@ _log = logging.getLogger("pydelta")
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """What one planning is asked for. schema: JSON. max_arrow_batch_size, binary_as_bytes: as Spark's worker is told them."""
+    """What one planning is asked for. schema: JSON. max_arrow_batch_size, binary_as_bytes, is_stream: as Spark's worker is told
+    them."""
 
     data_source: bytes
     schema: str
     max_arrow_batch_size: int
     binary_as_bytes: bool
+    is_stream: bool
 
     @classmethod
     def parse(cls, body: bytes) -> Planning:
-        most_rows, as_bytes, length = _PLANNING.unpack_from(body)
+        most_rows, as_bytes, is_stream, length = _PLANNING.unpack_from(body)
         start = _PLANNING.size
-        return cls(body[start : start + length], body[start + length :].decode(), most_rows, as_bytes)
+        return cls(body[start : start + length], body[start + length :].decode(), most_rows, as_bytes, is_stream)
 
 
 class Planner:
@@ -160,13 +164,13 @@ def _remove(directory: str, process: int) -> None:
 def planned(body: bytes) -> bytes:
     """What Spark's own worker would write of a planning. Raises what planning raises."""
     planning = Planning.parse(body)
-    source = pickle.loads(planning.data_source)
-    if not isinstance(source, DeltaSource):
-        raise TypeError(f"{type(source)} is no source of pydelta")
+    source, schema = unpickled(planning.data_source), data_type_of_json(planning.schema)
+    assert isinstance(schema, StructType), planning.schema
     with counted_elsewhere():  # the rule counts by which columns scans are filtered
         return planned_as_by_worker(
-            source.keeping(),
-            data_type_of_json(planning.schema),
+            source,
+            source.streamReader(schema) if planning.is_stream else source.keeping().reader(schema),
+            schema,
             max_arrow_batch_size=planning.max_arrow_batch_size,
             binary_as_bytes=planning.binary_as_bytes,
         )

@@ -1,8 +1,9 @@
-"""A DataSource that this process makes, as a worker would that Spark asks for one."""
+"""DataSources in this process: made as a worker would that Spark asks for one, and those that the JVM hands over."""
 
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -19,3 +20,11 @@ def source_here(options: Mapping[str, str], directory: str) -> DeltaSource | Non
     if os.path.isabs(path) or urlsplit(path).scheme or directory == os.getcwd():
         return source_of_process()(dict(options)).keeping()
     return None
+
+
+def unpickled(data_source: bytes) -> DeltaSource:
+    """Raises TypeError for what is none of ours."""
+    source = pickle.loads(data_source)
+    if not isinstance(source, DeltaSource):
+        raise TypeError(f"{type(source)} is no source of pydelta")
+    return source

@@ -15,8 +15,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether tables are opened and scans are planned by the driver's own Python, of which a JVM has one, or by worker processes.
- * Without an offer by workers.
+ * Whether tables are opened, scans are planned and the sources of streams are asked by the driver's own Python, of which a JVM has
+ * one, or by worker processes. Without an offer by workers.
  *
  * A worker does what the driver's Python does not, and raises what is wrong with a request. Only what a worker could do, and the
  * driver's Python could not, is an error of the latter: after some of these in a row, or when it is silent, it is not asked any
@@ -44,21 +44,26 @@ class DriverChoice {
     return offered;
   }
 
-  /** shortName: of the source; those of others are for workers. */
+  /** Who is asked for a source of this short name; null for workers, who are asked for those of others. */
+  static Function offered(String shortName) {
+    return FORMAT.equalsIgnoreCase(shortName) && isWanted() ? offered() : null;
+  }
+
+  /** isStream: for the read function of a stream's tasks alone. */
   static PythonDataSourceReadInfo plan(
-      String shortName, UserDefinedPythonDataSource source, PythonDataSourceCreationResult made, StructType schema,
+      String shortName, UserDefinedPythonDataSource source, PythonDataSourceCreationResult made, StructType schema, boolean isStream,
       RuleStatus status) {
-    Function planner = FORMAT.equalsIgnoreCase(shortName) && isWanted() ? offered() : null;
-    if (planner == null) return source.createReadInfoInPython(made, schema, false);
-    Object answer = answer(planner, new Object[] {made.dataSource(), schema.json()});
+    Function planner = offered(shortName);
+    if (planner == null) return source.createReadInfoInPython(made, schema, isStream);
+    Object answer = answer(planner, new Object[] {"plan", made.dataSource(), schema.json(), Boolean.valueOf(isStream)});
     if (answer instanceof PythonDataSourceReadInfo) {
       succeeded();
       status.plannedByDriver();
       return (PythonDataSourceReadInfo) answer;
     }
     Throwable why = (Throwable) answer;
-    if (why instanceof TimeoutException) stop(planner, why.getMessage());
-    PythonDataSourceReadInfo planned = source.createReadInfoInPython(made, schema, false);
+    silent(planner, why);
+    PythonDataSourceReadInfo planned = source.createReadInfoInPython(made, schema, isStream);
     failed(planner, why, status);
     return planned;
   }
@@ -68,13 +73,13 @@ class DriverChoice {
     Function planner = isWanted() ? offered() : null;
     Throwable why = null;
     if (planner != null) {
-      Object answer = answer(planner, new Object[] {FORMAT, new HashMap(options)});
+      Object answer = answer(planner, new Object[] {"open", FORMAT, new HashMap(options)});
       if (answer instanceof PythonDataSourceV2) {
         succeeded();
         return (PythonDataSourceV2) answer;
       }
       why = (Throwable) answer;
-      if (why instanceof TimeoutException) stop(planner, why.getMessage());
+      silent(planner, why);
     }
     PythonDataSourceV2 source = new PythonDataSourceV2();
     source.setShortName(FORMAT);
@@ -83,7 +88,8 @@ class DriverChoice {
     return source;
   }
 
-  private static Object answer(Function planner, Object[] asked) {
+  /** asked: as of DriverPlanner. The answer, or a Throwable in its place. */
+  static Object answer(Function planner, Object[] asked) {
     try {
       return planner.apply(asked);
     } catch (RuntimeException error) {
@@ -93,12 +99,17 @@ class DriverChoice {
     }
   }
 
-  private static synchronized void succeeded() {
+  static synchronized void succeeded() {
     errors = 0;
   }
 
+  /** Before a worker is asked for what the driver's Python did not do: one that is silent is not asked again. */
+  static void silent(Function planner, Throwable why) {
+    if (why instanceof TimeoutException) stop(planner, why.getMessage());
+  }
+
   /** A worker has done what the driver's Python could not. */
-  private static void failed(Function planner, Throwable why, RuleStatus status) {
+  static void failed(Function planner, Throwable why, RuleStatus status) {
     status.notByDriver(why);
     if (!(why instanceof RejectedExecutionException)) count(planner, why.toString());
   }

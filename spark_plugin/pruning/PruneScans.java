@@ -93,7 +93,7 @@ public class PruneScans extends Rule {
   /** What `readStream.load` has made of a source, so that the rule may have its batches read in columns; else the same frame. */
   public Dataset streamed(Dataset frame) {
     try {
-      return StreamedTable.in(frame);
+      return StreamedTable.in(frame, status);
     } catch (RuntimeException error) {
       status.notColumnar(error);
     } catch (LinkageError error) {

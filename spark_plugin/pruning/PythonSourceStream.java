@@ -7,7 +7,6 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStreamWithTriggerAvailableNow;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingPartitionReaderFactory;
-import org.apache.spark.sql.execution.python.streaming.PythonStreamingSourceRunner;
 import org.apache.spark.sql.types.StructType;
 import scala.None$;
 import scala.Option;
@@ -18,13 +17,15 @@ import scala.Option;
  */
 class PythonSourceStream extends PythonMicroBatchStreamWithTriggerAvailableNow {
   private final ScanRequest request;
+  private final RuleStatus status;
 
   /** StructType of some columns -> the function that reads these, as bytes. */
   private final Map functions = new HashMap();
 
-  PythonSourceStream(ScanRequest request, PythonStreamingSourceRunner runner) {
+  PythonSourceStream(ScanRequest request, StreamRunner runner, RuleStatus status) {
     super(request.source(), request.shortName(), request.schema(), request.options(), runner);
     this.request = request;
+    this.status = status;
   }
 
   /** All columns. */
@@ -37,9 +38,13 @@ class PythonSourceStream extends PythonMicroBatchStreamWithTriggerAvailableNow {
     return request.narrowed(columns, Collections.EMPTY_LIST, null);
   }
 
+  /** Of all columns, for a batch that the rule has left as it was. */
+  public PartitionReaderFactory createReaderFactory() {
+    return factory(schema());
+  }
+
   /** Spark's own factory, of readers that give some of the columns. */
   PartitionReaderFactory factory(StructType columns) {
-    if (columns.equals(schema())) return createReaderFactory();
     Option none = (Option) None$.MODULE$;
     return new PythonStreamingPartitionReaderFactory(request.source().source(), function(columns), columns, none, none);
   }
@@ -47,9 +52,8 @@ class PythonSourceStream extends PythonMicroBatchStreamWithTriggerAvailableNow {
   private synchronized byte[] function(StructType columns) {
     byte[] known = (byte[]) functions.get(columns);
     if (known == null) {
-      PythonDataSourceReadInfo info = request.source().source().createReadInfoInPython(
-          request.source().getOrCreateDataSourceInPython(request.shortName(), request.options(), new scala.Some(schema())),
-          columns, true);
+      PythonDataSourceReadInfo info = DriverChoice.plan(
+          request.shortName(), request.source().source(), request.pythonSource(), columns, true, status);
       known = info.func();
       functions.put(columns, known);
     }

@@ -156,7 +156,7 @@ class ScanRequest {
   private PlannedScan planned(StructType columns, String further, RuleStatus status) {
     String nonce = newNonce();
     StructType asked = asking(columns, nonce, further);
-    return new PlannedScan(DriverChoice.plan(shortName, source.source(), pythonSource(), asked, status), nonce);
+    return new PlannedScan(DriverChoice.plan(shortName, source.source(), pythonSource(), asked, false, status), nonce);
   }
 
   static String newNonce() {
@@ -176,7 +176,7 @@ class ScanRequest {
    * The pickled DataSource that `load` made: the table's version is pinned in it. Spark's object is shared by all
    * queries over a DataFrame and not made for threads.
    */
-  private PythonDataSourceCreationResult pythonSource() {
+  PythonDataSourceCreationResult pythonSource() {
     synchronized (source) {
       return source.getOrCreateDataSourceInPython(shortName, options, new scala.Some(fullSchema));
     }

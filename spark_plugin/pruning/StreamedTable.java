@@ -14,24 +14,27 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** Spark's table of a Python source that is read as a stream, whose batches the rule may have read in columns. */
 class StreamedTable extends PythonTable {
   private final PythonTable table;
+  private final RuleStatus status;
 
-  private StreamedTable(PythonTable table, ScanRequest request) {
+  private StreamedTable(PythonTable table, ScanRequest request, RuleStatus status) {
     super(request.source(), request.shortName(), request.schema());
     this.table = table;
+    this.status = status;
   }
 
   /**
    * The frame of a stream over such a table. A frame that is more than the relation of a Python source stays as it is, and so does
    * one whose option `pruning` is false.
    */
-  static Dataset in(Dataset frame) {
+  static Dataset in(Dataset frame, RuleStatus status) {
     LogicalPlan plan = frame.queryExecution().analyzed();
     if (!(plan instanceof StreamingRelationV2)) return frame;
     StreamingRelationV2 relation = (StreamingRelationV2) plan;
     if (relation.table().getClass() != PythonTable.class) return frame;
     if (!relation.extraOptions().getBoolean(ReopenScans.OPTION, true)) return frame;
     PythonTable table = (PythonTable) relation.table();
-    StreamedTable streamed = new StreamedTable(table, ReopenScans.everything(scan(table, relation.extraOptions())));
+    ScanRequest request = ReopenScans.everything(scan(table, relation.extraOptions()));
+    StreamedTable streamed = new StreamedTable(table, request, status);
     LogicalPlan copy = NodeCopy.with(relation, new Object[] {table}, new Object[] {streamed});
     return Dataset$.MODULE$.ofRows((SparkSession) frame.sparkSession(), copy);
   }
@@ -43,7 +46,7 @@ class StreamedTable extends PythonTable {
   public ScanBuilder newScanBuilder(final CaseInsensitiveStringMap options) {
     return new ScanBuilder() {
       public Scan build() {
-        return new StreamedScan(ReopenScans.everything(scan(table, options)));
+        return new StreamedScan(ReopenScans.everything(scan(table, options)), status);
       }
     };
   }

@@ -1,8 +1,8 @@
 """Streaming reads: `spark.readStream.format("pydelta")`.
 
-Spark keeps one process for the driver's side of a stream, in which a DeltaStreamReader is asked for offsets and for the
-tasks of each batch; another process is asked for the function that tasks run. Which files make up a batch is decided by
-delta_py (streaming/source.py), and they are read like those of any scan.
+A DeltaStreamReader is asked for offsets and for the tasks of each batch: in the driver's own Python
+(driver_planning/streams.py), or in a process that Spark keeps for the driver's side of a stream. Another one makes the function
+that tasks run. Which files make up a batch is decided by delta_py (streaming/source.py), and they are read like those of any scan.
 """
 
 from __future__ import annotations
@@ -131,6 +131,11 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_version: int | None = None
         self._place: StreamOffset | None = None
         self._held: HeldLease | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether it does more than read: it notes schemas, or keeps a lease of its files."""
+        return self._options.tracking is not None or self._options.batch.lease_seconds is not None
 
     # ------------------------------------------------------------ offsets
 

@@ -95,10 +95,10 @@ def test_request_goes_by_its_kind_to_what_answers_it() -> None:
     assert (plan.bodies, open_table.bodies) == ([b"which scan"], [b"which table"])
 
 
-@pytest.mark.parametrize("binary_as_bytes", [True, False])
-def test_planning_is_parsed_as_java_writes_it(binary_as_bytes: bool) -> None:
-    body = planning_body(b"\0pickled", '{"schema": "ß"}', most_rows=7, binary_as_bytes=binary_as_bytes)
-    assert Planning.parse(body) == Planning(b"\0pickled", '{"schema": "ß"}', 7, binary_as_bytes)
+@pytest.mark.parametrize(("binary_as_bytes", "is_stream"), [(True, False), (False, True)])
+def test_planning_is_parsed_as_java_writes_it(binary_as_bytes: bool, is_stream: bool) -> None:
+    body = planning_body(b"\0pickled", '{"schema": "ß"}', most_rows=7, binary_as_bytes=binary_as_bytes, is_stream=is_stream)
+    assert Planning.parse(body) == Planning(b"\0pickled", '{"schema": "ß"}', 7, binary_as_bytes, is_stream)
 
 
 @pytest.mark.parametrize("error", [ValueError("no such column"), KeyboardInterrupt("now"), SystemExit(3)], ids=repr)
@@ -123,7 +123,7 @@ def test_request_that_is_cut_off_in_its_head_is_an_error_and_no_planning(length:
 
 def test_request_of_no_known_kind_is_an_error() -> None:
     planner = Planner(SECRET, {PLAN: Worked(b"planned")})
-    assert planner.apply(SECRET + bytes([3]) + bytes(4)) == bytes([FAILED]) + b"KeyError: 3"
+    assert planner.apply(SECRET + bytes([4]) + bytes(4)) == bytes([FAILED]) + b"KeyError: 4"
     assert planner.apply(plan_request(b"")) == b"\0planned"
 
 

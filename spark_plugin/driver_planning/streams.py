@@ -1,0 +1,111 @@
+"""The sources of streams in the driver's own Python: what Spark's process of each stream would answer (StreamRunner.java asks).
+
+A request is a text of JSON with its length (4 bytes, big-endian) before it: the stream, the call as DeltaStreamReader names it,
+and its arguments, each a text of JSON. Behind it, of the call that opens a stream, is the pickled DataSource. Answers are those
+of Spark's process to the same call, byte by byte: a stream may go on in a process at any call.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from pyspark.sql.types import StructType
+
+from delta_py.scan.filtered_columns import counted_elsewhere
+from spark_plugin.driver_planning.sources import unpickled
+from spark_plugin.pyspark_internals import (
+    data_type_of_json,
+    partitions_as_by_worker,
+    read_limit_as_by_worker,
+    read_limit_of_json,
+)
+
+if TYPE_CHECKING:
+    from spark_plugin.streaming.stream_reader import DeltaStreamReader
+
+MOST_STREAMS = 256
+"""Of more the one that was not asked for the longest goes on in a process, or has ended without a word."""
+
+_LENGTH = struct.Struct("!i")
+_DONE = b"\0"
+
+
+class Streams:
+    """Threads may share it; one stream is asked by one of them at a time."""
+
+    def __init__(self) -> None:
+        self._readers: OrderedDict[str, DeltaStreamReader] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def answer(self, body: bytes) -> bytes:
+        """Raises what the call raises, and KeyError for a stream that is not open."""
+        (length,) = _LENGTH.unpack_from(body)
+        behind = _LENGTH.size + length
+        asked = orjson.loads(body[_LENGTH.size : behind])
+        stream, call, arguments = asked["stream"], asked["call"], asked["arguments"]
+        with counted_elsewhere():
+            match call:
+                case "open":
+                    return self._open(stream, body[behind:], *arguments)
+                case "close":
+                    return self._close(stream)
+                case _:
+                    return _answer(self._reader(stream), call, arguments)
+
+    def _open(self, stream: str, data_source: bytes, schema_json: str) -> bytes:
+        """Nothing where the stream is to have a process: one that notes schemas, or keeps a lease of its files, does so once."""
+        schema = data_type_of_json(schema_json)
+        assert isinstance(schema, StructType), schema_json
+        reader: DeltaStreamReader = unpickled(data_source).streamReader(schema)
+        if reader.writes:
+            return b""
+        with self._lock:
+            self._readers[stream] = reader
+            while len(self._readers) > MOST_STREAMS:
+                self._readers.popitem(last=False)
+        return _DONE
+
+    def _close(self, stream: str) -> bytes:
+        with self._lock:
+            reader = self._readers.pop(stream, None)
+        if reader is not None:
+            reader.stop()
+        return _DONE
+
+    def _reader(self, stream: str) -> DeltaStreamReader:
+        with self._lock:
+            self._readers.move_to_end(stream)
+            return self._readers[stream]
+
+
+def _answer(reader: DeltaStreamReader, call: str, arguments: list[str]) -> bytes:
+    match call:
+        case "initialOffset":
+            return _json(reader.initialOffset())
+        case "latestOffset":
+            start, limit = arguments
+            return _json(reader.latestOffset(json.loads(start), read_limit_of_json(limit)))
+        case "partitions":
+            start, end = arguments
+            return partitions_as_by_worker(reader.partitions(json.loads(start), json.loads(end)))
+        case "commit":
+            reader.commit(json.loads(arguments[0]))
+            return _DONE
+        case "prepareForTriggerAvailableNow":
+            reader.prepareForTriggerAvailableNow()
+            return _DONE
+        case "getDefaultReadLimit":
+            return read_limit_as_by_worker(reader.getDefaultReadLimit()).encode()
+        case "reportLatestOffset":
+            place = reader.reportLatestOffset()
+            return b"" if place is None else _json(place)
+    raise ValueError(f"a stream's source has no call {call}")
+
+
+def _json(offset: dict[str, Any]) -> bytes:
+    return json.dumps(offset).encode()
