@@ -11,7 +11,8 @@ from delta_py.changes.commit_changes import PLANNED_CHANGES
 from delta_py.errors import InvalidOptionError, shown
 from delta_py.expressions.tree import Expression, conjunction
 from delta_py.log.segment import LogFile
-from delta_py.scan.planning import Scan, ScanReport, file_bytes, make_state
+from delta_py.protocol.schema import StructType
+from delta_py.scan.planning import FilePruner, Scan, ScanReport, file_bytes, make_state
 from delta_py.scan.scan_state import ScanState
 from delta_py.streaming.commits import ReadState, stream_schema
 from delta_py.streaming.committed_files import CommittedFiles
@@ -32,18 +33,24 @@ class BatchPlanner:
         self._ours, self._options, self._log = ours, options, log
         self._initial, self._committed = initial, committed
 
-    def state(self, rows: Expression | None = None) -> ScanState:
-        """How an executor reads the files of a batch. rows: which of the files' rows are of the batch; None for all."""
+    def state(
+        self, columns: StructType | None = None, predicate: Expression | None = None, rows: Expression | None = None
+    ) -> ScanState:
+        """How an executor reads the files of a batch. columns: None for all of the stream. predicate: rows for which it is not
+        true may be left out. rows: which of the files' rows are of the batch; None for all."""
         options = self._options
         extra = CHANGE_COLUMNS if options.change_feed else ()
-        parts = tuple(part for part in (options.predicate, rows) if part is not None)
+        parts = tuple(part for part in (options.predicate, predicate, rows) if part is not None)
         scan = options.scan if rows is None else replace(options.scan, drop_rows=True)
-        predicate = conjunction(parts) if parts else None
-        return make_state(self._ours.config, self._ours.store, options.columns, predicate, scan, extra)
+        wanted = options.columns if columns is None else columns
+        return make_state(self._ours.config, self._ours.store, wanted, conjunction(parts) if parts else None, scan, extra)
 
-    def plan(self, start: StreamOffset, end: StreamOffset) -> Scan:
-        """The files from `start` (not included) to `end` (included). Raises InvalidOptionError
-        (DELTA_INVALID_SOURCE_OFFSET_FORMAT) for places that are not of one batch."""
+    def plan(
+        self, start: StreamOffset, end: StreamOffset, columns: StructType | None = None, predicate: Expression | None = None
+    ) -> Scan:
+        """The files from `start` (not included) to `end` (included). columns, predicate: as of `state`; the predicate leaves out
+        files by their partition values. Raises InvalidOptionError (DELTA_INVALID_SOURCE_OFFSET_FORMAT) for places that are not of
+        one batch."""
         version, first = start.version, start.next_index
         initial, rows = self._initial.between(start, end) if start.is_initial else ([], None)
         if start.is_initial:
@@ -62,8 +69,12 @@ class BatchPlanner:
         else:
             batches = [*initial, *self._committed.added_between(portions)]
             files = pa.Table.from_batches([batch.select(_PLANNED_SCHEMA.names) for batch in batches], _PLANNED_SCHEMA)
-        size = file_bytes(files)
-        return Scan(self.state(rows), files, ScanReport(files.num_rows, size, files.num_rows, size))
+        kept = files
+        if predicate is not None:
+            pruner = FilePruner.of(self._ours.config, predicate, self._options.scan)
+            kept = pa.Table.from_batches([pruner.prune(batch, None) for batch in files.to_batches()], files.schema)
+        report = ScanReport(files.num_rows, file_bytes(files), kept.num_rows, file_bytes(kept))
+        return Scan(self.state(columns, predicate, rows), kept, report)
 
     def _commits(self, version: int, end: StreamOffset) -> list[LogFile]:
         """The commits from `version` to the one in which a batch ends."""

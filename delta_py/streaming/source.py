@@ -18,7 +18,9 @@ from dataclasses import replace
 
 from delta_py.changes.change_feed import first_version_from
 from delta_py.errors import VersionNotFoundError
+from delta_py.expressions.tree import Expression
 from delta_py.log.segment import list_log
+from delta_py.protocol.schema import StructType
 from delta_py.scan.planning import FilePruner, Scan
 from delta_py.scan.scan_state import ScanState
 from delta_py.snapshot import Snapshot
@@ -64,10 +66,9 @@ class StreamSource:
         self._admission = Admission(log, initial, committed, self._stops, order)
         self._planner = BatchPlanner(ours, options, log, initial, committed)
 
-    @property
-    def state(self) -> ScanState:
-        """How an executor reads the files of a batch, unless its scan says otherwise."""
-        return self._planner.state()
+    def state(self, columns: StructType | None = None) -> ScanState:
+        """How an executor reads the files of a batch, unless its scan says otherwise. columns: None for all of the stream."""
+        return self._planner.state(columns)
 
     # ------------------------------------------------------------ where it begins
 
@@ -112,14 +113,17 @@ class StreamSource:
         end = self._admission.end_of_batch(start, limits, last_version)
         return replace(end, began=(start.version, start.is_initial)) if start.begins and end != start else end
 
-    def plan(self, start: StreamOffset, end: StreamOffset) -> Scan:
-        """The files of the batch from `start` (not included) to `end` (included)."""
+    def plan(
+        self, start: StreamOffset, end: StreamOffset, columns: StructType | None = None, predicate: Expression | None = None
+    ) -> Scan:
+        """The files of the batch from `start` (not included) to `end` (included). columns, predicate: what is wanted of this
+        batch; rows for which the predicate is not true may be there, or not. None for all that the stream reads."""
         start = start.true_start(end)
         self._go_on_from(start)
         self._places.check(end)
         if self._stops is not None:
             self._stops.begin_within(start, end)
-        return self._planner.plan(start, end)
+        return self._planner.plan(start, end, columns, predicate)
 
     def commit(self, end: StreamOffset) -> None:
         """The batch that ended there is done. Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) when it ended

@@ -1,7 +1,7 @@
 package pydelta.pruning;
 
-import java.util.Collections;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
@@ -33,9 +33,9 @@ class PythonSourceStream extends PythonMicroBatchStreamWithTriggerAvailableNow {
     return request.schema();
   }
 
-  /** What a batch that reads some of the columns asks. */
-  ScanRequest request(StructType columns) {
-    return request.narrowed(columns, Collections.EMPTY_LIST, null);
+  /** What a batch that reads some of the columns asks. predicates: PredicateJson. */
+  ScanRequest request(StructType columns, List predicates) {
+    return request.narrowed(columns, predicates, null);
   }
 
   /** Of all columns, for a batch that the rule has left as it was. */

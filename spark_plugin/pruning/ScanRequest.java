@@ -167,9 +167,9 @@ class ScanRequest {
     return marked(columns, marker(", \"nonce\": \"" + nonce + "\"" + further));
   }
 
-  /** The schema that asks for the files of a stream's batch. The notes that come are known by the nonce. */
-  StructType asking(String nonce) {
-    return asking(schema, nonce, NativeChoice.wish());
+  /** The schema that asks for the files of a stream's batch. wish: NativeChoice's, or none. Notes that come are known by the nonce. */
+  StructType asking(String nonce, String wish) {
+    return asking(schema, nonce, wish);
   }
 
   /**

@@ -1,23 +1,31 @@
 package pydelta.pruning;
 
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import scala.Option;
 import scala.collection.immutable.Seq;
 
 /**
- * Has the streams of a micro-batch read the columns that the batch needs, and in columns where that can be.
+ * Has the streams of a micro-batch read the columns that the batch needs, and in columns where that can be, and leave out rows that
+ * a filter above them would.
  *
- * Spark hands a streaming source neither: it leaves streams out of its push-down. A stream that a plan has more than once is read
- * whole each time, as Spark counts the rows of equal scans together.
+ * Spark hands a streaming source nothing of these: it leaves streams out of its push-down. A stream that a plan has more than once
+ * is read whole each time, as Spark counts the rows of equal scans together.
  */
 class StreamScans extends scala.runtime.AbstractPartialFunction {
   private final ColumnarChoice choice;
@@ -53,43 +61,70 @@ class StreamScans extends scala.runtime.AbstractPartialFunction {
   }
 
   public boolean isDefinedAt(Object node) {
-    return isOurs(node) || isOurs(under(node));
+    return isOurs(node) || isOurs(filtered(node)) || isOurs(projected(node)) || isOurs(filtered(projected(node)));
   }
 
+  /** A stream, under a filter or not, and that under a projection or not. */
   public Object applyOrElse(Object node, scala.Function1 otherwise) {
-    if (isOurs(node)) {
-      StreamingDataSourceV2ScanRelation relation = (StreamingDataSourceV2ScanRelation) node;
-      return viewed(relation, relation.output());
+    if (!isDefinedAt(node)) return otherwise.apply(node);
+    LogicalPlan plan = (LogicalPlan) node;
+    LogicalPlan below = projected(plan) == null ? plan : projected(plan);
+    Filter filter = filtered(below) == null ? null : (Filter) below;
+    StreamingDataSourceV2ScanRelation relation = (StreamingDataSourceV2ScanRelation) (filter == null ? below : filter.child());
+    Seq columns = relation.output();
+    if (below != plan) {
+      AttributeSet wanted = plan.references();
+      columns = columnsOf(relation, filter == null ? wanted : wanted.$plus$plus(filter.references()));
     }
-    if (!isOurs(under(node))) return otherwise.apply(node);
-    Project project = (Project) node;
-    StreamingDataSourceV2ScanRelation relation = (StreamingDataSourceV2ScanRelation) under(node);
-    AttributeSet wanted = project.references();
-    if (project.child() instanceof Filter) wanted = wanted.$plus$plus(project.child().references());
-    LogicalPlan view = viewed(relation, columnsOf(relation, wanted));
-    return onto(project, project.child() instanceof Filter ? onto(project.child(), view) : view);
+    LogicalPlan read = viewed(relation, columns, filter);
+    if (filter != null) read = onto(filter, read);
+    return below == plan ? read : onto(plan, read);
   }
 
   private static LogicalPlan onto(LogicalPlan node, LogicalPlan child) {
     return (LogicalPlan) node.withNewChildren((Seq) ((Seq) scala.collection.immutable.List$.MODULE$.empty()).appended(child));
   }
 
-  /** What a projection has below it, under a filter if there is one. */
-  private static Object under(Object node) {
-    if (!(node instanceof Project)) return null;
-    LogicalPlan child = ((Project) node).child();
-    return child instanceof Filter ? ((Filter) child).child() : child;
+  private static LogicalPlan projected(Object node) {
+    return node instanceof Project ? ((Project) node).child() : null;
+  }
+
+  private static LogicalPlan filtered(Object node) {
+    return node instanceof Filter ? ((Filter) node).child() : null;
+  }
+
+  /** What the source may leave rows out by. All stays in Spark's plan. */
+  private static List predicates(Filter filter, StructType schema) {
+    List found = new ArrayList();
+    List open = new ArrayList();
+    if (filter != null) open.add(filter.condition());
+    while (!open.isEmpty()) {
+      Expression next = (Expression) open.remove(open.size() - 1);
+      if (next instanceof And) {
+        open.add(((And) next).right());
+        open.add(((And) next).left());
+      } else if (next.deterministic()) {
+        Option predicate = DataSourceV2Strategy$.MODULE$.translateFilterV2(next);
+        PredicateJson json = predicate.isEmpty() ? null : PredicateJson.of((Predicate) predicate.get(), schema);
+        if (json != null) found.add(json);
+      }
+    }
+    return found;
   }
 
   /** The attributes that are wanted, in their order; one, where rows are only counted. */
   private Seq columnsOf(StreamingDataSourceV2ScanRelation relation, AttributeSet wanted) {
     Seq output = relation.output();
-    if (((Integer) uses.get(relation.stream())).intValue() > 1) return output;
+    if (isRepeated(relation)) return output;
     Seq kept = (Seq) scala.collection.immutable.List$.MODULE$.empty();
     for (int i = 0; i < output.length(); i++) {
       if (wanted.contains((Attribute) output.apply(i))) kept = (Seq) kept.appended(output.apply(i));
     }
     return kept.isEmpty() ? (Seq) kept.appended(smallest(output)) : kept;
+  }
+
+  private boolean isRepeated(StreamingDataSourceV2ScanRelation relation) {
+    return ((Integer) uses.get(relation.stream())).intValue() > 1;
   }
 
   private static Object smallest(Seq output) {
@@ -99,11 +134,12 @@ class StreamScans extends scala.runtime.AbstractPartialFunction {
     return output.apply(0);
   }
 
-  private LogicalPlan viewed(StreamingDataSourceV2ScanRelation relation, Seq columns) {
+  /** filter: above the relation; null for none. */
+  private LogicalPlan viewed(StreamingDataSourceV2ScanRelation relation, Seq columns, Filter filter) {
     PythonSourceStream stream = (PythonSourceStream) relation.stream();
     StructType schema = schemaOf(stream.schema(), relation.output(), columns);
     ScanReaders readers = choice == null ? ScanReaders.ROWS : choice.readersFor(schema);
-    ScanRequest request = stream.request(schema);
+    ScanRequest request = stream.request(schema, predicates(isRepeated(relation) ? null : filter, stream.schema()));
     return NodeCopy.with(
         relation, new Object[] {stream, relation.scan(), relation.output()},
         new Object[] {new StreamView(stream, request, readers, status), new ViewedScan(request, readers), columns});

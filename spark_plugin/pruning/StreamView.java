@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingInput
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourceOffset;
 import org.apache.spark.sql.types.StructType;
 
-/** A stream in the plan of one batch: some of its columns, read as a scan's are. */
+/** A stream in the plan of one batch: some of its columns and rows, read as a scan's are. */
 class StreamView implements MicroBatchStream {
   private final PythonSourceStream stream;
   private final ScanRequest request;
@@ -33,11 +33,11 @@ class StreamView implements MicroBatchStream {
   }
 
   public synchronized InputPartition[] planInputPartitions(Offset start, Offset end) {
-    if (readers.nativeReads() == null || isInPython) return stream.planInputPartitions(start, end);
     List asked = Arrays.asList(new Object[] {start, end});
     if (asked.equals(bounds)) return tasks.partitions();  // of a copy of the plan's node
     String nonce = ScanRequest.newNonce();
-    InputPartition[] partitions = stream.planInputPartitions(asking(request.asking(nonce), start), end);
+    String wish = readers.nativeReads() == null || isInPython ? "" : NativeChoice.wish();
+    InputPartition[] partitions = stream.planInputPartitions(asking(request.asking(nonce, wish), start), end);
     PlanNotes notes = new PlanNotes(pickled(partitions), nonce);
     tasks = ScanTasks.of(readers, request, notes, partitions, inPython(), status);
     bounds = asked;
@@ -92,7 +92,7 @@ class StreamView implements MicroBatchStream {
   public boolean equals(Object object) {
     if (!(object instanceof StreamView)) return stream.equals(object);
     StreamView other = (StreamView) object;
-    return stream == other.stream && request.schema().equals(other.request.schema()) && readers.isLike(other.readers);
+    return stream == other.stream && request.equals(other.request) && readers.isLike(other.readers);
   }
 
   public int hashCode() {

@@ -2,7 +2,7 @@
 
 A DeltaStreamReader is asked for offsets and for the tasks of each batch: in the driver's own Python
 (driver_planning/streams.py), or in a process that Spark keeps for the driver's side of a stream. Another one makes the function
-that tasks run. Which files make up a batch is decided by delta_py (streaming/source.py), and they are read like those of any scan.
+that tasks run. Which files make up a batch is decided by delta_py (streaming/source.py); they are read like those of any scan.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from delta_py.streaming.schema_log import TrackedSchema
 from delta_py.streaming.source import StreamSource
 from spark_plugin.convert import check_requested, from_spark_schema
 from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
-from spark_plugin.pruning import asked_of_batch, native_wish
+from spark_plugin.pruning import asked_of_batch, native_wish, pushed_predicate, strip_marker
 from spark_plugin.source.pinned import offered, scan_options, selected, with_filter
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
 from spark_plugin.streaming.schema_tracking import look_up, open_tracker
 
 if TYPE_CHECKING:
+    from delta_py.expressions.tree import Expression
     from delta_py.scan.planning import Scan
     from spark_plugin.source.native_files import NativeFiles
 
@@ -123,7 +124,7 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         requested = from_spark_schema(schema)
         self._options = pinned.options
         self._source: StreamSource | None = pinned.source(requested)
-        self._state = self._source.state
+        self._state = self._source.state()
         output = DeltaSchema(tuple(column.logical for column in self._state.columns))
         check_requested(output, requested)
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
@@ -191,17 +192,26 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ------------------------------------------------------------ batches
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """start: of the rule's, or Spark's own."""
+        """start: of the rule's, or Spark's own. The tasks are read by the function of a reader of the columns that the rule asks
+        for, or of all."""
         start, asked = asked_of_batch(start)
         begin, until = StreamOffset.from_json(start), StreamOffset.from_json(end)
         self._reading_from(begin.true_start(until))
-        scan = self._driver.plan(begin, until)
-        native = None if asked is None else self._native_files(scan, asked)
+        if asked is None:
+            scan, native, state = self._driver.plan(begin, until), None, self._state
+        else:
+            columns = from_spark_schema(strip_marker(asked))
+            scan = self._driver.plan(begin, until, columns, self._pushed(asked))
+            native, state = self._native_files(scan, asked), self._driver.state(columns)
         parts = partitions_of(scan, self._options.batch.session, "" if native is None else native.note, native)
-        if scan.state != self._state:
+        if scan.state != state:
             for part in parts:
                 part.state = scan.state
         return parts
+
+    def _pushed(self, schema: StructType) -> Expression | None:
+        options = self._options
+        return pushed_predicate(schema) if options.batch.pruning and not options.change_feed else None
 
     def _native_files(self, scan: Scan, schema: StructType) -> NativeFiles | None:
         """As _native_files of data_source.py. schema: the columns that the batch is read in, by their names in the stream."""
@@ -210,13 +220,12 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
         from spark_plugin.source.native_files import native_files  # few sessions want them
 
-        columns = tuple(scan.state.columns[place] for place in _places(scan.output_schema.names, schema.names))
-        return native_files(replace(scan, state=replace(scan.state, columns=columns)), schema, wish)
+        return native_files(scan, schema, wish)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, DeltaPartition)
         for batch in read_files(partition.state or self._state, partition.scan_files()):
-            yield relabelled(_narrowed(batch, self._schema.names), self._schema)
+            yield relabelled(batch, self._schema)
 
     @property
     def _driver(self) -> StreamSource:
@@ -227,16 +236,3 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Tasks get their files with their partition."""
         return {**self.__dict__, "_source": None, "_held": None}
 
-
-def _narrowed(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """The batch with the columns of these names. A partition that says itself how it is read has all columns of the stream, even
-    where the query needs some."""
-    if batch.num_columns == len(names):
-        return batch
-    return batch.select(_places(batch.schema.names, names))
-
-
-def _places(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Where names stand among others, in whatever case."""
-    numbers = {name.lower(): number for number, name in enumerate(names)}
-    return [numbers[name.lower()] for name in wanted]

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
+from pyspark.sql.types import StructType
 
 from delta_py import write_delta
 from delta_py.changes.change_feed import plan_changes
@@ -28,6 +29,7 @@ from delta_py.storage.opening import open_store
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.options.streaming_options import is_stream_read
+from spark_plugin.pruning.handover import MARKER_KEY
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, pin_stream
 from tests.support.streamed_tables import FEED, daily_table, rows
 
@@ -220,6 +222,51 @@ def test_feed_stream_begins_with_the_table_as_inserts(table: str) -> None:
     write_delta(table, rows(), mode="overwrite", replace_where="id = 3")
     found = sorted(row[:4] for row in stream.all())
     assert found == [(1, "mon", "delete", 3), (2, "mon", "delete", 3), (3, "tue", "delete", 4), (7, "mon", "insert", 3)]
+
+
+PARTITION = {"name": "=", "children": [{"column": ["day"]}, {"type": "string", "value": "tue"}]}
+ROW_GROUP = {"name": ">", "children": [{"column": ["id"]}, {"type": "long", "value": 3}]}
+ALL_ROWS = [(1, "mon"), (2, "mon"), (3, "tue"), (4, "wed")]
+
+
+@pytest.mark.parametrize(
+    ("predicates", "options", "expected"),
+    [
+        ([], {}, ALL_ROWS),
+        ([PARTITION], {}, [(3, "tue")]),
+        ([ROW_GROUP], {}, [(4, "wed")]),
+        ([PARTITION, ROW_GROUP], {}, []),
+        ([ROW_GROUP], {"filter": "id > 1"}, [(4, "wed")]),
+        ([ROW_GROUP], {"pruning": "false"}, ALL_ROWS),
+        ([{"name": "NOT", "children": [ROW_GROUP]}], {"filter": "day = 'mon' AND id > 1"}, [(2, "mon")]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("columns", [("id", "day"), ("day",)], ids=str)
+def test_batch_gives_the_columns_and_rows_that_the_rule_asks_for(
+    predicates: list[Any], options: dict[str, str], expected: list[Row], columns: tuple[str, ...], table: str
+) -> None:
+    """Rows that a filter of Spark's would leave out, where files and row groups say so."""
+    stream = Stream(table, **options)
+    schema = to_spark_schema(pin_stream(stream.options).schema)
+    asked = StructType([schema[name] for name in columns])
+    asked.fields[0].metadata = {MARKER_KEY: json.dumps({"predicates": predicates, "limit": None, "nonce": "n"})}
+    end = stream.reader.latestOffset(stream.place, ReadAllAvailable())
+    bounds = {MARKER_KEY: asked.json(), "start": json.dumps(stream.place)}, end
+    made = DeltaSource(stream.options).streamReader(StructType([schema[name] for name in columns]))
+    task: DeltaStreamReader = pickle.loads(pickle.dumps(made))
+    parts = stream.reader.partitions(*bounds)
+    found = [tuple(row.values()) for part in parts for batch in task.read(part) for row in batch.to_pylist()]
+    assert sorted(found) == sorted(row[-len(columns) :] for row in expected)
+
+
+def test_feed_gives_all_of_its_changes_whatever_the_rule_asks_for(table: str) -> None:
+    stream = Stream(table, readChangeFeed="true", startingVersion="0")
+    asked = to_spark_schema(pin_stream(stream.options).schema)
+    asked.fields[0].metadata = {MARKER_KEY: json.dumps({"predicates": [PARTITION], "limit": None, "nonce": "n"})}
+    end = stream.reader.latestOffset(stream.place, ReadAllAvailable())
+    start: Any = {MARKER_KEY: asked.json(), "start": json.dumps(stream.place)}
+    assert len(stream.rows_between(start, end)) == 4
 
 
 @pytest.mark.parametrize("files", ["1", "2", "1000"])

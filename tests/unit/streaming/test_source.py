@@ -23,6 +23,8 @@ from delta_py.errors import (
     VersionNotFoundError,
 )
 from delta_py.expressions.parse import parse_predicate
+from delta_py.expressions.to_sql import to_sql
+from delta_py.protocol.schema import StructType
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectInfo
 from delta_py.streaming import commits, lag
@@ -309,7 +311,26 @@ def test_stream_filter_prunes_by_partitions_and_statistics() -> None:
     predicate = parse_predicate("p = 'x' AND id >= 15", snapshot.schema)
     stream = StreamSource(snapshot, StreamOptions(predicate=predicate))
     assert batches(stream, at(0, initial=True), Limits(files=1)) == [["x10"], ["x20"]]
-    assert str(stream.state.predicate) != "None", "the rows of a kept file are filtered by what the partition does not say"
+    assert str(stream.state().predicate) != "None", "the rows of a kept file are filtered by what the partition does not say"
+
+
+def test_batch_is_planned_for_some_of_its_columns_and_rows() -> None:
+    """Of files only partition values are known here, unless the stream's own filter asks for statistics."""
+    builder = TableBuilder(MemoryStore())
+    files = [add(f"{p}{low}", partitionValues={"p": p}, stats=stats(10, low, low + 9)) for p in "xy" for low in (0, 10)]
+    builder.commit(builder.protocol(), builder.metadata(("id", "long"), ("p", "string"), partition_by=["p"]), *files)
+    builder.commit(add("x20", partitionValues={"p": "x"}), add("y20", partitionValues={"p": "y"}))
+    snapshot = Snapshot.load(builder.store, 0)
+    stream = StreamSource(snapshot, StreamOptions(predicate=parse_predicate("id < 100", snapshot.schema)))
+    begin, ids = at(0, initial=True), StructType((snapshot.schema.fields[0],))
+    end = stream.admit(begin, EVERYTHING)
+    scan = stream.plan(begin, end, ids, parse_predicate("p = 'x' AND id > 5", snapshot.schema))
+    assert (scan.paths(), scan.output_schema) == (["x0", "x10", "x20"], ids)
+    assert (scan.report.files_kept, scan.report.files_total) == (3, 6)
+    assert scan.state.predicate is not None
+    assert to_sql(scan.state.predicate) == "(id < 100L) AND (id > 5L)"
+    assert stream.state(ids) == replace(scan.state, predicate=stream.state().predicate)
+    assert len(stream.plan(begin, end).paths()) == 6
 
 
 # ---------------------------------------------------------------- what stops a stream
