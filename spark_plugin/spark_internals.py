@@ -35,7 +35,8 @@ KNOWN_VERSIONS = ("4.2.", "4.3.")
 """How the versions of Spark begin with which all of this is tested. The Java sources must compile with each of them."""
 
 _loaded: list[tuple[Any, str, Any]] = []
-"""(Py4J gateway, name, class) of each JVM, in practice one. Loaded once: Py4J remembers methods by the class's name."""
+"""(Py4J gateway, name, class or the one object of it) of each JVM, in practice one. Loaded once: Py4J remembers methods by the
+class's name."""
 
 _routed: set[str] = set()
 """Ids of sessions whose parser has our router."""
@@ -99,10 +100,21 @@ class SparkInternals:
         executors = self._spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
         return any(executor.numRunningTasks() > 0 for executor in executors)
 
-    def setting_names(self) -> list[str]:
-        """Names of the settings that the session or its context was given. One call, however many there are."""
-        names = self._spark._jsparkSession.conf().getAllAsJava().keySet()
-        return str(self._jvm.java.lang.String.join("\n", names)).split("\n")
+    def settings(self) -> dict[str, str]:
+        """Those that the session or its context was given. As one text: Py4J would be called twice for each."""
+        settings = self._spark._jsparkSession.conf().getAllAsJava()
+        given: dict[str, str] = orjson.loads(self._json_writer.writeValueAsString(settings))
+        return given
+
+    @property
+    def _json_writer(self) -> Any:
+        gateway, name = self._gateway, "com.fasterxml.jackson.databind.ObjectMapper"
+        for known, kept, loaded in _loaded:
+            if known is gateway and kept == name:
+                return loaded
+        writer = self._jvm.com.fasterxml.jackson.databind.ObjectMapper()
+        _loaded.append((gateway, name, writer))
+        return writer
 
     def hadoop_settings(self, prefix: str) -> dict[str, str]:
         """What the session says to Hadoop's file systems, by whole names: settings of the session, and of its context."""

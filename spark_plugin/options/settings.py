@@ -35,6 +35,8 @@ from spark_plugin.spark_internals import SparkInternals, is_connect
 
 _QUOTES = "spark.sql.ansi.doubleQuotedIdentifiers"  # means nothing without ANSI mode
 _TEXT_SETTINGS = {"\\": "spark.sql.parser.escapedStringLiterals", '"': _QUOTES}
+_OF_SPARK = "spark.sql."
+"""How the names of settings begin that have defaults."""
 _AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
 
@@ -54,13 +56,14 @@ def storage_settings(spark: Any, path: str | None) -> dict[str, str]:
     if path is None or kind_of(path) is None:
         return storage_part(_said(spark, (COORDINATOR, TRANSACTION)), {}, path or "")
     hadoop = {} if is_connect(spark) else SparkInternals(spark).hadoop_settings("fs.")
-    return storage_part(_all_confs(spark), hadoop, path)
+    return storage_part(given_settings(spark), hadoop, path)
 
 
 def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) -> str:
     """The option SESSION of a read of a path. What a server does not tell is left out. tracks_schema: the read is a stream with a
     log of schemas, whose settings have names that end in a number of the stream's own."""
-    allowed = {name: value for name, value in _all_confs(spark).items() if name.startswith(ALLOW_CONFS)} if tracks_schema else {}
+    given = given_settings(spark) if tracks_schema else {}
+    allowed = {name: value for name, value in given.items() if name.startswith(ALLOW_CONFS)}
     said = _said(spark, (TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM, READ_LEASE))
     parts = read_part(said, _default_parallelism(spark))
     return as_option({**parts, CONFS: allowed or None, STORAGE: storage_settings(spark, path) or None})
@@ -74,11 +77,7 @@ def write_settings(spark: Any, path: str | None) -> str:
 
 def default_settings(spark: Any) -> dict[str, str]:
     """The session's settings that say what properties new tables get."""
-    if is_connect(spark):
-        return {name: value for name, value in _all_confs(spark).items() if name.startswith(PROPERTY_DEFAULTS)}
-    names = SparkInternals(spark).setting_names()  # in one call: all values would take each write some 10 ms
-    said = {name: conf(spark, name) for name in names if name.startswith(PROPERTY_DEFAULTS)}
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in given_settings(spark).items() if name.startswith(PROPERTY_DEFAULTS)}
 
 
 def reset_transaction(spark: Any) -> None:
@@ -93,8 +92,10 @@ def resets_transaction(spark: Any) -> bool:
 
 
 def _said(spark: Any, names: Iterable[str]) -> dict[str, str]:
-    confs = ((name, conf(spark, name)) for name in names)
-    return {name: value for name, value in confs if value is not None}
+    """Of each name what the session was given, or Spark's own default."""
+    given = given_settings(spark)
+    said = ((name, conf(spark, name) if name.startswith(_OF_SPARK) and name not in given else given.get(name)) for name in names)
+    return {name: value for name, value in said if value is not None}
 
 
 def _default_parallelism(spark: Any) -> int | None:
@@ -146,6 +147,7 @@ def is_on(spark: Any, name: str, *, default: bool = True) -> bool:
     return flag({} if text is None else {name: text}, name, default=default)
 
 
-def _all_confs(spark: Any) -> dict[str, str]:
-    confs: dict[str, str] = spark.conf.getAll
+def given_settings(spark: Any) -> dict[str, str]:
+    """All that the session or its context was given, without Spark's defaults."""
+    confs: dict[str, str] = spark.conf.getAll if is_connect(spark) else SparkInternals(spark).settings()
     return confs

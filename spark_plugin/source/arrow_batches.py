@@ -50,7 +50,7 @@ def unweighed(spark: Any, schema: StructType) -> Iterator[None]:
     """Jobs that this thread starts inside do without the weighing, if all columns are of such types and the user has set no
     size. Nothing is done over Spark Connect, nor where Py4J gives the threads of Python no threads of their own in the JVM."""
     properties = {} if is_connect(spark) or not SparkInternals(spark).has_own_threads() else _properties(schema)
-    given = spark.conf.getAll if properties else {}
+    given = SparkInternals(spark).settings() if properties else {}
     if not properties or any(name in given for name in (_BYTES, _RECORDS)):
         yield
         return
