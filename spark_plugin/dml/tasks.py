@@ -10,6 +10,7 @@ from pyspark import TaskContext
 from delta_py.write.rewrite import Rewrite, TakenOut, TouchedFile, take_out
 from delta_py.write.row_changes import ChangeState, write_changes
 from spark_plugin.dml.task_answers import to_text
+from spark_plugin.source.prompt_answers import answer_promptly
 
 RESULT = "result"
 
@@ -18,6 +19,7 @@ def row_writer(state: ChangeState) -> Callable[[Iterable[pa.RecordBatch]], Itera
     """For mapInArrow: writes the changed rows of a task; a task with any answers in one row RESULT."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        answer_promptly()
         changes = write_changes(state, batches, task=task_number())
         if changes.touched or changes.written.adds:
             yield pa.record_batch({RESULT: pa.array([to_text(changes)], pa.string())})

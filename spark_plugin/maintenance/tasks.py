@@ -26,6 +26,7 @@ from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import Rewrite
 from spark_plugin.dml.task_answers import to_text
 from spark_plugin.dml.tasks import task_number
+from spark_plugin.source.prompt_answers import answer_promptly
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -63,6 +64,7 @@ def row_splitter(arrangement: Arrangement, orders: Sequence[RowOrder]) -> Callab
     belong to, over all bins, their PIECE, and ROWS as bytes."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        answer_promptly()
         for batch in batches:
             for share in batch.column(0):
                 number, first_file, files = pickle.loads(share.as_py())
@@ -78,6 +80,7 @@ def piece_writer(arrangement: Arrangement) -> Callable[[Batches], Iterator[pa.Re
     """For mapInArrow. In: what row_splitter gives, by FILE and PIECE. Out: FILE, and as ANSWER what was written of it."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        answer_promptly()
         rows = (row for batch in batches for row in zip(batch.column(0).to_pylist(), batch.column(2), strict=True))
         for file, of_file in groupby(rows, key=lambda row: row[0]):
             pieces = (from_bytes(data.as_buffer()) for _, data in of_file)

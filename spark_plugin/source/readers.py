@@ -17,6 +17,7 @@ from delta_py.parquet.reader import read_files
 from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
 from delta_py.scan.file_groups import FileGroup
 from delta_py.scan.scan_state import ScanState
+from spark_plugin.source.prompt_answers import PromptTask
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class TaskSource(DataSource):
         return FORMAT
 
 
-class DeltaReader(DataSourceReader):
+class DeltaReader(PromptTask, DataSourceReader):
     """A planned scan. It defines no pushFilters: Spark would hand over the filters of one query and use what came of them
     for others; filters come with the schema instead (spark_plugin/pruning). note: what the rule is told of the scan. again: the
     partitions go to the reader of an earlier planning, perhaps of another version, and say themselves how they are read. lease:

@@ -21,6 +21,7 @@ from delta_py.protocol.schema import StructType
 from delta_py.storage import publication
 from delta_py.write.files import WrittenFiles, write_files
 from spark_plugin.source.pickled_value import PickledValue
+from spark_plugin.source.prompt_answers import PromptTask
 
 if TYPE_CHECKING:
     from delta_py.commands.write import WritePlan
@@ -34,7 +35,7 @@ class TaskFiles(WriterCommitMessage):
     written: WrittenFiles
 
 
-class DeltaWriter(DataSourceArrowWriter):
+class DeltaWriter(PromptTask, DataSourceArrowWriter):
     """One save. plan: None when there is nothing to do: mode `ignore` found a table, or the table has the write already."""
 
     def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:

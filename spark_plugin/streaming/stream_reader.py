@@ -33,6 +33,7 @@ from spark_plugin.convert import check_requested, from_spark_schema
 from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
 from spark_plugin.pruning import asked_of_batch, native_wish, pushed_predicate, strip_marker
 from spark_plugin.source.pinned import offered, scan_options, selected, with_filter
+from spark_plugin.source.prompt_answers import PromptTask
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
 from spark_plugin.streaming.schema_tracking import look_up, open_tracker
 
@@ -117,7 +118,7 @@ def make_stream_reader(pinned: PinnedStream, schema: StructType) -> DeltaStreamR
     return DeltaStreamReader(pinned, schema)
 
 
-class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The driver's side of a stream, and, without its source, the function of its tasks."""
 
     def __init__(self, pinned: PinnedStream, schema: StructType) -> None:

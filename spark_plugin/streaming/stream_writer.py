@@ -25,6 +25,7 @@ from delta_py.protocol.schema import StructType
 from delta_py.storage import publication
 from delta_py.write.files import WrittenFiles, write_files
 from spark_plugin.source.pickled_value import PickledValue
+from spark_plugin.source.prompt_answers import PromptTask
 
 if TYPE_CHECKING:
     from delta_py.commands.write import WritePlan
@@ -44,7 +45,7 @@ class BatchFiles(WriterCommitMessage):
     written: WrittenFiles
 
 
-class DeltaStreamWriter(DataSourceStreamArrowWriter):
+class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
     """The writer of one batch. plan: None in the process that commits."""
 
     def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:

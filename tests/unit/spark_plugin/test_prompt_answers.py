@@ -1,0 +1,81 @@
+"""Tasks of ours do not wait for the acknowledgement that Linux delays."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import LongType, StructField, StructType
+
+from delta_py import write_delta
+from spark_plugin.data_source import DeltaSource
+from spark_plugin.source import prompt_answers
+from spark_plugin.source.prompt_answers import answer_promptly
+
+SCHEMA = StructType([StructField("id", LongType())])
+DELAY = 0.03
+"""Linux waits for 40 ms."""
+
+
+def seconds_between(*, prompt: bool) -> float:
+    """From the end of a task's description to its rows, which a sender that holds back few bytes sends apart. The least of a
+    worker's last tasks: Linux acknowledges at once what a new connection brings."""
+    taken = []
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as worker:
+        spark, _ = server.accept()
+        with spark:
+            for _ in range(20):
+                for size in (10_000, 400):
+                    spark.sendall(bytes(size))
+                left = 10_000
+                while left:
+                    left -= len(worker.recv(left))
+                start = time.perf_counter()
+                if prompt:
+                    answer_promptly()
+                worker.recv(400)
+                taken.append(time.perf_counter() - start)
+                worker.sendall(b"done")
+                spark.recv(4)
+    return min(taken[10:])
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="the option is of Linux")
+def test_rows_come_at_once() -> None:
+    if seconds_between(prompt=False) < DELAY:
+        pytest.skip("this system acknowledges at once")
+    assert seconds_between(prompt=True) < DELAY / 2
+
+
+def test_nothing_is_asked_of_systems_without_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prompt_answers, "_QUICKACK", None)
+    monkeypatch.setattr(prompt_answers, "_OPEN_FILES", "/nowhere")
+    answer_promptly()
+
+
+def test_other_files_and_sockets_are_left_alone(tmp_path: Path) -> None:
+    one, other = socket.socketpair()
+    with one, other, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams, (tmp_path / "f").open("w") as file:
+        answer_promptly()
+        one.sendall(b"x")
+        assert other.recv(1) == b"x"
+        assert datagrams.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) == socket.SOCK_DGRAM
+        file.write("x")
+
+
+@pytest.mark.parametrize("make", ["reader", "streamReader", "writer", "streamWriter"])
+def test_what_a_task_unpickles_asks(make: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, pa.table({"id": [1]}))
+    source = DeltaSource({"path": path})
+    more = (False,) if make.endswith("riter") else ()
+    made: Any = getattr(source, make)(SCHEMA, *more)
+    asked = []
+    monkeypatch.setattr(prompt_answers, "answer_promptly", lambda: asked.append(make))
+    again = pickle.loads(pickle.dumps(made))
+    assert asked == [make] and again.__dict__.keys() == made.__dict__.keys()
