@@ -1,10 +1,12 @@
-"""Streams from a table to a table by one format in a Spark session of its own; prints seconds as JSON.
+"""Streams out of tables by one format in a Spark session of its own; prints seconds as JSON.
 
-    python benchmarks/stream_run.py TABLE --format pydelta --rows 8000000 --small-batches 1000 --rounds 3
+    python benchmarks/stream_run.py TABLES --format pydelta --rows 8000000 --small-batches 1000 --rounds 3
 
-whole: all rows of TABLE (make_scan_table.py, 16 files) in batches of 2 files. small: a table of one small file a commit, in
-batches of one file; the seconds of each batch, as Spark's progress says them. `delta` is delta-spark; its jars lie in the
-directory PYDELTA_PEER_JARS. The first run of `whole` warms up and does not count.
+TABLES is made by make_query_tables.py. whole: all rows of `plain`, 16 files, to a table, in batches of 2 files. large,
+filtered: all rows of `large`, 4 files, and the hundredth of them with the least ids, to the noop sink, in batches of 2 files;
+from the start of the query to its end. small: a table of one small file a commit to a table, in batches of one file; the
+seconds of a batch, as Spark's progress says them. `delta` is delta-spark; its jars lie in the directory PYDELTA_PEER_JARS. The
+first runs warm up and do not count.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from benchmarks.session import session, timed
@@ -28,7 +30,7 @@ from delta_py import write_delta
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("table", type=Path)
+    parser.add_argument("tables", type=Path)
     parser.add_argument("--format", choices=["pydelta", "delta"], required=True)
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--small-batches", type=int, default=1000)
@@ -36,30 +38,41 @@ def main() -> None:
     arguments = parser.parse_args()
     spark = session([arguments.format])
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(arguments.small_batches + 100))
-    directory = Path(tempfile.mkdtemp(prefix="pydelta-bench-", dir=arguments.table.parent))
+    directory = Path(tempfile.mkdtemp(prefix="pydelta-bench-", dir=arguments.tables))
+    seconds: dict[str, list[float]] = {"whole": [], "large": [], "filtered": []}
+    first = arguments.rows // 100
     try:
-        whole = []
-        for round_number in range(arguments.rounds + 1):
-            sink = directory / f"whole-{round_number}"
-            taken = timed(lambda sink=sink: stream(spark, arguments.format, arguments.table, sink, files=2))
-            print(f"round {round_number}, {arguments.format}: {taken:.2f} s", file=sys.stderr)
+        for number in range(arguments.rounds + 1):
+            sink = directory / f"whole-{number}"
+            taken = {
+                "whole": timed(lambda sink=sink: stream(spark, arguments.format, arguments.tables / "plain", sink, files=2)),
+                "large": timed(lambda: stream(spark, arguments.format, arguments.tables / "large", None, files=2)),
+                "filtered": timed(
+                    lambda: stream(spark, arguments.format, arguments.tables / "large", None, files=2, condition=f"id < {first}")
+                ),
+            }
+            print(f"round {number}, {arguments.format}: {taken}", file=sys.stderr)
             assert spark.read.format(arguments.format).load(str(sink)).count() == arguments.rows
             shutil.rmtree(sink)
-            whole += [taken] if round_number else []
+            for name in taken if number else ():
+                seconds[name].append(taken[name])
         small = small_batches(spark, arguments.format, directory, arguments.small_batches)
     finally:
         shutil.rmtree(directory)
-    print(json.dumps({"whole": whole, "small": small, "spark": spark.version}))
+    print(json.dumps({**seconds, "small": small, "spark": spark.version}))
     spark.stop()
 
 
-def stream(spark: SparkSession, source_format: str, source: Path, sink: Path, files: int) -> StreamingQuery:
-    """Run a stream until it has everything."""
-    frame = spark.readStream.format(source_format).option("maxFilesPerTrigger", files).load(str(source))
-    writer = frame.writeStream.format(source_format).option("checkpointLocation", f"{sink}-checkpoint")
-    query = writer.trigger(availableNow=True).start(str(sink))
-    query.awaitTermination()
-    shutil.rmtree(f"{sink}-checkpoint")
+def stream(
+    spark: SparkSession, source_format: str, source: Path, sink: Path | None, files: int, condition: str = "true"
+) -> StreamingQuery:
+    """Run a stream until it has everything. sink: None for the noop sink."""
+    frame: DataFrame = spark.readStream.format(source_format).option("maxFilesPerTrigger", files).load(str(source))
+    with tempfile.TemporaryDirectory() as checkpoint:
+        writer = frame.filter(condition).writeStream.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+        writer = writer.format("noop" if sink is None else source_format)
+        query = writer.start() if sink is None else writer.start(str(sink))
+        query.awaitTermination()
     return query
 
 
