@@ -1,8 +1,8 @@
 """The sources of streams in the driver's own Python: what Spark's process of each stream would answer (StreamRunner.java asks).
 
 A request is a text of JSON with its length (4 bytes, big-endian) before it: the stream, the call as DeltaStreamReader names it,
-and its arguments, each a text of JSON. Behind it, of the call that opens a stream, is the pickled DataSource. Answers are those
-of Spark's process to the same call, byte by byte: a stream may go on in a process at any call.
+and its arguments, each a text of JSON. Behind it, of the call that opens a stream, is the pickled DataSource. Offsets,
+limits and partitions are byte by byte those of Spark's process: a stream may go on in a process at any call.
 """
 
 from __future__ import annotations
@@ -40,7 +40,12 @@ class Streams:
 
     def __init__(self) -> None:
         self._readers: OrderedDict[str, DeltaStreamReader] = OrderedDict()
+        self._closed: OrderedDict[str, None] = OrderedDict()
         self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """How many are open."""
+        return len(self._readers)
 
     def answer(self, body: bytes) -> bytes:
         """Raises what the call raises, and KeyError for a stream that is not open."""
@@ -65,14 +70,17 @@ class Streams:
         if reader.writes:
             return b""
         with self._lock:
-            self._readers[stream] = reader
-            while len(self._readers) > MOST_STREAMS:
-                self._readers.popitem(last=False)
+            if stream not in self._closed:
+                self._readers[stream] = reader
+                _keep_newest(self._readers)
         return _DONE
 
     def _close(self, stream: str) -> bytes:
+        """Also of a stream that is being opened, as when its query is stopped meanwhile."""
         with self._lock:
             reader = self._readers.pop(stream, None)
+            self._closed[stream] = None
+            _keep_newest(self._closed)
         if reader is not None:
             reader.stop()
         return _DONE
@@ -81,6 +89,11 @@ class Streams:
         with self._lock:
             self._readers.move_to_end(stream)
             return self._readers[stream]
+
+
+def _keep_newest(streams: OrderedDict[str, Any]) -> None:
+    while len(streams) > MOST_STREAMS:
+        streams.popitem(last=False)
 
 
 def _answer(reader: DeltaStreamReader, call: str, arguments: list[str]) -> bytes:

@@ -92,10 +92,12 @@ def resets_transaction(spark: Any) -> bool:
 
 
 def _said(spark: Any, names: Iterable[str]) -> dict[str, str]:
-    """Of each name what the session was given, or Spark's own default."""
-    given = given_settings(spark)
-    said = ((name, conf(spark, name) if name.startswith(_OF_SPARK) and name not in given else given.get(name)) for name in names)
-    return {name: value for name, value in said if value is not None}
+    """Of each name what the session was given, or Spark's own default; not what others, as delta-spark, have for a default. Over
+    Spark Connect name by name: a server may keep a setting to itself."""
+    given = {} if is_connect(spark) else given_settings(spark)
+    asked = (name for name in names if name not in given and (is_connect(spark) or name.startswith(_OF_SPARK)))
+    said = {**{name: given.get(name) for name in names}, **{name: conf(spark, name) for name in asked}}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _default_parallelism(spark: Any) -> int | None:

@@ -111,7 +111,8 @@ class DriverChoice {
   /** A worker has done what the driver's Python could not. */
   static void failed(Function planner, Throwable why, RuleStatus status) {
     status.notByDriver(why);
-    if (!(why instanceof RejectedExecutionException)) count(planner, why.toString());
+    boolean isItsFault = !(why instanceof RejectedExecutionException || why instanceof InterruptedException);
+    if (isItsFault) count(planner, why.toString());
   }
 
   private static synchronized void count(Function planner, String why) {
@@ -122,8 +123,9 @@ class DriverChoice {
   private static synchronized void stop(Function planner, String why) {
     if (offered != planner) return;
     offered = null;
-    LOG.warn("The driver's own Python is not asked any more to plan scans: " + why + ". Python workers plan them, and give the same "
-        + "rows. spark_plugin.driver_planning.offer(spark) has it asked again; set " + ENABLED_CONF + " to false to be rid of this.");
+    LOG.warn("The driver's own Python is not asked any more to plan scans: " + why + ". Python workers plan them, open tables and "
+        + "are asked for streams, and give the same rows. spark_plugin.driver_planning.offer(spark) has it asked again; set "
+        + ENABLED_CONF + " to false to be rid of this.");
   }
 
   static boolean isWanted() {

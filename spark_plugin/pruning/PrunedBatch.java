@@ -28,7 +28,7 @@ class PrunedBatch implements Batch {
     return tasks().factory();
   }
 
-  private synchronized ScanTasks tasks() {
+  synchronized ScanTasks tasks() {
     if (tasks == null) {
       InputPartition[] partitions = batch.planInputPartitions();
       tasks = source.tasks(readers, partitions, readers.inPython(batch.createReaderFactory()));

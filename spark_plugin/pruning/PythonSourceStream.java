@@ -49,7 +49,7 @@ class PythonSourceStream extends PythonMicroBatchStreamWithTriggerAvailableNow {
     return new PythonStreamingPartitionReaderFactory(request.source().source(), function(columns), columns, none, none);
   }
 
-  private synchronized byte[] function(StructType columns) {
+  synchronized byte[] function(StructType columns) {
     byte[] known = (byte[]) functions.get(columns);
     if (known == null) {
       PythonDataSourceReadInfo info = DriverChoice.plan(

@@ -9,6 +9,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
@@ -29,6 +31,11 @@ class StreamRunner extends PythonStreamingSourceRunner {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final byte[] NO_BYTES = new byte[0];
 
+  /** Where more calls are made at once than the driver's Python takes. */
+  private static final int MOST_TRIES = 40;
+
+  private static final long PAUSE_MS = 50;
+
   private final ScanRequest request;
   private final RuleStatus status;
   private final String stream = UUID.randomUUID().toString();
@@ -36,11 +43,14 @@ class StreamRunner extends PythonStreamingSourceRunner {
   /** The driver's Python; null for the process. */
   private Function driver = null;
 
-  /** Who has answered before the process; null if nobody has. */
-  private Function left = null;
+  /** Who may have a source of this stream, and is to be told of its end. */
+  private Function opened = null;
 
-  /** Why the process is asked, until it has answered once. */
+  /** Why the process is asked, until it has answered once; null where the driver's Python did nothing wrong. */
   private Throwable why = null;
+
+  /** Whom it has failed with. */
+  private Function asked = null;
 
   private boolean isPrepared = false;
 
@@ -53,9 +63,11 @@ class StreamRunner extends PythonStreamingSourceRunner {
   public void init() {
     driver = DriverChoice.offered(request.shortName());
     if (driver != null) {
+      opened = driver;
       byte[] answer = ask("open", new String[] {request.schema().json()}, request.pythonSource().dataSource());
       if (answer == null || answer.length > 0) return;
       driver = null;  // a stream that is to have a process
+      opened = null;
     }
     super.init();
   }
@@ -115,9 +127,22 @@ class StreamRunner extends PythonStreamingSourceRunner {
   }
 
   public void stop() {
-    Function told = driver == null ? left : driver;
-    if (told != null && told == DriverChoice.offered()) DriverChoice.answer(told, asking("close", new String[0], NO_BYTES));
+    if (opened != null) DriverChoice.answer(opened, asking("close", new String[0], NO_BYTES));
+    opened = null;
     super.stop();
+  }
+
+  /** In a thread of its own: this one is interrupted. */
+  private void closeLater() {
+    final Function told = opened;
+    opened = null;
+    Thread thread = new Thread("pydelta-stream-close") {
+      public void run() {
+        DriverChoice.answer(told, asking("close", new String[0], NO_BYTES));
+      }
+    };
+    thread.setDaemon(true);
+    thread.start();
   }
 
   private byte[] ask(String call, String[] arguments) {
@@ -125,9 +150,16 @@ class StreamRunner extends PythonStreamingSourceRunner {
   }
 
   /** The answer of the driver's Python; null where the process is to be asked, which runs then. */
-  private synchronized byte[] ask(String call, String[] arguments, byte[] source) {
+  synchronized byte[] ask(String call, String[] arguments, byte[] source) {
     if (driver == null) return null;
+    if (driver != DriverChoice.offered()) {  // it was given up
+      goOnInProcess();
+      return null;
+    }
     Object answer = DriverChoice.answer(driver, asking(call, arguments, source));
+    for (int tries = 0; answer instanceof RejectedExecutionException && tries < MOST_TRIES; tries++) {
+      answer = pause() ? DriverChoice.answer(driver, asking(call, arguments, source)) : new InterruptedException();
+    }
     if (!(answer instanceof byte[])) {
       leave((Throwable) answer);
       return null;
@@ -149,16 +181,35 @@ class StreamRunner extends PythonStreamingSourceRunner {
     } catch (JsonProcessingException error) {
       throw new UncheckedIOException(error);
     }
-    return new Object[] {"stream", ByteBuffer.allocate(4 + head.length + source.length).putInt(head.length).put(head).put(source).array()};
+    ByteBuffer bytes = ByteBuffer.allocate(4 + head.length + source.length);
+    bytes.putInt(head.length).put(head).put(source);
+    return new Object[] {"stream", bytes.array()};
+  }
+
+  /** False where the thread is interrupted. */
+  private static boolean pause() {
+    try {
+      Thread.sleep(PAUSE_MS);
+      return true;
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      return false;
+    }
   }
 
   private void leave(Throwable error) {
-    if (error instanceof InterruptedException) {  // the query is stopped
+    if (error instanceof InterruptedException || Thread.currentThread().isInterrupted()) {  // the query is stopped
+      if (opened != null) closeLater();
       throw new UncheckedIOException((InterruptedIOException) new InterruptedIOException().initCause(error));
     }
     DriverChoice.silent(driver, error);
-    left = driver;
+    if (error instanceof TimeoutException) opened = null;
     why = error;
+    asked = driver;
+    goOnInProcess();
+  }
+
+  private void goOnInProcess() {
     driver = null;
     super.init();
     if (isPrepared) super.prepareForTriggerAvailableNow();
@@ -166,7 +217,7 @@ class StreamRunner extends PythonStreamingSourceRunner {
 
   /** The process has done what was asked of it. */
   private Object answered(Object answer) {
-    if (why != null) DriverChoice.failed(left, why, status);
+    if (why != null) DriverChoice.failed(asked, why, status);
     why = null;
     return answer;
   }

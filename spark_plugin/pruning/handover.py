@@ -9,8 +9,8 @@ answer a query it asks too, with a `question` (delta_py.scan.log_answers.Questio
 not be read in any case. With `partial` (delta_py.scan.partial_rows.PartialRows) the schema is of partial rows, and the
 predicates must hold exactly; a `partial` note says that they are given.
 
-A batch of a stream is asked for with such a schema too, beside the offset where it begins (StreamView.java): only its predicates,
-nonce and `native` say something.
+A batch of a stream is asked for with such a schema too, beside the offset where it begins (StreamView.java): of the marker only
+the predicates, the nonce and `native` say something.
 
 What goes back is text inside the first pickled partition (on files of a task: inside its own), where there may be any other text:
 names of files, values of the table. So it bears the nonce, which the rule makes anew for each call and looks for

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
 from typing import Any
 
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
@@ -28,23 +27,29 @@ class PromptTask:
 
 
 def answer_promptly() -> None:
-    """Has what came over this process's TCP connections acknowledged now. Without effect where the system has no such option, and
-    over Unix sockets (spark.python.unix.domain.socket.enabled), which hold nothing back."""
+    """Has what came over this process's TCP connections acknowledged now. Without effect where the system has no such option or
+    does not list open files, and over Unix sockets (spark.python.unix.domain.socket.enabled), which hold nothing back."""
     if _QUICKACK is None:
         return
-    for name in os.listdir(_OPEN_FILES):
-        try:
-            descriptor = os.dup(int(name))
-        except OSError:  # that of the listing itself
-            continue
-        _acknowledge(descriptor, _QUICKACK)
-
-
-def _acknowledge(descriptor: int, option: int) -> None:
-    """Closes the descriptor."""
-    if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
+    try:
+        open_files = os.listdir(_OPEN_FILES)
+    except OSError:
         return
-    with socket.socket(fileno=descriptor) as connection:
-        if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.type == socket.SOCK_STREAM:
-            connection.setsockopt(socket.IPPROTO_TCP, option, 1)
+    for name in open_files:
+        _acknowledge(int(name), _QUICKACK)
+
+
+def _acknowledge(file: int, option: int) -> None:
+    """Of a file that is no such connection nothing is changed."""
+    try:
+        # Python leaves the mode of a socket as it is that is said to be non-blocking. That of others it sets where the user has a
+        # default timeout, and it is the mode of Spark's own object for the connection too.
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK, 0, file)
+    except OSError:  # no socket, or that of the listing itself
+        return
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, option, 1)
+    except OSError:  # of another kind
+        return
+    finally:
+        connection.detach()

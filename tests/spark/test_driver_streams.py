@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,7 +44,7 @@ class Driver:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark, self.streams = spark, Streams()
-        self.calls: list[str] = []
+        self.calls, self.answered = list[str](), list[str]()
         self.fail: Callable[[str], None] = lambda call: None
         rule = installed_rule(spark)
         assert rule is not None
@@ -53,7 +54,9 @@ class Driver:
         call = json.loads(body[4 : 4 + int.from_bytes(body[:4], "big")])["call"]
         self.calls.append(call)
         self.fail(call)
-        return self.streams.answer(body)
+        answer = self.streams.answer(body)
+        self.answered.append(call)
+        return answer
 
     def fail_at(self, call: str, number: int) -> None:
         def fail(called: str) -> None:
@@ -189,6 +192,50 @@ def test_failure_has_the_class_and_message_that_it_has_by_a_process(
     daily_table(Path(copy.table))
     conf({ENABLED_CONF: "false"})
     assert failure() == here
+
+
+def test_streams_are_answered_at_once(copy: Copy, driver: Driver) -> None:
+    both = threading.Barrier(2, timeout=20)
+
+    def fail(call: str) -> None:
+        if call == "latestOffset" and driver.calls.count(call) <= 2:
+            both.wait()
+
+    driver.fail, before = fail, driver.error
+    threads = [threading.Thread(target=copy.run, args=(name,)) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert copy.batches("one") == copy.batches("two") == [[1, 2], [3], [4]]
+    assert (both.broken, driver.error) == (False, before)
+
+
+def test_query_that_is_stopped_while_its_stream_is_opened_leaves_nothing(copy: Copy, driver: Driver) -> None:
+    opening, stopped = threading.Event(), threading.Event()
+
+    def fail(call: str) -> None:
+        if call == "open":
+            opening.set()
+            assert stopped.wait(20)
+
+    driver.fail = fail
+    frame = copy.spark.readStream.format("pydelta").load(copy.table)
+    query = frame.writeStream.format("noop").option("checkpointLocation", str(copy.root / "checkpoint")).start()
+    assert opening.wait(20)
+    query.stop()
+    assert query.exception() is None
+    assert wait_until(lambda: "close" in driver.calls)
+    stopped.set()
+    assert wait_until(lambda: driver.answered.count("open") == 1)
+    assert len(driver.streams) == 0
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
 
 
 def test_query_that_is_stopped_tells_the_driver(copy: Copy, driver: Driver) -> None:

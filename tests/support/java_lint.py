@@ -10,6 +10,7 @@ warning is an error. Nothing is kept.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 
 PLUGIN = Path(__file__).resolve().parents[2] / "spark_plugin"
 JAVA = "17"
+_PRIVATE_LOCK = re.compile(r"(?!.*\bstatic\b).*\bprivate\b.*\bsynchronized\b.*\(")
 TOGETHER = ("pruning", "sql_catalog")
 
 # Janino knows no generics: types are raw, and there are casts from what it sees as Object. Jars of Spark name others in their
@@ -32,9 +34,18 @@ def main(arguments: list[str]) -> int:
         return 1
     jars = jars_of(arguments[0] if arguments else sys.executable)
     units = units_of_plugin()
+    locking = [place for unit in units for source in sources_of(unit) for place in locks_of_classes(source)]
+    for place in locking:
+        print(f"{place}: Janino makes private methods static, so that this locks the class, not the object: drop `private`")
     failed = [unit for unit in units if not compiles(javac, jars, sources_of(unit))]
     print(f"javac: {len(units) - len(failed)} of {len(units)} units compile without warnings against {jars}")
-    return 1 if failed else 0
+    return 1 if failed or locking else 0
+
+
+def locks_of_classes(source: Path) -> list[str]:
+    """Where private methods of objects are synchronized."""
+    lines = source.read_text().splitlines()
+    return [f"{source}:{number}" for number, line in enumerate(lines, 1) if _PRIVATE_LOCK.match(line)]
 
 
 def units_of_plugin() -> list[tuple[Path, ...]]:

@@ -17,6 +17,13 @@ def test_lint_without_a_compiler_fails_and_says_what_is_missing(
     assert "javac was not found" in capsys.readouterr().err
 
 
+def test_lint_finds_private_methods_that_lock_more_than_their_object(tmp_path: Path) -> None:
+    source = tmp_path / "Locks.java"
+    modifiers = ("private synchronized", "synchronized", "private static synchronized", "private final synchronized")
+    source.write_text("\n".join(["class Locks {", *(f"  {each} void one() {{}}" for each in modifiers), "}"]))
+    assert java_lint.locks_of_classes(source) == [f"{source}:2", f"{source}:5"]
+
+
 def test_lint_refuses_a_warning(tmp_path: Path) -> None:
     javac = java_lint.find_javac()
     if javac is None:

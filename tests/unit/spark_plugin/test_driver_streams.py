@@ -129,3 +129,13 @@ def test_of_too_many_streams_the_one_that_was_not_asked_for_the_longest_goes(
     with pytest.raises(KeyError):
         two("initialOffset")
     assert one("initialOffset") == three("initialOffset")
+
+
+def test_stream_that_is_closed_while_it_is_opened_is_not_kept(table: str) -> None:
+    """Its query was stopped meanwhile, and the two calls are in threads of their own."""
+    streams = Streams()
+    streams.answer(stream_body("s", "close"))
+    here = Asked(streams, table)
+    with pytest.raises(KeyError):
+        here("initialOffset")
+    assert Asked(streams, table, "other")("initialOffset")

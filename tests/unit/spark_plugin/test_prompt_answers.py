@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import socket
 import time
@@ -53,19 +54,29 @@ def test_rows_come_at_once() -> None:
 
 
 def test_nothing_is_asked_of_systems_without_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompt_answers, "_QUICKACK", None)
     monkeypatch.setattr(prompt_answers, "_OPEN_FILES", "/nowhere")
+    answer_promptly()
+    monkeypatch.setattr(prompt_answers, "_QUICKACK", None)
+    monkeypatch.setattr(os, "listdir", pytest.fail)
     answer_promptly()
 
 
-def test_other_files_and_sockets_are_left_alone(tmp_path: Path) -> None:
-    one, other = socket.socketpair()
-    with one, other, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams, (tmp_path / "f").open("w") as file:
-        answer_promptly()
-        one.sendall(b"x")
-        assert other.recv(1) == b"x"
-        assert datagrams.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) == socket.SOCK_DGRAM
-        file.write("x")
+@pytest.mark.parametrize("timeout", [None, 30.0])
+def test_no_file_is_opened_or_changed(timeout: float | None) -> None:
+    """The mode of a socket is that of its copies too, and a default timeout would change it."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as connection:
+        one, other = socket.socketpair()
+        with one, other, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams, socket.socket(socket.AF_INET6) as unused:
+            sockets = (server, connection, one, other, datagrams, unused)
+            other.setblocking(False)
+            modes, files = [os.get_blocking(each.fileno()) for each in sockets], os.listdir("/proc/self/fd")
+            socket.setdefaulttimeout(timeout)
+            try:
+                answer_promptly()
+            finally:
+                socket.setdefaulttimeout(None)
+            assert [os.get_blocking(each.fileno()) for each in sockets] == modes == [True, True, True, False, True, True]
+            assert os.listdir("/proc/self/fd") == files
 
 
 @pytest.mark.parametrize("make", ["reader", "streamReader", "writer", "streamWriter"])
