@@ -163,27 +163,19 @@ WHERE_TIME_GOES = {
         "By columns and, where that is likely quicker, by Spark's own Parquet reader, as is usual. Counts, minima and "
         "maxima come from the log.",
         "",
-        "2026-11-27, Spark 4.2, tuned, beside nothing but seconds of checks. Missed in this run: scan after deletes (0.66x, "
-        "of 0.6x), TPC-H 12 (0.94x, of 0.9x) and 18 (0.92x). Since then columns that are only counted are not decoded where a "
-        "file has no nulls in them: the scan after deletes took 0.95 s and delta-spark 2.44 s (0.39x; a session of its own, 7 "
-        "rounds in turns). In a session of their own, 5 rounds in turns, TPC-H 12 took 1.35 s and delta-spark 1.56 s (0.87x), "
-        "TPC-H 18 3.76 s and 4.18 s (0.90x). The plans of TPC-H 3 and 18 are those of delta-spark but for the scans: most of "
-        "their time is in shuffles and joins. With the rows of TPC-H 18's subquery put together in the tasks it took 3.58 s, "
-        "without 3.68 s.",
+        "2026-11-27, Spark 4.2, tuned, beside nothing but seconds of checks. Missed: whole rows of four large files "
+        "(0.98x of delta-spark's time, 0.8x wanted) and TPC-H 18 (0.91x, of 0.9x; apart, 7 rounds, 3.24 s of 3.89 s, "
+        "0.83x). The plans of TPC-H 3 and 18 are those of delta-spark but for the scans: most of their time is in "
+        "shuffles and joins. With the rows of TPC-H 18's subquery put together in the tasks it took 3.58 s, without 3.68 "
+        "s; with a task a core instead of two, 12 and 18 took 1.09 s and 3.24 s, instead of 1.07 s and 3.24 s.",
         "",
-        "A table of four large files, of a row group each as Spark's writer makes them, sorted by id, was not among these "
-        "queries; 2026-11-27, 18:00, beside nothing, Spark 4.2, tuned, 5 rounds, of delta-spark's time: point lookup 0.24 s of "
-        "0.58 s (0.41x), range 0.21 s of 0.56 s (0.38x), partition filter 0.34 s of 0.61 s (0.56x), one column 0.40 s of 0.76 s "
-        "(0.53x), group by 0.80 s of 2.93 s (0.27x), whole rows 2.39 s of 3.38 s (0.71x). Before Spark's reader passed over "
-        "pages, on such a table that Spark wrote, the lookup took 1.27x and the range 1.56x. Whole rows with 10 rounds in "
-        "changing order, when the JVM has compiled all: 2.18 s, by Spark's reader 2.14 s, plain Parquet 2.08 s, delta-spark "
-        "2.22 s (0.98x, 0.8x wanted). Of 4.1 s of CPU pyarrow's decoding is 1.5 to 1.8; plain Parquet takes 3.9, so that no "
-        "reader at hand is quicker. On Spark 4.3, of plain Parquet's time: 0.82x, 1.03x, 1.04x, 1.13x, 0.39x and 0.79x.",
+        "Four large files, of a row group each as Spark's writer makes them, sorted by id, whole rows with 10 rounds in "
+        "changing order, when the JVM has compiled all: 2.18 s, by Spark's reader 2.14 s, plain Parquet 2.08 s, "
+        "delta-spark 2.22 s. Of 4.1 s of CPU pyarrow's decoding is 1.5 to 1.8; plain Parquet takes 3.9, so that no reader at "
+        "hand is quicker: Spark's would have to decode faster. Before Spark's reader passed over pages, on such a table "
+        "that Spark wrote, the lookup took 1.27x and the range 1.56x.",
         "",
-        "TPC-H 12 and 18 again, 7 rounds, beside nothing: 1.07 s of 1.19 s (0.90x) and 3.24 s of 3.89 s (0.83x); with a task a "
-        "core instead of two 1.09 s and 3.24 s, so that it stays at two.",
-        "",
-        "Groups by integers, the same way: by an INT of 1,000 values, with a count, a sum and a largest date, 1.18 s, "
+        "Groups by integers, apart, 7 rounds: by an INT of 1,000 values, with a count, a sum and a largest date, 1.18 s, "
         "delta-spark 2.74 s, 2.57 s where rows are not put together; the sum of one column 0.74 s, 1.13 s and 0.75 s. By a "
         "BIGINT of nearly as many values as rows, of which the log said nothing, 10.8 s, 10.5 s and 9.6 s: where the log says "
         "so, rows are not put together.",
