@@ -58,7 +58,7 @@ def stream_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
         "",
         _idle_text(directory, sizes, python),
     ]
-    text = ["## Streams from table to table, Spark 4.2.0", "", table_text(head, rows), "", *lines, ""]
+    text = ["## Streams, Spark 4.2.0", "", table_text(head, rows), "", *lines, ""]
     return Part(text, {"stream": ratios[TUNED][0]})
 
 
