@@ -175,9 +175,9 @@ WHERE_TIME_GOES = {
         "hand is quicker: Spark's would have to decode faster. Before Spark's reader passed over pages, on such a table "
         "that Spark wrote, the lookup took 1.27x and the range 1.56x.",
         "",
-        "The lookups from threads were measured at 22:15, since scans of several queries are planned at the same time. While a lock "
-        "of a class let only one be planned, it was 11.3 a second, 1.39 s and 1.96 s, delta-spark 5.6, 2.79 s and 3.71 s: on two "
-        "cores nothing is gained.",
+        "The lookups from threads were measured at 22:15, since scans of several queries are planned at the same time. While a "
+        "lock of a class let only one be planned, it was 11.3 a second, 1.39 s and 1.96 s, delta-spark 5.6, 2.79 s and 3.71 s: "
+        "on two cores nothing is gained.",
         "",
         "Groups by integers, apart, 7 rounds: by an INT of 1,000 values, with a count, a sum and a largest date, 1.18 s, "
         "delta-spark 2.74 s, 2.57 s where rows are not put together; the sum of one column 0.74 s, 1.13 s and 0.75 s. By a "
