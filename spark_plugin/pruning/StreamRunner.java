@@ -156,9 +156,10 @@ class StreamRunner extends PythonStreamingSourceRunner {
       goOnInProcess();
       return null;
     }
-    Object answer = DriverChoice.answer(driver, asking(call, arguments, source));
+    Object[] asking = asking(call, arguments, source);
+    Object answer = DriverChoice.answer(driver, asking);
     for (int tries = 0; answer instanceof RejectedExecutionException && tries < MOST_TRIES; tries++) {
-      answer = pause() ? DriverChoice.answer(driver, asking(call, arguments, source)) : new InterruptedException();
+      answer = pause() ? DriverChoice.answer(driver, asking) : new InterruptedException();
     }
     if (!(answer instanceof byte[])) {
       leave((Throwable) answer);

@@ -4,20 +4,16 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.connector.expressions.filter.Predicate;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import scala.Option;
 import scala.collection.immutable.Seq;
 
 /**
@@ -94,20 +90,14 @@ class StreamScans extends scala.runtime.AbstractPartialFunction {
   }
 
   /** What the source may leave rows out by. All stays in Spark's plan. */
-  private static List predicates(Filter filter, StructType schema) {
+  private static List predicates(Filter filter, Seq output, StructType schema) {
     List found = new ArrayList();
-    List open = new ArrayList();
-    if (filter != null) open.add(filter.condition());
-    while (!open.isEmpty()) {
-      Expression next = (Expression) open.remove(open.size() - 1);
-      if (next instanceof And) {
-        open.add(((And) next).right());
-        open.add(((And) next).left());
-      } else if (next.deterministic()) {
-        Option predicate = DataSourceV2Strategy$.MODULE$.translateFilterV2(next);
-        PredicateJson json = predicate.isEmpty() ? null : PredicateJson.of((Predicate) predicate.get(), schema);
-        if (json != null) found.add(json);
-      }
+    if (filter == null) return found;
+    List conditions = Conditions.conjuncts(filter.condition());
+    for (int i = 0; i < conditions.size(); i++) {
+      Expression condition = (Expression) conditions.get(i);
+      PredicateJson json = condition.deterministic() ? Conditions.handedOver(condition, output, schema) : null;
+      if (json != null) found.add(json);
     }
     return found;
   }
@@ -139,7 +129,7 @@ class StreamScans extends scala.runtime.AbstractPartialFunction {
     PythonSourceStream stream = (PythonSourceStream) relation.stream();
     StructType schema = schemaOf(stream.schema(), relation.output(), columns);
     ScanReaders readers = choice == null ? ScanReaders.ROWS : choice.readersFor(schema);
-    ScanRequest request = stream.request(schema, predicates(isRepeated(relation) ? null : filter, stream.schema()));
+    ScanRequest request = stream.request(schema, predicates(isRepeated(relation) ? null : filter, relation.output(), stream.schema()));
     return NodeCopy.with(
         relation, new Object[] {stream, relation.scan(), relation.output()},
         new Object[] {new StreamView(stream, request, readers, status), new ViewedScan(request, readers), columns});

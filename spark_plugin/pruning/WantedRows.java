@@ -4,17 +4,12 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.connector.expressions.filter.Predicate;
-import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$;
-import scala.Option;
 import scala.collection.immutable.Seq;
 
 /** What an optimized plan asks of one scan in it, without running anything: which rows it wants at most. */
@@ -72,7 +67,7 @@ class WantedRows {
     List conditions = new ArrayList();
     while (plan != relation) {
       if (plan instanceof Filter) {
-        addConjuncts(((Filter) plan).condition(), conditions);
+        conditions.addAll(Conditions.conjuncts(((Filter) plan).condition()));
         plan = ((Filter) plan).child();
       } else if (plan instanceof Project) {
         plan = ((Project) plan).child();
@@ -88,24 +83,10 @@ class WantedRows {
     return wanted.equals(handedOver);
   }
 
-  private static void addConjuncts(Expression condition, List conjuncts) {
-    if (condition instanceof And) {
-      addConjuncts(((And) condition).left(), conjuncts);
-      addConjuncts(((And) condition).right(), conjuncts);
-    } else {
-      conjuncts.add(condition);
-    }
-  }
-
   /** The condition as Spark's push-down would hand it over; null if it would not, or where it is not about the scan's columns. */
   private static String json(Expression condition, DataSourceV2ScanRelation relation) {
     if (!condition.references().subsetOf(relation.outputSet())) return null;
-    List conditions = new ArrayList();
-    conditions.add(condition);
-    Seq named = DataSourceStrategy$.MODULE$.normalizeExprs(Lists.toScala(conditions), (Seq) relation.output());
-    Option predicate = DataSourceV2Strategy$.MODULE$.translateFilterV2((Expression) named.head());
-    if (predicate.isEmpty()) return null;
-    PredicateJson json = PredicateJson.of((Predicate) predicate.get(), ((PrunedScan) relation.scan()).fullSchema());
+    PredicateJson json = Conditions.handedOver(condition, (Seq) relation.output(), ((PrunedScan) relation.scan()).fullSchema());
     return json == null ? null : json.json();
   }
 }
