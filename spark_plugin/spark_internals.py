@@ -108,13 +108,8 @@ class SparkInternals:
 
     @property
     def _json_writer(self) -> Any:
-        gateway, name = self._gateway, "com.fasterxml.jackson.databind.ObjectMapper"
-        for known, kept, loaded in _loaded:
-            if known is gateway and kept == name:
-                return loaded
-        writer = self._jvm.com.fasterxml.jackson.databind.ObjectMapper()
-        _loaded.append((gateway, name, writer))
-        return writer
+        name = "com.fasterxml.jackson.databind.ObjectMapper"
+        return self._once(name, lambda: self._jvm.com.fasterxml.jackson.databind.ObjectMapper())
 
     def hadoop_settings(self, prefix: str) -> dict[str, str]:
         """What the session says to Hadoop's file systems, by whole names: settings of the session, and of its context."""
@@ -181,13 +176,17 @@ class SparkInternals:
         The jar joins what Spark loads classes by their names from, where that takes more and has no class of this name: Spark
         finds catalogs there. Else the classes have a loader of their own.
         """
+        return self._once(name, lambda: self._loaded(name, archive()))
+
+    def _once(self, name: str, load: Callable[[], Any]) -> Any:
+        """What `load` gave for this name in this JVM."""
         gateway = self._gateway
         for known, kept, loaded in _loaded:
             if known is gateway and kept == name:
                 return loaded
-        java_class = self._loaded(name, archive())
-        _loaded.append((gateway, name, java_class))
-        return java_class
+        found = load()
+        _loaded.append((gateway, name, found))
+        return found
 
     def loads_by_name(self, instance: Any) -> bool:
         """Whether Spark, told the name of the instance's class, finds this very class, and so those that came with it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -51,33 +52,65 @@ class TablePath:
         return open_store(self.url, storage_options(self.storage, storage_settings(spark, self.url)))
 
 
+class _Settings:
+    """A session's settings as they are at one moment."""
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+
+    @cached_property
+    def given(self) -> dict[str, str]:
+        """All that the session or its context was given, without Spark's defaults."""
+        confs: dict[str, str] = self._spark.conf.getAll if is_connect(self._spark) else SparkInternals(self._spark).settings()
+        return confs
+
+    def beginning_with(self, prefix: str) -> dict[str, str]:
+        return {name: value for name, value in self.given.items() if name.startswith(prefix)}
+
+    def said(self, names: Iterable[str]) -> dict[str, str]:
+        """Of each name what the session was given, or Spark's own default; not what others, as delta-spark, have for a default.
+        Over Spark Connect name by name: a server may keep a setting to itself."""
+        said = ((name, self._said(name)) for name in names)
+        return {name: value for name, value in said if value is not None}
+
+    def _said(self, name: str) -> str | None:
+        if is_connect(self._spark) or (name.startswith(_OF_SPARK) and name not in self.given):
+            return conf(self._spark, name)
+        return self.given.get(name)
+
+    def storage(self, path: str | None) -> dict[str, str]:
+        """What is said of the store of a path."""
+        if path is None or kind_of(path) is None:
+            return storage_part(self.said((COORDINATOR, TRANSACTION)), {}, path or "")
+        hadoop = {} if is_connect(self._spark) else SparkInternals(self._spark).hadoop_settings("fs.")
+        return storage_part(self.given, hadoop, path)
+
+
 def storage_settings(spark: Any, path: str | None) -> dict[str, str]:
     """What the session says of the store of a path."""
-    if path is None or kind_of(path) is None:
-        return storage_part(_said(spark, (COORDINATOR, TRANSACTION)), {}, path or "")
-    hadoop = {} if is_connect(spark) else SparkInternals(spark).hadoop_settings("fs.")
-    return storage_part(given_settings(spark), hadoop, path)
+    return _Settings(spark).storage(path)
 
 
 def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) -> str:
     """The option SESSION of a read of a path. What a server does not tell is left out. tracks_schema: the read is a stream with a
     log of schemas, whose settings have names that end in a number of the stream's own."""
-    given = given_settings(spark) if tracks_schema else {}
-    allowed = {name: value for name, value in given.items() if name.startswith(ALLOW_CONFS)}
-    said = _said(spark, (TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM, READ_LEASE))
+    settings = _Settings(spark)
+    allowed = settings.beginning_with(ALLOW_CONFS) if tracks_schema else {}
+    said = settings.said((TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM, READ_LEASE))
     parts = read_part(said, _default_parallelism(spark))
-    return as_option({**parts, CONFS: allowed or None, STORAGE: storage_settings(spark, path) or None})
+    return as_option({**parts, CONFS: allowed or None, STORAGE: settings.storage(path) or None})
 
 
 def write_settings(spark: Any, path: str | None) -> str:
     """The option SESSION of a write to a path."""
-    parts = write_part({**_said(spark, (TIME_ZONE, *WRITE_SETTINGS)), **default_settings(spark)})
-    return as_option({**parts, STORAGE: storage_settings(spark, path) or None})
+    settings = _Settings(spark)
+    parts = write_part({**settings.said((TIME_ZONE, *WRITE_SETTINGS)), **settings.beginning_with(PROPERTY_DEFAULTS)})
+    return as_option({**parts, STORAGE: settings.storage(path) or None})
 
 
 def default_settings(spark: Any) -> dict[str, str]:
     """The session's settings that say what properties new tables get."""
-    return {name: value for name, value in given_settings(spark).items() if name.startswith(PROPERTY_DEFAULTS)}
+    return _Settings(spark).beginning_with(PROPERTY_DEFAULTS)
 
 
 def reset_transaction(spark: Any) -> None:
@@ -89,15 +122,6 @@ def reset_transaction(spark: Any) -> None:
 def resets_transaction(spark: Any) -> bool:
     """Whether a write would take its transaction from the session, for itself alone."""
     return conf(spark, WRITE_CONFS["txnVersion"]) is not None and (conf(spark, _AUTO_RESET_CONF) or "false").lower() == "true"
-
-
-def _said(spark: Any, names: Iterable[str]) -> dict[str, str]:
-    """Of each name what the session was given, or Spark's own default; not what others, as delta-spark, have for a default. Over
-    Spark Connect name by name: a server may keep a setting to itself."""
-    given = {} if is_connect(spark) else given_settings(spark)
-    asked = (name for name in names if name not in given and (is_connect(spark) or name.startswith(_OF_SPARK)))
-    said = {**{name: given.get(name) for name in names}, **{name: conf(spark, name) for name in asked}}
-    return {name: value for name, value in said.items() if value is not None}
 
 
 def _default_parallelism(spark: Any) -> int | None:
@@ -147,9 +171,3 @@ def is_on(spark: Any, name: str, *, default: bool = True) -> bool:
     """A setting that is true or false. Raises InvalidOptionError for another text."""
     text = conf(spark, name)
     return flag({} if text is None else {name: text}, name, default=default)
-
-
-def given_settings(spark: Any) -> dict[str, str]:
-    """All that the session or its context was given, without Spark's defaults."""
-    confs: dict[str, str] = spark.conf.getAll if is_connect(spark) else SparkInternals(spark).settings()
-    return confs

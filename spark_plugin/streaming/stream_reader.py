@@ -236,4 +236,3 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
     def __getstate__(self) -> dict[str, Any]:
         """Tasks get their files with their partition."""
         return {**self.__dict__, "_source": None, "_held": None}
-
