@@ -21,9 +21,9 @@ from spark_plugin import pruning, register
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_planning import offer as offer_driver
 from spark_plugin.driver_planning import planner as planner_module
-from spark_plugin.driver_planning.offers import ENABLED_CONF, java_planner
+from spark_plugin.driver_planning.offers import ENABLED_CONF
 from spark_plugin.driver_planning.planner import OPEN, PLAN, Planner, opened, planned
-from spark_plugin.pruning.rule import installed_rule
+from tests.support.driver_offers import offer
 from tests.support.sampling import sampled, takes_all
 from tests.support.settings import restore
 from tests.support.small_table import append, make_table
@@ -65,13 +65,6 @@ def load(spark: SparkSession, path: str, **options: str) -> DataFrame:
 
 def ids(frame: DataFrame) -> list[int]:
     return sorted(row.id for row in frame.collect())
-
-
-def offer(spark: SparkSession, answer: Callable[[Any], bytes]) -> None:
-    """In the place of the driver's own planner."""
-    rule = installed_rule(spark)
-    assert rule is not None
-    rule.offerDriver(java_planner(spark, answer, b"secret"))
 
 
 # ---------------------------------------------------------------- it plans

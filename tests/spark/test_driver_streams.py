@@ -20,10 +20,10 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import pruning
 from spark_plugin.driver_planning import offer as offer_driver
-from spark_plugin.driver_planning.offers import ENABLED_CONF, java_planner
+from spark_plugin.driver_planning.offers import ENABLED_CONF
 from spark_plugin.driver_planning.planner import PLAN, STREAM, Planner, planned
 from spark_plugin.driver_planning.streams import Streams
-from spark_plugin.pruning.rule import installed_rule
+from tests.support.driver_offers import offer
 from tests.support.sampling import sampled
 from tests.support.streamed_tables import daily_table, rows
 
@@ -46,9 +46,7 @@ class Driver:
         self.spark, self.streams = spark, Streams()
         self.calls, self.answered = list[str](), list[str]()
         self.fail: Callable[[str], None] = lambda call: None
-        rule = installed_rule(spark)
-        assert rule is not None
-        rule.offerDriver(java_planner(spark, Planner(b"secret", {PLAN: planned, STREAM: self.answer}).apply, b"secret"))
+        offer(spark, Planner(b"secret", {PLAN: planned, STREAM: self.answer}).apply)
 
     def answer(self, body: bytes) -> bytes:
         call = json.loads(body[4 : 4 + int.from_bytes(body[:4], "big")])["call"]
@@ -137,9 +135,7 @@ def test_stream_of_a_driver_that_is_silent_goes_on_in_a_process(copy: Copy, driv
         return answer(request)
 
     conf({"spark.pydelta.driverPlanning.answerSeconds": "0.5"})
-    rule = installed_rule(copy.spark)
-    assert rule is not None
-    rule.offerDriver(java_planner(copy.spark, silent, b"secret"))
+    offer(copy.spark, silent)
     copy.run()
     assert copy.batches() == [[1, 2], [3], [4]]
     assert "did not answer within 500 ms" in str(driver.error)
