@@ -12,6 +12,7 @@ Protocol: Getting Ratified Commits from the Catalog; Commit Protocol; Publishing
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,8 @@ from delta_py.threads import in_threads
 
 _THREADS, _NAME = 8, "delta_py-rebuild"
 _NAMED = 10
+_LOOKS = 5
+"""At a table whose commits are still published meanwhile, by a program that goes on with what it has in hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,13 @@ def _checked(tables: Sequence[str], take: Mapping[str, Sequence[str]] | None) ->
 
 def _look(path: str, options: StorageOptions) -> _Table:
     store = open_store(path, options)
+    for _ in range(_LOOKS - 1):
+        with contextlib.suppress(FileNotFoundError):  # published, and no more staged, since it was listed
+            return _look_once(path, store)
+    return _look_once(path, store)
+
+
+def _look_once(path: str, store: ObjectStore) -> _Table:
     listed = list(store.list_from(STAGED_DIRECTORY))  # before the log: what is published meanwhile is there
     snapshot = Snapshot.of_segment(store, load_segment(store))
     identity = snapshot.config.properties.get(IDENTITY_PROPERTY)

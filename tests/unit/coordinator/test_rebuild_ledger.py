@@ -10,13 +10,16 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commands import rebuild_ledger as rebuild_module
 from delta_py.commands.drop_feature import drop_feature
 from delta_py.commands.rebuild_ledger import RebuildReport, StagedFinding, rebuild_ledger
 from delta_py.coordinator.ledger import RatificationUnknownError
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
 from delta_py.log.coordination import IDENTITY_PROPERTY
+from delta_py.log.segment import LogSegment
 from delta_py.storage.coordinated import CoordinatedStore, place_of
+from delta_py.storage.store import ObjectStore
 from delta_py.transactions import DeltaTransaction, transact
 from delta_py.transactions import append as append_rows
 from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
@@ -108,6 +111,29 @@ def check_works(url: str, *paths: Path) -> None:
     assert [rows_of(path, url) for path in paths] == [[*rows, 1001] for rows in before]
     for path in paths:
         DeltaTable(str(path), store=coordinated(path, url)).snapshot.check_integrity()
+
+
+def test_commit_that_is_published_while_the_table_is_looked_at(a: Path, lost: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    load, log = rebuild_module.load_segment, a / "_delta_log"
+    with monkeypatch.context() as patch:
+        publishing_only(patch)
+        append(a, lost, 1)
+    (name,) = staged(a)
+    looks = []
+
+    def published_behind(store: ObjectStore) -> LogSegment:
+        segment = load(store)
+        if not looks:
+            (log / "_staged_commits" / name).rename(log / f"{1:020}.json")
+        looks.append(segment.version)
+        return segment
+
+    monkeypatch.setattr(rebuild_module, "load_segment", published_behind)
+    report = rebuild(url, a)
+    assert looks[:2] == [0, 1]
+    assert standings(report, a) == {}
+    assert rows_of(a, url) == [0, 1]
+
 
 
 # ---------------------------------------------------------------- what is certain
