@@ -20,6 +20,7 @@ from delta_py.errors import DataFileError
 from delta_py.parquet.batch_size import BatchSizer, dictionary_bytes
 from delta_py.parquet.buffers import without_views
 from delta_py.parquet.conform_values import CannotRead
+from delta_py.parquet.decode_budget import DecodeBudget
 from delta_py.parquet.file_columns import BatchRows, FileColumns, FilePlan, plan_file
 from delta_py.parquet.rebase import legacy_calendar
 from delta_py.parquet.row_filter import LookAhead, make_row_filter
@@ -44,16 +45,18 @@ _MANY_ROWS_KEPT = 0.8
 _RECENT_PLANS = 8
 
 
-def read_files(state: ScanState, files: Iterable[ScanFile], *, use_threads: bool = False) -> Iterator[pa.RecordBatch]:
+def read_files(
+    state: ScanState, files: Iterable[ScanFile], *, use_threads: bool = False, budget: DecodeBudget | None = None
+) -> Iterator[pa.RecordBatch]:
     """The rows of the files, file after file and in each in the file's order.
 
-    use_threads: decode columns in parallel.
+    use_threads: decode columns in parallel. budget: None for any amount.
     Every batch has exactly the schema to_arrow_schema gives for the logical fields of state.columns; batches without
     rows are left out. A value that the table declares not null is null all the same where a file lacks its column.
     Raises DataFileError for a file that is missing or cannot be decoded or does not go with the table's types,
-    DeletionVectorError, and ExpressionError for a predicate that cannot be evaluated, if state.drop_rows.
+    DeletionVectorError, ExpressionError for a predicate that cannot be evaluated, if state.drop_rows, and OverBudgetError.
     """
-    reader = _ScanReader(state, use_threads)
+    reader = _ScanReader(state, use_threads, budget)
     for file in files:
         yield from reader.read(file)
 
@@ -62,8 +65,8 @@ class _ScanReader:
     """What is worked out once for all files of a scan. `columns` are all that are read, in this order: those that come
     out, those of the predicate, and the materialized row tracking columns."""
 
-    def __init__(self, state: ScanState, use_threads: bool) -> None:
-        self._state, self._store, self._use_threads = state, state.store, use_threads
+    def __init__(self, state: ScanState, use_threads: bool, budget: DecodeBudget | None) -> None:
+        self._state, self._store, self._use_threads, self._budget = state, state.store, use_threads, budget
         self._objects = KeptObjects.of(state.store)
         self._tracking = _tracking_columns(state)
         self._columns = (*state.columns, *state.filter_columns, *self._tracking.values())
@@ -124,6 +127,8 @@ class _ScanReader:
         if footer.num_rows == 0:
             return
         plan = self._plan(parquet)
+        if self._budget is not None:
+            self._budget.spend_on_vectors(file)
         selection = load_selection(self._store, file, footer.num_rows)
         valued = frozenset(place for place in self._counted if plan.has_no_nulls(footer, place))
         if valued:
@@ -134,8 +139,13 @@ class _ScanReader:
             likely = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
             if likely is not None:
                 keep = likely if keep is None else keep & likely
-        for run in self._matching_runs(file, data, plan, selection, find_runs(footer, selection, keep)):
+        runs = list(find_runs(footer, selection, keep))
+        if self._budget is not None:
+            self._budget.spend_on_runs(footer, runs, plan.leaves)
+        for run in self._matching_runs(file, data, plan, selection, runs):
             for decoded in self._decode(data, plan, run, self._sizer):
+                if self._budget is not None:
+                    self._budget.spend_on_rows(decoded.row_count)
                 pick = selection.pick(decoded.start, decoded.start + decoded.row_count)
                 if pick is None or len(pick):
                     batch = self._make_batch(columns, decoded, pick)
@@ -178,7 +188,7 @@ class _ScanReader:
             raise CannotRead(f"its row groups hold {position - run.first_row} rows where the footer says {run.row_count}")
 
     def _matching_runs(
-        self, file: ScanFile, data: _DataFile, plan: FilePlan, selection: RowSelection, runs: Iterator[Run]
+        self, file: ScanFile, data: _DataFile, plan: FilePlan, selection: RowSelection, runs: Iterable[Run]
     ) -> Iterator[Run]:
         """The runs, or, where that is promising, of their row groups those in which the predicate is true of some row.
 
