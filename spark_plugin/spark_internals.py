@@ -142,9 +142,8 @@ class SparkInternals:
         return next((rule for rule in in_order if rule.ruleName() == name), None)
 
     def add_optimizer_rule(self, rule: Any) -> None:
-        """Behind the session's other rules."""
-        experimental = self._spark._jsparkSession.experimental()
-        getattr(experimental, "extraOptimizations_$eq")(experimental.extraOptimizations().appended(rule))
+        """rule: a PruneScans."""
+        rule.addTo(self._spark._jsparkSession)
 
     @cached_property
     def java_platform(self) -> str:

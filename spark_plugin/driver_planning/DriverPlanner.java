@@ -41,6 +41,7 @@ public class DriverPlanner implements Function {
   private static final byte WAIT = 1;
   private static final byte OPEN = 2;
   private static final byte STREAM = 3;
+  private static final byte READ = 4;
   private static final byte DONE = 0;
   private static final byte LATER = 1;
   private static final byte IN_FILE = 3;
@@ -58,21 +59,23 @@ public class DriverPlanner implements Function {
    * asked: "plan", a pickled DataSource as bytes, the schema of its rows as JSON, and whether it is read as a stream, for a
    * PythonDataSourceReadInfo; "open", the source's name, and its options as a Map, private ones too, for a PythonDataSourceV2 whose
    * DataSource is made; "stream", and what is asked of a stream's source as bytes, for the answer as bytes (StreamRunner.java and
-   * streams.py). Or a Throwable: why there is none; TimeoutException where Python is silent.
+   * streams.py); "read", and what "plan" has but for the last, for the rows as an Arrow stream, or none where they are not few
+   * (reads.py). Or a Throwable: why there is none; TimeoutException where Python is silent.
    */
   public Object apply(Object asked) {
     Object[] parts = (Object[]) asked;
     try {
       if (parts[0].equals("open")) return opened((String) parts[1], (Map) parts[2]);
-      if (parts[0].equals("stream")) return answered((byte[]) parts[1]);
-      return planned((byte[]) parts[1], (String) parts[2], ((Boolean) parts[3]).booleanValue());
+      if (parts[0].equals("stream")) return answered(STREAM, (byte[]) parts[1]);
+      if (parts[0].equals("read")) return answered(READ, planning((byte[]) parts[1], (String) parts[2], false));
+      return planned(planning((byte[]) parts[1], (String) parts[2], ((Boolean) parts[3]).booleanValue()));
     } catch (Exception error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
       return error;
     }
   }
 
-  private PythonDataSourceReadInfo planned(byte[] dataSource, String schema, boolean streaming) throws Exception {
+  private static byte[] planning(byte[] dataSource, String schema, boolean streaming) throws IOException {
     SQLConf conf = SQLConf.get();
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = new DataOutputStream(bytes);
@@ -82,7 +85,11 @@ public class DriverPlanner implements Function {
     out.writeInt(dataSource.length);
     out.write(dataSource);
     out.write(schema.getBytes(StandardCharsets.UTF_8));
-    DataInputStream answer = ask(PLAN, bytes.toByteArray());
+    return bytes.toByteArray();
+  }
+
+  private PythonDataSourceReadInfo planned(byte[] planning) throws Exception {
+    DataInputStream answer = ask(PLAN, planning);
     try {
       return readInfo(answer);
     } finally {
@@ -104,8 +111,8 @@ public class DriverPlanner implements Function {
     }
   }
 
-  private byte[] answered(byte[] body) throws Exception {
-    DataInputStream answer = ask(STREAM, body);
+  private byte[] answered(byte kind, byte[] body) throws Exception {
+    DataInputStream answer = ask(kind, body);
     try {
       return answer.readAllBytes();
     } finally {

@@ -68,6 +68,16 @@ class DriverChoice {
     return planned;
   }
 
+  /** The rows of a scan, as an Arrow stream; null where tasks are to read them. Raises why the driver's own Python could not. */
+  static byte[] read(String shortName, PythonDataSourceCreationResult made, StructType schema) throws Exception {
+    Function planner = offered(shortName);
+    if (planner == null) return null;
+    Object answer = answer(planner, new Object[] {"read", made.dataSource(), schema.json()});
+    if (answer instanceof byte[]) return ((byte[]) answer).length == 0 ? null : (byte[]) answer;
+    silent(planner, (Throwable) answer);
+    throw answer instanceof Exception ? (Exception) answer : new IllegalStateException((Throwable) answer);
+  }
+
   /** Our source in the active session, open at options: its DataSource is made. Raises what is wrong with the options. */
   static PythonDataSourceV2 open(CaseInsensitiveStringMap options, RuleStatus status) {
     Function planner = isWanted() ? offered() : null;

@@ -30,11 +30,16 @@ class LogAnswer {
     if (answer == null) return null;
     List attributes = new ArrayList(by);
     attributes.addAll(question.told());
-    Tuple2 read = ArrowConverters$.MODULE$.fromIPCStream(answer);
+    List data = rows(answer, attributes);
+    return new LocalRelation(Lists.toScala(attributes), Lists.toScala(data), false, (scala.Option) scala.None$.MODULE$);
+  }
+
+  /** The rows of an Arrow stream, whose columns must have the types of the attributes. */
+  static List rows(byte[] stream, List attributes) throws Exception {
+    Tuple2 read = ArrowConverters$.MODULE$.fromIPCStream(stream);
     CloseableIterator rows = (CloseableIterator) read._1();
     try {
-      List data = copies(rows, (StructType) read._2(), attributes);
-      return new LocalRelation(Lists.toScala(attributes), Lists.toScala(data), false, (scala.Option) scala.None$.MODULE$);
+      return copies(rows, (StructType) read._2(), attributes);
     } finally {
       rows.close();
     }
@@ -46,7 +51,7 @@ class LogAnswer {
     for (int i = 0; same && i < fields.length; i++) {
       same = fields[i].dataType().equals(((Attribute) attributes.get(i)).dataType());
     }
-    if (!same) throw new IllegalStateException("asked for " + attributes + " the log says " + schema.catalogString());
+    if (!same) throw new IllegalStateException("asked for " + attributes + " Python says " + schema.catalogString());
     scala.Function1 projection = UnsafeProjection$.MODULE$.create(schema);
     List copies = new ArrayList();
     while (rows.hasNext()) copies.add(((InternalRow) projection.apply(rows.next())).copy());

@@ -156,8 +156,14 @@ public class PruneScans extends Rule {
     PruneScans own = ownOf(session);
     if (own != null) return own;
     PruneScans rule = new PruneScans();
-    session.experimental().extraOptimizations_$eq((Seq) session.experimental().extraOptimizations().appended(rule));
+    rule.addTo(session);
     return rule;
+  }
+
+  /** Behind the session's other rules, and its other strategies of planning. */
+  public void addTo(SparkSession session) {
+    session.experimental().extraOptimizations_$eq((Seq) session.experimental().extraOptimizations().appended(this));
+    session.experimental().extraStrategies_$eq((Seq) session.experimental().extraStrategies().appended(new DriverReads(status)));
   }
 
   private static PruneScans ownOf(SparkSession session) {

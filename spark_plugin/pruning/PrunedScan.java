@@ -100,6 +100,18 @@ class PrunedScan extends PythonScan {
     return !hasLimit() && !request.isPartial() && request.options().getBoolean(LogAnswers.OPTION, true);
   }
 
+  /** Whether it is known to read no more files than these, so that the driver's own Python may read them where that is allowed. */
+  boolean isOfFewFiles(int most) {
+    boolean mayRead = !request.isPartial() && !request.readsNoColumns() && request.options().getBoolean(LogAnswers.OPTION, true);
+    if (!mayRead || !request.isPlannedByDriver() || !isPlanned()) return false;
+    return source.kept() != null && source.kept().isOfFewFiles(most);
+  }
+
+  /** The rows, as an Arrow stream; null where tasks are to read them. */
+  byte[] readByDriver() throws Exception {
+    return request.readByDriver();
+  }
+
   /** The log's answer, for each combination of values of the attributes `by`; null if it does not say. */
   byte[] ask(LogQuestion question, List by) {
     return source.ask(question, by);

@@ -32,6 +32,8 @@ class RuleStatus {
   private long partial = 0;
   private String partialError = null;
   private String oneTaskError = null;
+  private long driverReads = 0;
+  private String driverReadError = null;
   private final Map comparedColumns = new LinkedHashMap();
 
   synchronized void applied(int scans) {
@@ -121,6 +123,15 @@ class RuleStatus {
     LOG.debug("A small query is shuffled where one task would do", error);
   }
 
+  synchronized void readByDriver() {
+    driverReads++;
+  }
+
+  synchronized void notReadByDriver(Throwable error) {
+    driverReadError = error.toString();
+    LOG.debug("A small query takes a job where the driver could read its rows", error);
+  }
+
   synchronized void planned(KeptFiles kept) {
     lastScan = kept;
   }
@@ -175,6 +186,8 @@ class RuleStatus {
         + ", \"partial\": " + partial
         + ", \"partial_error\": " + quoted(partialError)
         + ", \"one_task_error\": " + quoted(oneTaskError)
+        + ", \"driver_reads\": " + driverReads
+        + ", \"driver_read_error\": " + quoted(driverReadError)
         + ", \"last_scan\": " + (lastScan == null ? "null" : lastScan.toJson()) + "}";
   }
 

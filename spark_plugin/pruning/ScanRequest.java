@@ -144,6 +144,15 @@ class ScanRequest {
     return planned(carrier(), ", \"question\": " + question + wishes(), status);
   }
 
+  boolean isPlannedByDriver() {
+    return DriverChoice.offered(shortName) != null;
+  }
+
+  /** The rows, as an Arrow stream; null where tasks are to read them. Raises why the driver's own Python could not. */
+  byte[] readByDriver() throws Exception {
+    return DriverChoice.read(shortName, pythonSource(), asking(schema, newNonce(), ""));
+  }
+
   private static String wishes() {
     return ScanStatistics.wish() + NativeChoice.wish();
   }

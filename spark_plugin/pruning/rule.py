@@ -60,7 +60,8 @@ class PruningStatus:
     other side of a join, or a subquery, had found; join_error: why a join was planned without a table's size or without choosing
     files, where that was an error. metadata_error: why a table was loaded without its hidden column `_metadata`, if that was an
     error. partial: aggregates whose tasks gave partial rows; partial_error: why one was read as it was, where that was an error.
-    one_task_error: why a small query was shuffled, where that was an error.
+    one_task_error: why a small query was shuffled, where that was an error. driver_reads: small queries whose rows the driver's
+    own Python read, without a job; driver_read_error: why one took a job after all, where that was an error.
     """
 
     installed: bool
@@ -82,6 +83,8 @@ class PruningStatus:
     partial: int = 0
     partial_error: str | None = None
     one_task_error: str | None = None
+    driver_reads: int = 0
+    driver_read_error: str | None = None
 
 
 def install(spark: SparkSession, *formats: str) -> bool:

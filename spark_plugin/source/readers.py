@@ -22,6 +22,7 @@ from spark_plugin.source.task_batches import DeltaPartition, check_layout, parti
 
 if TYPE_CHECKING:
     from delta_py.log.leases import Lease
+    from delta_py.parquet.decode_budget import DecodeBudget
     from delta_py.scan.planning import Scan
     from spark_plugin.options.common import SessionSettings
     from spark_plugin.source.native_files import NativeFiles
@@ -81,6 +82,18 @@ class DeltaReader(PromptTask, DataSourceReader):
         with self._renewed():
             for batch in read_files(partition.state or self._state, partition.scan_files()):
                 yield relabelled(batch, self._schema)
+
+    @property
+    def is_near(self) -> bool:
+        """Whether reading the files one after the other loses little. Of a remote store that is one file."""
+        assert self._scan is not None, "planned on the driver only"
+        return not self._state.store.is_remote or self._scan.files.num_rows <= 1
+
+    def few_rows(self, budget: DecodeBudget) -> Iterator[pa.RecordBatch]:
+        """All rows of the scan, in the process that has planned it. Raises OverBudgetError."""
+        assert self._scan is not None, "planned on the driver only"
+        for batch in read_files(self._state, self._scan.scan_files(), budget=budget):
+            yield relabelled(batch, self._schema)
 
     def _renewed(self) -> AbstractContextManager[Any]:
         if self._lease is None:

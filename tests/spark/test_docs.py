@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,10 @@ WITH_CODE = [page for page in PAGES if any(block.language == "python" for block 
 
 
 @pytest.fixture
-def clean_session(spark: SparkSession) -> Iterator[None]:
-    """Databases and temporary views that a page makes are gone after it, and it leaves no query running."""
+def clean_session(spark: SparkSession, conf: Callable[[Mapping[str, str]], None]) -> Iterator[None]:
+    """Databases and temporary views that a page makes are gone after it, and it leaves no query running. What conftest.py sets
+    for the sake of other tests is as users have it."""
+    conf({"spark.pydelta.driverReads.enabled": "true"})
     databases = {database.name for database in spark.catalog.listDatabases()}
     yield
     for query in spark.streams.active:

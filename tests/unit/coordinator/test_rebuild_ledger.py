@@ -113,7 +113,9 @@ def check_works(url: str, *paths: Path) -> None:
         DeltaTable(str(path), store=coordinated(path, url)).snapshot.check_integrity()
 
 
-def test_commit_that_is_published_while_the_table_is_looked_at(a: Path, lost: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_that_is_published_while_its_table_is_looked_at(
+    a: Path, lost: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     load, log = rebuild_module.load_segment, a / "_delta_log"
     with monkeypatch.context() as patch:
         publishing_only(patch)

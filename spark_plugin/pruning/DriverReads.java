@@ -1,0 +1,74 @@
+package pydelta.pruning;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
+import org.apache.spark.sql.execution.PlanLater;
+import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.collection.immutable.Seq;
+
+/**
+ * Has the rows of a small query read by the driver's own Python when they are collected, which takes less time than a job of Spark's.
+ *
+ * The query is one whose rows are some of one scan's, from few files. Spark's plan stays below, is shown, and runs where Python finds
+ * that the rows are not few, or fails.
+ */
+public class DriverReads extends SparkStrategy {
+  private static final String ENABLED_CONF = "spark.pydelta.driverReads.enabled";
+  /** Files are read one after the other here, and beside each other by tasks. */
+  private static final int MOST_FILES = 4;
+
+  private final RuleStatus status;
+
+  DriverReads(RuleStatus status) {
+    this.status = status;
+  }
+
+  public Seq apply(LogicalPlan plan) {
+    List plans = new ArrayList();
+    if (plan instanceof ReturnAnswer && !(plan instanceof Asked)) {
+      LogicalPlan answer = ((ReturnAnswer) plan).child();
+      DataSourceV2ScanRelation relation = isEnabled() ? scanOf(answer) : null;
+      if (relation != null) plans.add(new ReadByDriver(new PlanLater(new Asked(answer)), answer, relation, status));
+    }
+    return Lists.toScala(plans);
+  }
+
+  private static boolean isEnabled() {
+    return !"false".equals(SQLConf.get().getConfString(ENABLED_CONF, "true").trim().toLowerCase(Locale.ROOT));
+  }
+
+  /** The scan of which the plan gives some of the rows; null where it is not such a plan, or it may read many files. */
+  private static DataSourceV2ScanRelation scanOf(LogicalPlan plan) {
+    if (plan.isStreaming()) return null;
+    LogicalPlan node = plan;
+    for (; !(node instanceof DataSourceV2ScanRelation); node = (LogicalPlan) node.children().head()) {
+      if (!RowsAbove.canCompute(node) || !areCertain(node.expressions())) return null;
+    }
+    DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node;
+    return relation.scan() instanceof PrunedScan && ((PrunedScan) relation.scan()).isOfFewFiles(MOST_FILES) ? relation : null;
+  }
+
+  /** Whether it does not matter who computes them, when and how often. */
+  private static boolean areCertain(Seq expressions) {
+    for (int i = 0; i < expressions.length(); i++) {
+      Expression expression = (Expression) expressions.apply(i);
+      boolean isOfUser = expression.containsPattern(TreePattern.PYTHON_UDF()) || expression.containsPattern(TreePattern.SCALA_UDF());
+      if (isOfUser || !expression.deterministic() || expression.containsPattern(TreePattern.PLAN_EXPRESSION())) return false;
+    }
+    return true;
+  }
+
+  /** A plan that the strategy has seen. */
+  private static class Asked extends ReturnAnswer {
+    Asked(LogicalPlan child) {
+      super(child);
+    }
+  }
+}

@@ -1,0 +1,82 @@
+"""Rows that the driver's own Python reads for the JVM, without a JVM: what is few, and what is left to tasks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py.errors import DataFileError
+from spark_plugin.data_source import DeltaSource, pickled_whole
+from spark_plugin.driver_planning import reads
+from spark_plugin.driver_planning.reads import read
+from spark_plugin.pruning.handover import MARKER_KEY
+from tests.support.driver_requests import planning_body
+from tests.support.small_table import make_table
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    return make_table(tmp_path / "t", [pa.table({"id": range(n, n + 10), "s": [str(n)] * 10}) for n in (0, 100)])
+
+
+def body(table: str, **asked: Any) -> bytes:
+    """asked: of the marker."""
+    source = DeltaSource({"path": table})
+    schema = json.loads(source.schema().json())
+    schema["fields"][0]["metadata"][MARKER_KEY] = json.dumps({"predicates": [], "limit": None, **asked})
+    return planning_body(pickled_whole(source), json.dumps(schema))
+
+
+def equals(value: int) -> dict[str, Any]:
+    return {"name": "=", "children": [{"column": ["id"]}, {"type": "long", "value": value}]}
+
+
+def rows(stream: bytes) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pa.ipc.open_stream(stream).read_all().to_pylist()
+    return found
+
+
+def test_rows_come_as_an_arrow_stream_without_those_that_the_predicate_rules_out(table: str) -> None:
+    assert rows(read(body(table, predicates=[equals(105)]))) == [{"id": 105, "s": "100"}]
+    assert len(rows(read(body(table)))) == 20
+
+
+def test_stream_without_rows_has_the_columns(table: str) -> None:
+    stream = read(body(table, predicates=[equals(55)]))
+    assert rows(stream) == []
+    assert pa.ipc.open_stream(stream).schema.names == ["id", "s"]
+
+
+def test_limit_is_kept_over_files(table: str) -> None:
+    found = [row["id"] for row in rows(read(body(table, limit=12)))]
+    assert len(set(found)) == 12
+    assert set(found) < {*range(10), *range(100, 110)}
+    assert rows(read(body(table, limit=0))) == []
+
+
+def test_more_rows_than_few_are_nothing(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reads, "MOST_ROWS", 19)
+    assert read(body(table)) == b""
+    assert len(rows(read(body(table, limit=19)))) == 19
+
+
+def test_files_of_a_store_that_is_far_away_are_read_beside_each_other_by_tasks(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from delta_py.storage.local import LocalStore
+
+    monkeypatch.setattr(LocalStore, "is_remote", True)
+    assert read(body(table)) == b""
+    assert rows(read(body(table, predicates=[equals(105)]))) == [{"id": 105, "s": "100"}]
+
+
+def test_file_that_is_gone_is_an_error(table: str) -> None:
+    asked = body(table)
+    for file in Path(table).glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(DataFileError):
+        read(asked)
