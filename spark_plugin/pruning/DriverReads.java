@@ -6,6 +6,7 @@ import java.util.Locale;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.PlanLater;
 import org.apache.spark.sql.execution.SparkStrategy;
@@ -23,6 +24,7 @@ public class DriverReads extends SparkStrategy {
   private static final String ENABLED_CONF = "spark.pydelta.driverReads.enabled";
   /** Files are read one after the other here, and beside each other by tasks. */
   private static final int MOST_FILES = 4;
+  private static final TreeNodeTag SEEN = new TreeNodeTag("pydelta.driverReads.seen");
 
   private final RuleStatus status;
 
@@ -32,10 +34,10 @@ public class DriverReads extends SparkStrategy {
 
   public Seq apply(LogicalPlan plan) {
     List plans = new ArrayList();
-    if (plan instanceof ReturnAnswer && !(plan instanceof Asked)) {
+    if (plan instanceof ReturnAnswer && !plan.getTagValue(SEEN).isDefined()) {
       LogicalPlan answer = ((ReturnAnswer) plan).child();
       DataSourceV2ScanRelation relation = isEnabled() ? scanOf(answer) : null;
-      if (relation != null) plans.add(new ReadByDriver(new PlanLater(new Asked(answer)), answer, relation, status));
+      if (relation != null) plans.add(new ReadByDriver(new PlanLater(seen(answer)), answer, relation, status));
     }
     return Lists.toScala(plans);
   }
@@ -65,10 +67,10 @@ public class DriverReads extends SparkStrategy {
     return true;
   }
 
-  /** A plan that the strategy has seen. */
-  private static class Asked extends ReturnAnswer {
-    Asked(LogicalPlan child) {
-      super(child);
-    }
+  /** What Spark plans without the strategy. */
+  private static LogicalPlan seen(LogicalPlan answer) {
+    LogicalPlan plan = new ReturnAnswer(answer);
+    plan.setTagValue(SEEN, Boolean.TRUE);
+    return plan;
   }
 }

@@ -7,9 +7,7 @@ import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
-import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -22,6 +20,8 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** The rows of a plan over one scan, collected without a job where the driver's own Python reads them; else those of its child. */
 public class ReadByDriver extends SparkPlan {
+  private static final long serialVersionUID = 1L;
+
   private final SparkPlan child;
   private final transient LogicalPlan answer;
   private final transient DataSourceV2ScanRelation relation;
@@ -53,8 +53,8 @@ public class ReadByDriver extends SparkPlan {
   }
 
   /** The same query without this node is the same one. */
-  public QueryPlan doCanonicalize() {
-    return child.canonicalized();
+  public SparkPlan doCanonicalize() {
+    return (SparkPlan) child.canonicalized();
   }
 
   public RDD doExecute() {
@@ -89,7 +89,7 @@ public class ReadByDriver extends SparkPlan {
   private static InternalRow[] unsafe(List rows, StructType schema) {
     UnsafeProjection projection = UnsafeProjection$.MODULE$.create(schema);
     InternalRow[] copies = new InternalRow[rows.size()];
-    for (int i = 0; i < copies.length; i++) copies[i] = ((InternalRow) projection.apply(rows.get(i))).copy();
+    for (int i = 0; i < copies.length; i++) copies[i] = projection.apply((InternalRow) rows.get(i)).copy();
     return copies;
   }
 
@@ -101,7 +101,7 @@ public class ReadByDriver extends SparkPlan {
     return Lists.toScala(Collections.singletonList(child));
   }
 
-  public TreeNode withNewChildrenInternal(IndexedSeq children) {
+  public SparkPlan withNewChildrenInternal(IndexedSeq children) {
     return new ReadByDriver((SparkPlan) children.head(), answer, relation, status);
   }
 
