@@ -140,6 +140,25 @@ def planned_as_by_worker(source: Any, reader: Any, schema: Any, *, max_arrow_bat
     return written.getvalue()
 
 
+def written_as_by_worker(writer: Any, given_back: Any) -> bytes:
+    """What the worker that plans a write of a DataSource writes to the JVM: the function of the tasks, and the writer.
+
+    writer: a DataSourceArrowWriter. given_back: the columns of what a task gives back, a StructType of one.
+    """
+    from pyspark.serializers import CPickleSerializer
+
+    serializer: Any = CPickleSerializer()
+    (column,) = given_back.names
+
+    def write(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        yield pa.record_batch([pa.array([serializer.dumps(writer.write(batches))])], names=[column])
+
+    write.__module__ = "pyspark.sql.worker.write_into_data_source"  # by which Spark's worker knows such a function
+    return b"".join(_INT.pack(len(part)) + part for part in map(serializer.dumps, ((write, given_back), writer)))
+
+
 def partitions_as_by_worker(partitions: Sequence[Any]) -> bytes:
     """What a stream's process writes to the JVM of the partitions of a batch."""
     from pyspark.serializers import CPickleSerializer

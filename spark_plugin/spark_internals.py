@@ -1,7 +1,7 @@
 """What Spark keeps to itself in the JVM behind a session.
 
     internals = SparkInternals(spark)          # of a classic session
-    rule = internals.find_optimizer_rule(name)
+    rule = internals.pruning_rule()
 
 Behind a classic session is a JVM. A Spark Connect client has none, and `SparkInternals` refuses it: ask `is_connect` first. What
 a client's Columns and plans hold is in `connect_internals.py`.
@@ -33,6 +33,8 @@ from spark_plugin.jvm_plans import HIDDEN_COLUMN, NotRowByRow, column_metadata, 
 
 KNOWN_VERSIONS = ("4.2.", "4.3.")
 """How the versions of Spark begin with which all of this is tested. The Java sources must compile with each of them."""
+
+RULE = "pydelta.pruning.PruneScans"
 
 _loaded: list[tuple[Any, str, Any]] = []
 """(Py4J gateway, name, class or the one object of it) of each JVM, in practice one. Loaded once: Py4J remembers methods by the
@@ -125,21 +127,37 @@ class SparkInternals:
         made = self._jvm.org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource(
             _wrap_function(self._spark.sparkContext, source)
         )
-        manager = self._spark._jsparkSession.sessionState().dataSourceManager()
+        rule = self.pruning_rule()
+        if rule is not None:
+            made = rule.askingDriver(made)
         try:
-            known = manager.getClass().getDeclaredField("runtimeDataSourceBuilders")
-            known.setAccessible(True)
-            known.get(manager).put(source.name().lower(), made)
+            self._known_sources().put(source.name().lower(), made)
         except Py4JError:  # a build of Spark that keeps them elsewhere
             self._spark.dataSource.register(source)
 
+    def change_source(self, name: str, change: Callable[[Any], Any]) -> None:
+        """In the place of a source of the session what `change` makes of it. Nothing is done in a build of Spark that keeps
+        sources elsewhere."""
+        try:
+            known = self._known_sources()
+        except Py4JError:
+            return
+        known.put(name, change(known.get(name)))
+
+    def _known_sources(self) -> Any:
+        """Python sources that the session has registered, by lower-case name."""
+        manager = self._spark._jsparkSession.sessionState().dataSourceManager()
+        known = manager.getClass().getDeclaredField("runtimeDataSourceBuilders")
+        known.setAccessible(True)
+        return known.get(manager)
+
     # ------------------------------------------------------------ rules of the optimizer, and Java that is compiled here
 
-    def find_optimizer_rule(self, name: str) -> Any | None:
-        """The session's own rule of this name."""
+    def pruning_rule(self) -> Any | None:
+        """The session's own PruneScans."""
         rules = self._spark._jsparkSession.experimental().extraOptimizations()
         in_order = (rules.apply(number) for number in range(rules.length()))
-        return next((rule for rule in in_order if rule.ruleName() == name), None)
+        return next((rule for rule in in_order if rule.ruleName() == RULE), None)
 
     def add_optimizer_rule(self, rule: Any) -> None:
         """rule: a PruneScans."""

@@ -42,6 +42,8 @@ public class DriverPlanner implements Function {
   private static final byte OPEN = 2;
   private static final byte STREAM = 3;
   private static final byte READ = 4;
+  private static final byte WRITE = 5;
+  private static final byte COMMIT = 6;
   private static final byte DONE = 0;
   private static final byte LATER = 1;
   private static final byte IN_FILE = 3;
@@ -60,13 +62,22 @@ public class DriverPlanner implements Function {
    * PythonDataSourceReadInfo; "open", the source's name, and its options as a Map, private ones too, for a PythonDataSourceV2 whose
    * DataSource is made; "stream", and what is asked of a stream's source as bytes, for the answer as bytes (StreamRunner.java and
    * streams.py); "read", and what "plan" has but for the last, for the rows as an Arrow stream, or none where they are not few
-   * (reads.py). Or a Throwable: why there is none; TimeoutException where Python is silent.
+   * (reads.py); "write", the source's options as a Map, private ones too, the schemas of the rows and of what tasks give back as JSON,
+   * and whether it overwrites, for the write function and the writer, a byte[][]; "commit", the writer, what each task gave back as
+   * a byte[][], null for nothing, and whether it is aborted, for the text of the error, empty if there is none: it is waited for
+   * however long it takes, and RejectedExecutionException says that it was not begun (writes.py). Or a Throwable: why there is none; TimeoutException where Python is silent.
    */
   public Object apply(Object asked) {
     Object[] parts = (Object[]) asked;
     try {
       if (parts[0].equals("open")) return opened((String) parts[1], (Map) parts[2]);
       if (parts[0].equals("stream")) return answered(STREAM, (byte[]) parts[1]);
+      if (parts[0].equals("write")) {
+        return write((Map) parts[1], (String) parts[2], (String) parts[3], ((Boolean) parts[4]).booleanValue());
+      }
+      if (parts[0].equals("commit")) {
+        return committed((byte[]) parts[1], (byte[][]) parts[2], ((Boolean) parts[3]).booleanValue());
+      }
       if (parts[0].equals("read")) return answered(READ, planning((byte[]) parts[1], (String) parts[2], false));
       return planned(planning((byte[]) parts[1], (String) parts[2], ((Boolean) parts[3]).booleanValue()));
     } catch (Exception error) {
@@ -111,6 +122,42 @@ public class DriverPlanner implements Function {
     }
   }
 
+  private byte[][] write(Map options, String schema, String givenBack, boolean overwrite) throws Exception {
+    Map told = new HashMap();
+    told.put("options", options);
+    told.put("directory", System.getProperty("user.dir"));
+    told.put("schema", schema);
+    told.put("given back", givenBack);
+    told.put("overwrite", Boolean.valueOf(overwrite));
+    DataInputStream answer = ask(WRITE, JSON.writeValueAsBytes(told));
+    try {
+      return new byte[][] {bytes(answer), bytes(answer)};
+    } finally {
+      answer.close();
+    }
+  }
+
+  private String committed(byte[] writer, byte[][] messages, boolean abort) throws Exception {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    DataOutputStream out = new DataOutputStream(bytes);
+    out.writeBoolean(abort);
+    put(out, writer);
+    for (int i = 0; i < messages.length; i++) put(out, messages[i]);
+    byte[] request = request(COMMIT, Integer.MAX_VALUE, bytes.toByteArray());
+    DataInputStream answer = new DataInputStream(new ByteArrayInputStream(PythonCalls.callToItsEnd(python, request)));
+    answer = done(answer.readByte(), answer);
+    try {
+      return text(answer);
+    } finally {
+      answer.close();
+    }
+  }
+
+  private static void put(DataOutputStream out, byte[] bytes) throws IOException {
+    out.writeInt(bytes == null ? -1 : bytes.length);
+    if (bytes != null) out.write(bytes);
+  }
+
   private byte[] answered(byte kind, byte[] body) throws Exception {
     DataInputStream answer = ask(kind, body);
     try {
@@ -129,6 +176,10 @@ public class DriverPlanner implements Function {
       answer = call(WAIT, answer.readAllBytes(), limitMs);
       status = answer.readByte();
     }
+    return done(status, answer);
+  }
+
+  private static DataInputStream done(byte status, DataInputStream answer) throws IOException {
     if (status == DONE) return answer;
     if (status != IN_FILE) throw new IllegalStateException(text(answer));
     InputStream file = Files.newInputStream(new File(text(answer)).toPath(), StandardOpenOption.DELETE_ON_CLOSE);
@@ -136,13 +187,19 @@ public class DriverPlanner implements Function {
   }
 
   private DataInputStream call(byte kind, byte[] body, int limitMs) throws Exception {
+    byte[] request = request(kind, limitMs / 3, body);
+    return new DataInputStream(new ByteArrayInputStream(PythonCalls.call(python, request, limitMs)));
+  }
+
+  /** patienceMs: after which Python says that it is at work. */
+  private byte[] request(byte kind, int patienceMs, byte[] body) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = new DataOutputStream(bytes);
     out.write(secret);
     out.writeByte(kind);
-    out.writeInt(limitMs / 3);
+    out.writeInt(patienceMs);
     out.write(body);
-    return new DataInputStream(new ByteArrayInputStream(PythonCalls.call(python, bytes.toByteArray(), limitMs)));
+    return bytes.toByteArray();
   }
 
   /** As plan_data_source_read.py writes it. */

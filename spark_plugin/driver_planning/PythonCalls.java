@@ -31,20 +31,50 @@ class PythonCalls {
 
   private PythonCalls() {}
 
-  /** Raises TimeoutException without an answer in time, RejectedExecutionException for one call too many, and what Py4J raises. */
-  static byte[] call(final Function python, final byte[] request, long limitMs) throws Exception {
-    Future answer = THREADS.submit(new Callable() {
-      public Object call() {
-        return python.apply(request);
+  /**
+   * However long it takes, and whoever interrupts. Raises RejectedExecutionException for one call too many, which is not made then, and
+   * what Py4J raises.
+   */
+  static byte[] callToItsEnd(Function python, byte[] request) throws Exception {
+    Future answer = submit(python, request);
+    boolean interrupted = false;
+    try {
+      while (true) {
+        try {
+          return (byte[]) answer.get();
+        } catch (InterruptedException error) {
+          interrupted = true;
+        }
       }
-    });
+    } catch (ExecutionException error) {
+      throw causeOf(error);
+    } finally {
+      if (interrupted) Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Raises TimeoutException without an answer in time, RejectedExecutionException for one call too many, and what Py4J raises. */
+  static byte[] call(Function python, byte[] request, long limitMs) throws Exception {
+    Future answer = submit(python, request);
     try {
       return (byte[]) answer.get(limitMs, TimeUnit.MILLISECONDS);
     } catch (TimeoutException error) {
       throw new TimeoutException("it did not answer within " + limitMs + " ms");
     } catch (ExecutionException error) {
-      Throwable cause = error.getCause();
-      throw cause instanceof Exception ? (Exception) cause : error;
+      throw causeOf(error);
     }
+  }
+
+  private static Future submit(final Function python, final byte[] request) {
+    return THREADS.submit(new Callable() {
+      public Object call() {
+        return python.apply(request);
+      }
+    });
+  }
+
+  private static Exception causeOf(ExecutionException error) {
+    Throwable cause = error.getCause();
+    return cause instanceof Exception ? (Exception) cause : error;
   }
 }

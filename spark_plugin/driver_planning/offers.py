@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from spark_plugin.compiled_java import class_archive
-from spark_plugin.driver_planning.planner import OPEN, PLAN, READ, STREAM, Planner, opened, planned
+from spark_plugin.driver_planning.planner import COMMIT, OPEN, PLAN, READ, STREAM, WRITE, Planner, opened, planned
 from spark_plugin.driver_planning.reads import read
 from spark_plugin.driver_planning.streams import Streams
+from spark_plugin.driver_planning.writes import committed_write, planned_write
 from spark_plugin.jvm_calls import function_for_java, start_callbacks
 from spark_plugin.options.settings import is_on
 from spark_plugin.pruning.rule import installed_rule
@@ -63,7 +64,8 @@ def offer(spark: SparkSession) -> bool:
         if not _is_python_of_workers(spark):
             return False
         secret = secrets.token_bytes(32)  # known to the JVM, and here to what compares alone
-        planner = Planner(secret, {PLAN: planned, OPEN: opened, STREAM: Streams().answer, READ: read})
+        work = {PLAN: planned, OPEN: opened, STREAM: Streams().answer, READ: read, WRITE: planned_write, COMMIT: committed_write}
+        planner = Planner(secret, work)
         rule.offerDriver(java_planner(spark, planner.apply, secret))
         _loads[spark.sparkContext] = _java_loads(spark, rule)
         _errors[spark.sparkContext] = 0

@@ -10,7 +10,8 @@ A request, behind the secret: a byte, and the milliseconds after which an answer
 planning: rows of an Arrow batch, whether binary values are bytes, whether it is for the tasks of a stream, and the pickled
 DataSource with its length before it and the scan's schema as JSON behind it. Of kind 1 it asks again, by a ticket. Of kind 2 it
 has, as JSON, the options of a DataSource that is to be made, and the directory from which workers count relative paths. Of kind 3
-it asks a stream's source (streams.py), of kind 4 for the rows of what kind 0 plans (reads.py). An answer of kind 0 is what
+it asks a stream's source (streams.py), of kind 4 for the rows of what kind 0 plans (reads.py), of kind 5 for the planning of a
+write, of kind 6 for its commit (writes.py). An answer of kind 0 is what
 Spark's own worker would write, or the pickled DataSource with its length before it and its columns as JSON behind it; of kind 1
 it is `later`, with the ticket; of kind 2 it says why there is none; of kind 3 it names a file that holds one of kind 0, which the
 JVM deletes.
@@ -43,7 +44,7 @@ from spark_plugin.data_source import pickled_whole
 from spark_plugin.driver_planning.sources import source_here, unpickled
 from spark_plugin.pyspark_internals import data_type_of_json, planned_as_by_worker
 
-PLAN, _WAIT, OPEN, STREAM, READ = 0, 1, 2, 3, 4
+PLAN, _WAIT, OPEN, STREAM, READ, WRITE, COMMIT = range(7)
 _DONE, _LATER, _FAILED, _IN_FILE = b"\0", b"\1", b"\2", b"\3"
 _HEAD = struct.Struct("!Bi")
 _PLANNING = struct.Struct("!i??i")

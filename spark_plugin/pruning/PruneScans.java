@@ -16,6 +16,7 @@ import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanRelationPushDown$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
@@ -66,6 +67,11 @@ public class PruneScans extends Rule {
   /** As DriverChoice.offer, of all sessions. */
   public void offerDriver(Function planner) {
     DriverChoice.offer(planner);
+  }
+
+  /** The session's source, of which the driver's own Python is asked for writes. */
+  public UserDefinedPythonDataSource askingDriver(UserDefinedPythonDataSource source) {
+    return new DriverSource(source, status);
   }
 
   /** As DriverChoice.open. */

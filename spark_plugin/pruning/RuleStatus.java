@@ -34,6 +34,7 @@ class RuleStatus {
   private String oneTaskError = null;
   private long driverReads = 0;
   private String driverReadError = null;
+  private long driverWrites = 0;
   private final Map comparedColumns = new LinkedHashMap();
 
   synchronized void applied(int scans) {
@@ -132,6 +133,10 @@ class RuleStatus {
     LOG.debug("A small query takes a job where the driver could read its rows", error);
   }
 
+  synchronized void writtenByDriver() {
+    driverWrites++;
+  }
+
   synchronized void planned(KeptFiles kept) {
     lastScan = kept;
   }
@@ -188,6 +193,7 @@ class RuleStatus {
         + ", \"one_task_error\": " + quoted(oneTaskError)
         + ", \"driver_reads\": " + driverReads
         + ", \"driver_read_error\": " + quoted(driverReadError)
+        + ", \"driver_writes\": " + driverWrites
         + ", \"last_scan\": " + (lastScan == null ? "null" : lastScan.toJson()) + "}";
   }
 

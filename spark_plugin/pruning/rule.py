@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from spark_plugin.compiled_java import class_archive, has_cache, keep_release, source_archive
 from spark_plugin.pruning.handover import Wanted
 from spark_plugin.pyspark_internals import reason_of
-from spark_plugin.spark_internals import SparkInternals, is_connect
+from spark_plugin.spark_internals import RULE, SparkInternals, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,8 +36,6 @@ PARTIAL_CONF = "spark.pydelta.partialAggregates.enabled"
 
 DRIVER_FOLDERS = ("pruning", "sql_catalog")
 """The Java of the driver: the rule and the catalogs are compiled and loaded together."""
-
-_RULE = "pydelta.pruning.PruneScans"
 
 _log = logging.getLogger("pydelta.pruning")
 
@@ -61,7 +59,8 @@ class PruningStatus:
     files, where that was an error. metadata_error: why a table was loaded without its hidden column `_metadata`, if that was an
     error. partial: aggregates whose tasks gave partial rows; partial_error: why one was read as it was, where that was an error.
     one_task_error: why a small query was shuffled, where that was an error. driver_reads: small queries whose rows the driver's
-    own Python read, without a job; driver_read_error: why one took a job after all, where that was an error.
+    own Python read, without a job; driver_read_error: why one took a job after all, where that was an error. driver_writes:
+    batch writes that the driver's own Python has planned.
     """
 
     installed: bool
@@ -85,6 +84,7 @@ class PruningStatus:
     one_task_error: str | None = None
     driver_reads: int = 0
     driver_read_error: str | None = None
+    driver_writes: int = 0
 
 
 def install(spark: SparkSession, *formats: str) -> bool:
@@ -96,13 +96,14 @@ def install(spark: SparkSession, *formats: str) -> bool:
     try:
         _refuse_unknown(spark)
         internals = SparkInternals(spark)
-        rule = internals.find_optimizer_rule(_RULE)
+        rule = internals.pruning_rule()
         if rule is None:
-            rule = internals.java_class(_RULE, partial(_driver_classes, internals)).newInstance()
+            rule = internals.java_class(RULE, partial(_driver_classes, internals)).newInstance()
             rule.offerColumnar(_executor_unit(internals, "columnar"))
             rule.offerNative(_native_reader(internals))
             rule.offerMetadata(metadata_schema())
             internals.add_optimizer_rule(rule)
+            internals.change_source("pydelta", rule.askingDriver)
         for name in formats or ("pydelta",):
             rule.addFormat(name)
     except Exception as error:  # whatever a locked-down or foreign Spark answers, reading must go on
@@ -114,13 +115,13 @@ def install(spark: SparkSession, *formats: str) -> bool:
 
 def installed_rule(spark: SparkSession) -> Any | None:
     """The rule itself, for the catalogs: what Java it is they know."""
-    return SparkInternals(spark).find_optimizer_rule(_RULE)
+    return SparkInternals(spark).pruning_rule()
 
 
 def wanted_rows(spark: SparkSession, frame: DataFrame, option: str, value: str) -> Wanted:
     """Which rows of the scan that has this read option the frame wants; any, where the rule is not installed or off."""
     internals = SparkInternals(spark)
-    rule = internals.find_optimizer_rule(_RULE)
+    rule = internals.pruning_rule()
     if rule is None:
         return Wanted(None)
     return Wanted.parse(rule.wantedRows(internals.optimized(frame), option, value))
@@ -132,14 +133,14 @@ def with_metadata_column(frame: DataFrame) -> DataFrame:
     A table that has a column of this name stays as it is, and so do changes, views, and any other frame.
     """
     internals = SparkInternals(frame.sparkSession)
-    rule = internals.find_optimizer_rule(_RULE)
+    rule = internals.pruning_rule()
     return frame if rule is None else internals.changed(frame, rule.withMetadata)
 
 
 def with_columns_of_batches(stream: DataFrame) -> DataFrame:
     """What `readStream.load` has made of a table, so that its batches are read in the columns that they need."""
     internals = SparkInternals(stream.sparkSession)
-    rule = internals.find_optimizer_rule(_RULE)
+    rule = internals.pruning_rule()
     return stream if rule is None else internals.changed(stream, rule.streamed)
 
 
@@ -147,7 +148,7 @@ def status(spark: SparkSession) -> PruningStatus:
     """What the rule has done in this session, and in clones of it such as Spark's streaming makes."""
     if spark in _unavailable:
         return PruningStatus(installed=False, last_error=_unavailable[spark])
-    rule = None if is_connect(spark) else SparkInternals(spark).find_optimizer_rule(_RULE)
+    rule = None if is_connect(spark) else SparkInternals(spark).pruning_rule()
     if rule is None:
         return PruningStatus(installed=False)
     counts = json.loads(rule.status())
@@ -156,7 +157,7 @@ def status(spark: SparkSession) -> PruningStatus:
 
 def compared_columns(spark: SparkSession) -> dict[str, dict[tuple[str, ...], int]]:
     """By paths of tables, as they were given to Spark: how many scans of this session compared each column. None over Connect."""
-    rule = None if is_connect(spark) else SparkInternals(spark).find_optimizer_rule(_RULE)
+    rule = None if is_connect(spark) else SparkInternals(spark).pruning_rule()
     if rule is None:
         return {}
     tables = json.loads(rule.compared())

@@ -1,0 +1,68 @@
+"""Batch writes in the driver's own Python: what Spark's workers would answer that plan and commit them (DriverSource.java asks).
+
+A commit is made once. Where it fails nobody makes it again: the answer is the error's text, as a worker writes it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import traceback
+from collections.abc import Iterator
+
+import orjson
+from pyspark.sql.types import StructType
+
+from delta_py.scan.filtered_columns import counted_elsewhere
+from spark_plugin.driver_planning.sources import source_here
+from spark_plugin.pyspark_internals import data_type_of_json, written_as_by_worker
+
+_LENGTH = struct.Struct("!i")
+_NO_MESSAGE = -1
+
+
+def planned_write(body: bytes) -> bytes:
+    """The write function and the writer, each with its length before it.
+
+    body: JSON of the source's options, private ones too, the directory from which workers count relative paths, the rows' schema,
+    whether the write overwrites, and the columns of what tasks give back.
+    Raises what makes the write impossible, and ValueError where the path is another place to this process.
+    """
+    told = orjson.loads(body)
+    source = source_here(told["options"], told["directory"])
+    if source is None:
+        raise ValueError(f"{told['options']['path']} is counted from {told['directory']}")
+    schema, given_back = data_type_of_json(told["schema"]), data_type_of_json(told["given back"])
+    assert isinstance(schema, StructType) and isinstance(given_back, StructType)
+    with counted_elsewhere():
+        return written_as_by_worker(source.writer(schema, told["overwrite"]), given_back)
+
+
+def committed_write(body: bytes) -> bytes:
+    """Nothing, or the text of the error.
+
+    body: whether it is aborted; the pickled writer and what each task gave back, each with its length before it, -1 for nothing.
+    """
+    try:
+        abort, *parts = _parts(body)
+        writer, messages = pickle.loads(parts[0] or b""), [None if part is None else pickle.loads(part) for part in parts[1:]]
+        if abort == b"\1":
+            writer.abort(messages)
+        else:
+            writer.commit(messages)
+    except BaseException:
+        return traceback.format_exc().encode(errors="replace")
+    return b""
+
+
+def _parts(body: bytes) -> Iterator[bytes | None]:
+    yield body[:1]
+    place = 1
+    while place < len(body):
+        (length,) = _LENGTH.unpack_from(body, place)
+        place += _LENGTH.size
+        if length == _NO_MESSAGE:
+            yield None
+            continue
+        yield body[place : place + length]
+        place += length
