@@ -136,13 +136,15 @@ class SparkInternals:
             self._spark.dataSource.register(source)
 
     def change_source(self, name: str, change: Callable[[Any], Any]) -> None:
-        """In the place of a source of the session what `change` makes of it. Nothing is done in a build of Spark that keeps
-        sources elsewhere."""
+        """In the place of a source of the session what `change` makes of it. Nothing is done where there is none, and in a build of
+        Spark that keeps sources elsewhere."""
         try:
             known = self._known_sources()
         except Py4JError:
             return
-        known.put(name, change(known.get(name)))
+        source = known.get(name)
+        if source is not None:
+            known.put(name, change(source))
 
     def _known_sources(self) -> Any:
         """Python sources that the session has registered, by lower-case name."""

@@ -29,11 +29,8 @@ public class DriverSource extends UserDefinedPythonDataSource {
   /** Writers, as they are known by identity, of the driver's Python, with the planner that made them. Of all sessions. */
   private static final Map PLANNED = Collections.synchronizedMap(new WeakHashMap());
 
-  private final transient RuleStatus status;
-
-  DriverSource(UserDefinedPythonDataSource source, RuleStatus status) {
+  DriverSource(UserDefinedPythonDataSource source) {
     super(source.dataSourceCls());
-    this.status = status;
   }
 
   public PythonDataSourceWriteInfo createWriteInfoInPython(
@@ -47,12 +44,12 @@ public class DriverSource extends UserDefinedPythonDataSource {
       DriverChoice.succeeded();
       byte[][] made = (byte[][]) answer;
       PLANNED.put(made[1], planner);
-      status.writtenByDriver();
+      PruneScans.statusOfSession().writtenByDriver();
       return new PythonDataSourceWriteInfo(made[0], made[1]);
     }
     DriverChoice.silent(planner, (Throwable) answer);
     PythonDataSourceWriteInfo planned = super.createWriteInfoInPython(shortName, schema, options, overwrite, isStreaming);
-    DriverChoice.failed(planner, (Throwable) answer, status);
+    DriverChoice.failed(planner, (Throwable) answer, PruneScans.statusOfSession());
     return planned;
   }
 
@@ -64,7 +61,7 @@ public class DriverSource extends UserDefinedPythonDataSource {
       super.commitWriteInPython(writer, messages, abort);
       return;
     }
-    if (answer instanceof Throwable) status.notByDriver((Throwable) answer);
+    if (answer instanceof Throwable) PruneScans.statusOfSession().notByDriver((Throwable) answer);
     String error = answer instanceof String ? (String) answer : answer + "\n" + LOST;
     if (!error.isEmpty()) raise(QueryCompilationErrors$.MODULE$.pythonDataSourceError("commit or abort", "write", error));
   }

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
@@ -71,7 +72,7 @@ public class PruneScans extends Rule {
 
   /** The session's source, of which the driver's own Python is asked for writes. */
   public UserDefinedPythonDataSource askingDriver(UserDefinedPythonDataSource source) {
-    return new DriverSource(source, status);
+    return new DriverSource(source);
   }
 
   /** As DriverChoice.open. */
@@ -149,6 +150,12 @@ public class PruneScans extends Rule {
   /** What the catalogs were told; null if they were not. */
   public String told(String name) {
     return (String) told.get(name);
+  }
+
+  /** Of the rule of the active session; one that nobody reads where there is none. */
+  static RuleStatus statusOfSession() {
+    PruneScans rule = of((SparkSession) SparkSession$.MODULE$.active());
+    return rule == null ? new RuleStatus() : rule.status;
   }
 
   /** The rule of a session or, where somebody has taken it out, the one that was told something last; null if there is none. */
