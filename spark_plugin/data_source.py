@@ -59,6 +59,7 @@ from spark_plugin.pruning import (
     exact_predicate,
     explain_text,
     facts_text,
+    few_text,
     is_only_question,
     is_planned_again,
     limited,
@@ -73,6 +74,7 @@ from spark_plugin.pruning import (
     wants_metadata_column,
     wants_statistics,
 )
+from spark_plugin.source.few_rows import FewRows
 from spark_plugin.source.pinned import Pinned, PinnedChanges, PinnedTable, PinnedView, pin
 from spark_plugin.source.readers import FORMAT as FORMAT
 from spark_plugin.source.readers import DeltaReader, TaskSource
@@ -151,8 +153,10 @@ class DeltaSource(DataSource):
         again, lease = is_planned_again(schema), pinned.lease()
         native = None if lease is not None or pushed_limit(schema) is not None else _native_files(pinned, scan, schema)
         note += "" if native is None else native.note
+        few = FewRows.of(scan, columns, pushed_limit(schema))
+        note += "" if few is None else few_text(schema)
         session = pinned.options.session
-        reader = DeltaReader(scan, columns, session, note=note, again=again, lease=lease, native=native)
+        reader = DeltaReader(scan, columns, session, note=note, again=again, lease=lease, native=native, few=few)
         return limited(reader, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -136,8 +136,8 @@ class SparkInternals:
             self._spark.dataSource.register(source)
 
     def change_source(self, name: str, change: Callable[[Any], Any]) -> None:
-        """In the place of a source of the session what `change` makes of it. Nothing is done where there is none, and in a build of
-        Spark that keeps sources elsewhere."""
+        """In the place of a source of the session what `change` makes of it. Nothing is done where there is none, and in a build
+        of Spark that keeps sources elsewhere."""
         try:
             known = self._known_sources()
         except Py4JError:

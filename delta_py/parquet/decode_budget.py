@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from delta_py.parquet.row_groups import Run
@@ -13,44 +14,59 @@ class OverBudgetError(Exception):
     """What is asked for takes more than the budget. It says nothing of what is there."""
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """rows: of row groups, deleted ones too. values: of their columns that are read, nulls and elements of lists too.
+    encoded_bytes: of these, not compressed. decoded_bytes: in Arrow, which nobody knows before. vector_bytes: of deletion
+    vectors."""
+
+    rows: int
+    values: int
+    encoded_bytes: int
+    decoded_bytes: int
+    vector_bytes: int
+
+
 class DecodeBudget:
     """Of one reading: what is spent is not given back.
 
-    rows: of row groups, deleted ones too. leaf_bytes: of their columns that are read, encoded and not compressed, as footers say.
-    vector_bytes: of the deletion vectors.
-    stops_early: the reader takes the first rows and goes. Then only what has been decoded counts; else all that will be, before
-    any of it is.
+    stops_early: the reader takes the first rows and goes. Then only what has been decoded counts; else also all that will be, as
+    footers say, before any of it is.
     """
 
-    def __init__(self, *, rows: int, leaf_bytes: int, vector_bytes: int, stops_early: bool = False) -> None:
-        self._rows, self._leaf_bytes, self._vector_bytes = rows, leaf_bytes, vector_bytes
-        self._stops_early = stops_early
+    def __init__(self, limits: Limits, *, stops_early: bool = False) -> None:
+        self._limits, self._stops_early = limits, stops_early
+        self._rows = self._decoded_rows = self._values = self._encoded_bytes = self._decoded_bytes = self._vector_bytes = 0
 
     def spend_on_vectors(self, file: ScanFile) -> None:
         """Before they are read. Raises OverBudgetError."""
         for descriptor in (file.deletion_vector, file.selection):
-            self._vector_bytes -= 0 if descriptor is None else descriptor.size_in_bytes
-        _check(self._vector_bytes)
+            self._vector_bytes += 0 if descriptor is None else descriptor.size_in_bytes
+        _check(self._vector_bytes, self._limits.vector_bytes, "bytes of deletion vectors")
 
     def spend_on_runs(self, footer: Any, runs: Sequence[Run], leaves: Sequence[int]) -> None:
         """Before they are decoded. footer: pyarrow.parquet.FileMetaData. leaves: places of columns. Raises OverBudgetError."""
         if self._stops_early:
             return
-        self._rows -= sum(run.row_count for run in runs)
-        _check(self._rows)
+        self._rows += sum(run.row_count for run in runs)
+        _check(self._rows, self._limits.rows, "rows")
         for run in runs:
             for index in run.groups:
                 group = footer.row_group(index)
-                self._leaf_bytes -= sum(max(0, group.column(leaf).total_uncompressed_size) for leaf in leaves)
-        _check(self._leaf_bytes)
+                columns = [group.column(leaf) for leaf in leaves]
+                self._values += sum(max(0, column.num_values) for column in columns)
+                self._encoded_bytes += sum(max(0, column.total_uncompressed_size) for column in columns)
+        _check(self._values, self._limits.values, "values")
+        _check(self._encoded_bytes, self._limits.encoded_bytes, "encoded bytes")
 
-    def spend_on_rows(self, count: int) -> None:
-        """When they have been decoded. Raises OverBudgetError."""
-        if self._stops_early:
-            self._rows -= count
-            _check(self._rows)
+    def spend_on_batch(self, row_count: int, byte_count: int) -> None:
+        """When it has been decoded. Raises OverBudgetError."""
+        self._decoded_rows += row_count
+        self._decoded_bytes += byte_count
+        _check(self._decoded_rows, self._limits.rows, "decoded rows")
+        _check(self._decoded_bytes, self._limits.decoded_bytes, "decoded bytes")
 
 
-def _check(left: int) -> None:
-    if left < 0:
-        raise OverBudgetError(f"{-left:,} too much")
+def _check(spent: int, limit: int, what: str) -> None:
+    if spent > limit:
+        raise OverBudgetError(f"{spent:,} {what}, where at most {limit:,} are to be decoded")

@@ -132,6 +132,11 @@ class BatchRows:
     def __len__(self) -> int:
         return self.row_count if self._pick is None else len(self._pick)
 
+    @property
+    def byte_count(self) -> int:
+        """Of all that was decoded, in Arrow."""
+        return 0 if self._decoded is None else int(self._decoded.nbytes)
+
     def column(self, position: int) -> pa.Array:
         assert self._decoded is not None
         if self._pick is None:

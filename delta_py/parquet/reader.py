@@ -145,7 +145,7 @@ class _ScanReader:
         for run in self._matching_runs(file, data, plan, selection, runs):
             for decoded in self._decode(data, plan, run, self._sizer):
                 if self._budget is not None:
-                    self._budget.spend_on_rows(decoded.row_count)
+                    self._budget.spend_on_batch(decoded.row_count, decoded.byte_count)
                 pick = selection.pick(decoded.start, decoded.start + decoded.row_count)
                 if pick is None or len(pick):
                     batch = self._make_batch(columns, decoded, pick)

@@ -61,8 +61,7 @@ public class DriverPlanner implements Function {
    * asked: "plan", a pickled DataSource as bytes, the schema of its rows as JSON, and whether it is read as a stream, for a
    * PythonDataSourceReadInfo; "open", the source's name, and its options as a Map, private ones too, for a PythonDataSourceV2 whose
    * DataSource is made; "stream", and what is asked of a stream's source as bytes, for the answer as bytes (StreamRunner.java and
-   * streams.py); "read", and what "plan" has but for the last, for the rows as an Arrow stream, or none where they are not few
-   * (reads.py); "write", the source's options as a Map, private ones too, the schemas of the rows and of what tasks give back as JSON,
+   * streams.py); "read", and the nonce of a planning, for its rows as an Arrow stream, or none where they are not few (reads.py); "write", the source's options as a Map, private ones too, the schemas of the rows and of what tasks give back as JSON,
    * and whether it overwrites, for the write function and the writer, a byte[][]; "commit", the writer, what each task gave back as
    * a byte[][], null for nothing, and whether it is aborted, for the text of the error, empty if there is none: it is waited for
    * however long it takes, and RejectedExecutionException says that it was not begun (writes.py). Or a Throwable: why there is none; TimeoutException where Python is silent.
@@ -78,15 +77,15 @@ public class DriverPlanner implements Function {
       if (parts[0].equals("commit")) {
         return committed((byte[]) parts[1], (byte[][]) parts[2], ((Boolean) parts[3]).booleanValue());
       }
-      if (parts[0].equals("read")) return answered(READ, planning((byte[]) parts[1], (String) parts[2], false));
-      return planned(planning((byte[]) parts[1], (String) parts[2], ((Boolean) parts[3]).booleanValue()));
+      if (parts[0].equals("read")) return answered(READ, ((String) parts[1]).getBytes(StandardCharsets.UTF_8));
+      return planned((byte[]) parts[1], (String) parts[2], ((Boolean) parts[3]).booleanValue());
     } catch (Exception error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
       return error;
     }
   }
 
-  private static byte[] planning(byte[] dataSource, String schema, boolean streaming) throws IOException {
+  private PythonDataSourceReadInfo planned(byte[] dataSource, String schema, boolean streaming) throws Exception {
     SQLConf conf = SQLConf.get();
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = new DataOutputStream(bytes);
@@ -96,11 +95,7 @@ public class DriverPlanner implements Function {
     out.writeInt(dataSource.length);
     out.write(dataSource);
     out.write(schema.getBytes(StandardCharsets.UTF_8));
-    return bytes.toByteArray();
-  }
-
-  private PythonDataSourceReadInfo planned(byte[] planning) throws Exception {
-    DataInputStream answer = ask(PLAN, planning);
+    DataInputStream answer = ask(PLAN, bytes.toByteArray());
     try {
       return readInfo(answer);
     } finally {

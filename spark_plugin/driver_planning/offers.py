@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from spark_plugin.compiled_java import class_archive
 from spark_plugin.driver_planning.planner import COMMIT, OPEN, PLAN, READ, STREAM, WRITE, Planner, opened, planned
-from spark_plugin.driver_planning.reads import read
+from spark_plugin.driver_planning.reads import SmallScans
 from spark_plugin.driver_planning.streams import Streams
 from spark_plugin.driver_planning.writes import committed_write, planned_write
 from spark_plugin.jvm_calls import function_for_java, start_callbacks
@@ -64,8 +64,7 @@ def offer(spark: SparkSession) -> bool:
         if not _is_python_of_workers(spark):
             return False
         secret = secrets.token_bytes(32)  # known to the JVM, and here to what compares alone
-        work = {PLAN: planned, OPEN: opened, STREAM: Streams().answer, READ: read, WRITE: planned_write, COMMIT: committed_write}
-        planner = Planner(secret, work)
+        planner = Planner(secret, work_of_planner())
         rule.offerDriver(java_planner(spark, planner.apply, secret))
         _loads[spark.sparkContext] = _java_loads(spark, rule)
         _errors[spark.sparkContext] = 0
@@ -113,6 +112,19 @@ def failed(spark: SparkSession, error: Exception) -> None:
             reason,
             ENABLED_CONF,
         )
+
+
+def work_of_planner() -> dict[int, Callable[[bytes], bytes]]:
+    """What answers the requests of each kind."""
+    scans = SmallScans()
+    return {
+        PLAN: partial(planned, keep=scans.keep),
+        OPEN: opened,
+        STREAM: Streams().answer,
+        READ: scans.read,
+        WRITE: planned_write,
+        COMMIT: committed_write,
+    }
 
 
 def java_planner(spark: SparkSession, answer: Callable[[Any], bytes], secret: bytes) -> Any:

@@ -6,15 +6,19 @@ of DriverPlanner.java.
 Whoever may connect to this machine's ports may call what is offered to the JVM, and a request holds a pickle. So it begins with
 a secret that only the JVM was given, and nothing of one is looked at before that is compared.
 
-A request, behind the secret: a byte, and the milliseconds after which an answer is to be `later`. Of kind 0 it asks for a
-planning: rows of an Arrow batch, whether binary values are bytes, whether it is for the tasks of a stream, and the pickled
-DataSource with its length before it and the scan's schema as JSON behind it. Of kind 1 it asks again, by a ticket. Of kind 2 it
-has, as JSON, the options of a DataSource that is to be made, and the directory from which workers count relative paths. Of kind 3
-it asks a stream's source (streams.py), of kind 4 for the rows of what kind 0 plans (reads.py), of kind 5 for the planning of a
-write, of kind 6 for its commit (writes.py). An answer of kind 0 is what
-Spark's own worker would write, or the pickled DataSource with its length before it and its columns as JSON behind it; of kind 1
-it is `later`, with the ticket; of kind 2 it says why there is none; of kind 3 it names a file that holds one of kind 0, which the
-JVM deletes.
+A request, behind the secret: a byte, and the milliseconds after which an answer is to be `later`. Then of kind
+
+0   a planning: rows of an Arrow batch, whether binary values are bytes, whether it is for the tasks of a stream, and the pickled
+    DataSource with its length before it and the scan's schema as JSON behind it. The answer is what Spark's worker would write.
+1   a ticket, of an answer that was `later`; the answer is that one, or `later` again, with the ticket.
+2   as JSON the options of a DataSource that is to be made, and the directory from which workers count relative paths. The answer
+    is the pickled DataSource with its length before it and its columns as JSON behind it.
+3   what a stream's source is asked (streams.py).
+4   the nonce of a rule's request of kind 0: the answer is the rows (reads.py).
+5   a write that is to be planned, 6 one to be committed (writes.py).
+
+Before the answer is a byte: 0, 1 for `later`, 2 for the reason why there is none, 3 for the name of a file that holds it, which
+the JVM deletes.
 Numbers are big-endian.
 """
 
@@ -42,6 +46,7 @@ from pyspark.sql.types import StructType
 from delta_py.scan.filtered_columns import counted_elsewhere
 from spark_plugin.data_source import pickled_whole
 from spark_plugin.driver_planning.sources import source_here, unpickled
+from spark_plugin.pruning.handover import nonce_of_request
 from spark_plugin.pyspark_internals import data_type_of_json, planned_as_by_worker
 
 PLAN, _WAIT, OPEN, STREAM, READ, WRITE, COMMIT = range(7)
@@ -163,15 +168,19 @@ def _remove(directory: str, process: int) -> None:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def planned(body: bytes) -> bytes:
-    """What Spark's own worker would write of a planning. Raises what planning raises."""
+def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) -> bytes:
+    """What Spark's own worker would write of a planning. keep: is given the request's nonce and the reader of a scan. Raises what
+    planning raises."""
     planning = Planning.parse(body)
     source, schema = unpickled(planning.data_source), data_type_of_json(planning.schema)
     assert isinstance(schema, StructType), planning.schema
     with counted_elsewhere():  # the rule counts by which columns scans are filtered
+        reader = source.streamReader(schema) if planning.is_stream else source.keeping().reader(schema)
+        if keep is not None:
+            keep(nonce_of_request(schema), reader)
         return planned_as_by_worker(
             source,
-            source.streamReader(schema) if planning.is_stream else source.keeping().reader(schema),
+            reader,
             schema,
             max_arrow_batch_size=planning.max_arrow_batch_size,
             binary_as_bytes=planning.binary_as_bytes,

@@ -1,72 +1,46 @@
-"""The rows of a scan read by the driver's own Python, where they are few: a job of Spark's takes longer (DriverReads.java asks).
+"""The rows of small scans, read by the driver's own Python: a job of Spark's takes longer (DriverReads.java asks).
 
-What is decoded, and what comes out, is bounded. Tasks read what is more, and where reading fails: they meet the error again, and
-raise it.
+Where reading fails tasks read: they meet the error again, and raise it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+if TYPE_CHECKING:
+    from spark_plugin.source.few_rows import FewRows
 
-from delta_py.parquet.decode_budget import DecodeBudget, OverBudgetError
-from delta_py.scan.filtered_columns import counted_elsewhere
-from spark_plugin.driver_planning.planner import Planning
-from spark_plugin.driver_planning.sources import unpickled
-from spark_plugin.pruning import pushed_limit, strip_marker
-from spark_plugin.pruning.limited import LimitedReader
-from spark_plugin.pyspark_internals import data_type_of_json
-from spark_plugin.source.readers import DeltaReader
-
-MOST_ROWS_DECODED = 1 << 18
-"""Of row groups that statistics do not rule out: two of the size that we write. One of ten columns takes 20 ms, a job 100 ms."""
-
-MOST_BYTES_DECODED = 32 << 20
-MOST_BYTES_OF_VECTORS = 1 << 20
-
-MOST_ROWS = 4096
-"""That come out. More are worth a job, which hands them on as they come."""
-
-MOST_BYTES = 1 << 20
+MOST_KEPT = 256
+"""Scans that were planned here and may yet be read, of at most some files each. Tasks read those that were planned before."""
 
 
-def read(body: bytes) -> bytes:
-    """The rows as an Arrow stream; nothing where they are not few. body: a Planning. Raises what planning and reading raise."""
-    planning = Planning.parse(body)
-    source, schema = unpickled(planning.data_source), data_type_of_json(planning.schema)
-    assert isinstance(schema, StructType), planning.schema
-    with counted_elsewhere():
-        reader = source.keeping().reader(schema)
-    if not isinstance(reader, DeltaReader | LimitedReader) or not reader.is_near:
-        return b""
-    budget = DecodeBudget(
-        rows=MOST_ROWS_DECODED,
-        leaf_bytes=MOST_BYTES_DECODED,
-        vector_bytes=MOST_BYTES_OF_VECTORS,
-        stops_early=pushed_limit(schema) is not None,
-    )
-    try:
-        rows = list(_bounded(reader.few_rows(budget)))
-    except OverBudgetError:
-        return b""
-    return _stream(to_arrow_schema(strip_marker(schema), timezone="UTC"), rows)
+class SmallScans:
+    """Threads may share it."""
 
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, FewRows] = OrderedDict()
+        self._lock = threading.Lock()
 
-def _bounded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    rows = size = 0
-    for batch in batches:
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows > MOST_ROWS or size > MOST_BYTES:
-            raise OverBudgetError("more rows than a driver is to hold")
-        yield batch
+    def keep(self, nonce: str | None, reader: Any) -> None:
+        """nonce: of the request that had the reader planned. A reader of rows that are not few is not kept."""
+        few: FewRows | None = getattr(reader, "few", None)
+        if few is None or nonce is None:
+            return
+        with self._lock:
+            self._kept[nonce] = few
+            while len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
 
+    def read(self, body: bytes) -> bytes:
+        """The rows as an Arrow stream; nothing where they are not few, or not known here. body: a nonce.
 
-def _stream(schema: pa.Schema, rows: list[pa.RecordBatch]) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        for batch in rows:
-            writer.write_batch(batch)
-    return bytes(sink.getvalue().to_pybytes())
+        Raises what reading raises.
+        """
+        nonce = body.decode()
+        with self._lock:
+            few = self._kept.get(nonce)
+            if few is not None:
+                self._kept.move_to_end(nonce)
+        return (few.read() or b"") if few is not None else b""

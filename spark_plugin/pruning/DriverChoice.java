@@ -68,12 +68,16 @@ class DriverChoice {
     return planned;
   }
 
-  /** The rows of a scan, as an Arrow stream; null where tasks are to read them. Raises why the driver's own Python could not. */
-  static byte[] read(String shortName, PythonDataSourceCreationResult made, StructType schema) throws Exception {
+  /**
+   * The rows of a scan that was planned for a request with this nonce, as an Arrow stream; null where tasks are to read them. Raises why
+   * the driver's own Python could not.
+   */
+  static byte[] read(String shortName, String nonce) throws Exception {
     Function planner = offered(shortName);
     if (planner == null) return null;
-    Object answer = answer(planner, new Object[] {"read", made.dataSource(), schema.json()});
+    Object answer = answer(planner, new Object[] {"read", nonce});
     if (answer instanceof byte[]) return ((byte[]) answer).length == 0 ? null : (byte[]) answer;
+    if (answer instanceof RejectedExecutionException) return null;
     silent(planner, (Throwable) answer);
     throw answer instanceof Exception ? (Exception) answer : new IllegalStateException((Throwable) answer);
   }

@@ -4,6 +4,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
@@ -22,8 +24,8 @@ import scala.collection.immutable.Seq;
  */
 public class DriverReads extends SparkStrategy {
   private static final String ENABLED_CONF = "spark.pydelta.driverReads.enabled";
-  /** Files are read one after the other here, and beside each other by tasks. */
-  private static final int MOST_FILES = 4;
+  private static final String OF_SPARK = "org.apache.spark.sql.catalyst.expressions.";
+  private static final String CALLS = OF_SPARK + "objects.";
   private static final TreeNodeTag SEEN = new TreeNodeTag("pydelta.driverReads.seen");
 
   private final RuleStatus status;
@@ -54,17 +56,33 @@ public class DriverReads extends SparkStrategy {
       if (!RowsAbove.canCompute(node) || !areCertain(node.expressions())) return null;
     }
     DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node;
-    return relation.scan() instanceof PrunedScan && ((PrunedScan) relation.scan()).isOfFewFiles(MOST_FILES) ? relation : null;
+    return relation.scan() instanceof PrunedScan && ((PrunedScan) relation.scan()).mayBeReadByDriver() ? relation : null;
   }
 
   /** Whether it does not matter who computes them, when and how often. */
   private static boolean areCertain(Seq expressions) {
     for (int i = 0; i < expressions.length(); i++) {
       Expression expression = (Expression) expressions.apply(i);
-      boolean isOfUser = expression.containsPattern(TreePattern.PYTHON_UDF()) || expression.containsPattern(TreePattern.SCALA_UDF());
-      if (isOfUser || !expression.deterministic() || expression.containsPattern(TreePattern.PLAN_EXPRESSION())) return false;
+      if (!expression.deterministic() || expression.containsPattern(TreePattern.PLAN_EXPRESSION()) || !areOfSpark(expression)) {
+        return false;
+      }
     }
     return true;
+  }
+
+  /** No functions of users, of Python, Scala, Hive or a catalog, in it. Some of Spark's own (upper) call Java as those of catalogs do. */
+  private static boolean areOfSpark(Expression expression) {
+    String name = expression.getClass().getName();
+    if (!name.startsWith(OF_SPARK) || expression instanceof UserDefinedExpression) return false;
+    if (name.startsWith(CALLS) && !isCallOfSpark(expression)) return false;
+    for (int i = 0; i < expression.children().length(); i++) {
+      if (!areOfSpark((Expression) expression.children().apply(i))) return false;
+    }
+    return true;
+  }
+
+  private static boolean isCallOfSpark(Expression expression) {
+    return expression instanceof StaticInvoke && ((StaticInvoke) expression).staticObject().getName().startsWith("org.apache.spark.");
   }
 
   /** What Spark plans without the strategy. */

@@ -34,10 +34,6 @@ class KeptFiles {
     return bytes() <= mostBytes && rows != null && Long.parseLong(rows) <= mostRows;
   }
 
-  boolean isOfFewFiles(int most) {
-    return Long.parseLong(files) <= most;
-  }
-
   String toJson() {
     return "{\"files_total\": " + filesTotal + ", \"bytes_total\": " + bytesTotal
         + ", \"files_kept\": " + files + ", \"bytes_kept\": " + bytes + "}";

@@ -20,6 +20,11 @@ class PlanNotes {
     this.nonce = nonce;
   }
 
+  /** Of the request. */
+  String nonce() {
+    return nonce;
+  }
+
   /**
    * The note of a name, as handover.py writes it: its parts are the groups of the pattern `text`. Null if there is none.
    *

@@ -100,16 +100,10 @@ class PrunedScan extends PythonScan {
     return !hasLimit() && !request.isPartial() && request.options().getBoolean(LogAnswers.OPTION, true);
   }
 
-  /** Whether it is known to read no more files than these, so that the driver's own Python may read them where that is allowed. */
-  boolean isOfFewFiles(int most) {
+  /** Whether its rows may be few, so that the driver's own Python may read them where that is allowed. */
+  boolean mayBeReadByDriver() {
     boolean mayRead = !request.isPartial() && !request.readsNoColumns() && request.options().getBoolean(LogAnswers.OPTION, true);
-    if (!mayRead || !request.isPlannedByDriver() || !isPlanned()) return false;
-    return source.kept() != null && source.kept().isOfFewFiles(most);
-  }
-
-  /** The rows, as an Arrow stream; null where tasks are to read them. */
-  byte[] readByDriver() throws Exception {
-    return request.readByDriver();
+    return mayRead && request.isPlannedByDriver() && isPlanned() && source.isFew();
   }
 
   /** The log's answer, for each combination of values of the attributes `by`; null if it does not say. */

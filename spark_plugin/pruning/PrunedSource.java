@@ -86,6 +86,22 @@ class PrunedSource extends PythonDataSourceV2 {
     return partial.planned.note("partial", "given") == null ? null : partial;
   }
 
+  /** Whether the source says that the rows may be few. Plans the scan if that has not been done. */
+  synchronized boolean isFew() {
+    readInfo();
+    return planned.note("few", "rows") != null;
+  }
+
+  /** The rows, as an Arrow stream; null where tasks are to read them. Raises why the driver's own Python could not. */
+  byte[] readByDriver() throws Exception {
+    String nonce;
+    synchronized (this) {
+      readInfo();
+      nonce = planned.nonce();
+    }
+    return DriverChoice.read(request.shortName(), nonce);
+  }
+
   ScanRequest request() {
     return request;
   }

@@ -1,7 +1,7 @@
 package pydelta.pruning;
 
-import java.util.ArrayList;
-import java.util.List;
+import java.util.Iterator;
+import java.util.NoSuchElementException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.BasePredicate;
 import org.apache.spark.sql.catalyst.expressions.BindReferences$;
@@ -16,51 +16,79 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import scala.collection.immutable.Seq;
 
-/** The rows of a plan of filters, projections and limits over rows that are there. No code is compiled for them: they are few. */
-class RowsAbove {
-  private final LogicalPlan leaf;
-  private final List rows;
-
-  /** rows: of the leaf, InternalRow each. */
-  RowsAbove(LogicalPlan leaf, List rows) {
-    this.leaf = leaf;
-    this.rows = rows;
-  }
+/**
+ * The rows of a plan of filters, projections and limits over rows that are there, one at a time: behind a limit none is computed.
+ *
+ * No code is compiled for them, as they are few. A row is good until the next one.
+ */
+abstract class RowsAbove implements Iterator {
+  private InternalRow next = null;
 
   static boolean canCompute(LogicalPlan node) {
     return node instanceof Project || node instanceof Filter || node instanceof GlobalLimit || node instanceof LocalLimit;
   }
 
-  /** node: the leaf, or above it one that can be computed. */
-  List of(LogicalPlan node) {
+  /** node: the leaf, or above it one that can be computed. rows: of the leaf, InternalRow each. */
+  static Iterator of(LogicalPlan node, LogicalPlan leaf, Iterator rows) {
     if (node == leaf) return rows;
     LogicalPlan child = (LogicalPlan) node.children().head();
-    List below = of(child);
+    Iterator below = of(child, leaf, rows);
     if (node instanceof Filter) return filtered(below, bound(((Filter) node).condition(), child));
     if (node instanceof Project) return projected(below, ((Project) node).projectList(), child.output());
     Expression limit = node instanceof GlobalLimit ? ((GlobalLimit) node).limitExpr() : ((LocalLimit) node).limitExpr();
-    return below.subList(0, Math.min(below.size(), ((Integer) limit.eval(null)).intValue()));
+    return first(below, ((Integer) limit.eval(null)).intValue());
   }
 
   private static Expression bound(Expression expression, LogicalPlan child) {
     return (Expression) BindReferences$.MODULE$.bindReference(expression, package$.MODULE$.AttributeSeq(child.output()), false);
   }
 
-  private static List filtered(List rows, Expression condition) {
-    BasePredicate predicate = new InterpretedPredicate(condition);
+  private static Iterator filtered(final Iterator rows, Expression condition) {
+    final BasePredicate predicate = new InterpretedPredicate(condition);
     predicate.initialize(0);
-    List kept = new ArrayList();
-    for (int i = 0; i < rows.size(); i++) {
-      if (predicate.eval((InternalRow) rows.get(i))) kept.add(rows.get(i));
-    }
-    return kept;
+    return new RowsAbove() {
+      InternalRow found() {
+        while (rows.hasNext()) {
+          InternalRow row = (InternalRow) rows.next();
+          if (predicate.eval(row)) return row;
+        }
+        return null;
+      }
+    };
   }
 
-  private static List projected(List rows, Seq expressions, Seq input) {
-    InterpretedMutableProjection projection = new InterpretedMutableProjection(expressions, input);
+  private static Iterator projected(final Iterator rows, Seq expressions, Seq input) {
+    final InterpretedMutableProjection projection = new InterpretedMutableProjection(expressions, input);
     projection.initialize(0);
-    List projected = new ArrayList();
-    for (int i = 0; i < rows.size(); i++) projected.add(projection.apply((InternalRow) rows.get(i)).copy());
-    return projected;
+    return new RowsAbove() {
+      InternalRow found() {
+        return rows.hasNext() ? projection.apply((InternalRow) rows.next()) : null;
+      }
+    };
+  }
+
+  private static Iterator first(final Iterator rows, final int most) {
+    return new RowsAbove() {
+      private int left = most;
+
+      InternalRow found() {
+        return left-- > 0 && rows.hasNext() ? (InternalRow) rows.next() : null;
+      }
+    };
+  }
+
+  /** The next row; null if there is none. */
+  abstract InternalRow found();
+
+  public boolean hasNext() {
+    if (next == null) next = found();
+    return next != null;
+  }
+
+  public Object next() {
+    if (!hasNext()) throw new NoSuchElementException();
+    InternalRow row = next;
+    next = null;
+    return row;
   }
 }

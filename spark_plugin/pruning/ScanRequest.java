@@ -148,11 +148,6 @@ class ScanRequest {
     return DriverChoice.offered(shortName) != null;
   }
 
-  /** The rows, as an Arrow stream; null where tasks are to read them. Raises why the driver's own Python could not. */
-  byte[] readByDriver() throws Exception {
-    return DriverChoice.read(shortName, pythonSource(), asking(schema, newNonce(), ""));
-  }
-
   private static String wishes() {
     return ScanStatistics.wish() + NativeChoice.wish();
   }

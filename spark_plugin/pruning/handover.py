@@ -216,6 +216,17 @@ def explain_text(report: ScanReport, schema: StructType) -> str:
     return _note("kept", kept + rows, schema)
 
 
+def few_text(schema: StructType) -> str:
+    """That the rows may be few, in the form that PrunedSource.java finds. schema: the one that asked for the scan."""
+    return _note("few", "rows", schema)
+
+
+def nonce_of_request(schema: StructType) -> str | None:
+    """By which what comes back is known; None where no rule listens."""
+    nonce = _handed_over(schema).get("nonce")
+    return None if nonce is None else str(nonce)
+
+
 def facts_text(facts: Mapping[str, Any], schema: StructType) -> str:
     """What JoinedScan.java may tell Spark of a scan, in the form that ScanFacts.java finds inside a pickled partition.
 
@@ -247,7 +258,7 @@ def files_of(text: str) -> bytes:
 
 def _note(name: str, text: str, schema: StructType) -> str:
     """Empty where no rule listens."""
-    nonce = _handed_over(schema).get("nonce")
+    nonce = nonce_of_request(schema)
     return "" if nonce is None else f"pydelta-{name}:{nonce}:{text};"
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from spark_plugin.pruning.handover import pushed_limit
-
-if TYPE_CHECKING:
-    from delta_py.parquet.decode_budget import DecodeBudget
 
 
 def limited(reader: DataSourceReader, schema: StructType) -> DataSourceReader:
@@ -22,7 +19,7 @@ def limited(reader: DataSourceReader, schema: StructType) -> DataSourceReader:
     all if there are fewer, must come out: of one partition, as a task does not know of others.
     """
     limit = pushed_limit(schema)
-    return reader if limit is None else LimitedReader(reader, limit)
+    return reader if limit is None else _LimitedReader(reader, limit)
 
 
 class _AllPartitions(InputPartition):
@@ -31,33 +28,26 @@ class _AllPartitions(InputPartition):
         self.partitions = partitions
 
 
-class LimitedReader(DataSourceReader):
+class _LimitedReader(DataSourceReader):
     def __init__(self, reader: DataSourceReader, limit: int) -> None:
         self._reader = reader
         self._limit = limit
+
+    @property
+    def few(self) -> Any:
+        """As of DeltaReader; None for a reader of other rows."""
+        return getattr(self._reader, "few", None)
 
     def partitions(self) -> list[InputPartition]:
         return [_AllPartitions(list(self._reader.partitions()))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _AllPartitions)
-        return self._first(batch for part in partition.partitions for batch in self._reader.read(part))
-
-    @property
-    def is_near(self) -> bool:
-        """As DeltaReader.is_near; False for a reader of other rows."""
-        return bool(getattr(self._reader, "is_near", False))
-
-    def few_rows(self, budget: DecodeBudget) -> Iterator[pa.RecordBatch]:
-        """As DeltaReader.few_rows, of a reader that is near."""
-        reader: Any = self._reader
-        return self._first(reader.few_rows(budget))
-
-    def _first(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         left = self._limit
-        for batch in batches:
-            assert isinstance(batch, pa.RecordBatch)
-            yield batch.slice(0, left)
-            left -= min(left, batch.num_rows)
-            if left == 0:
-                return
+        for part in partition.partitions:
+            for batch in self._reader.read(part):
+                assert isinstance(batch, pa.RecordBatch)
+                yield batch.slice(0, left)
+                left -= min(left, batch.num_rows)
+                if left == 0:
+                    return

@@ -22,9 +22,9 @@ from spark_plugin.source.task_batches import DeltaPartition, check_layout, parti
 
 if TYPE_CHECKING:
     from delta_py.log.leases import Lease
-    from delta_py.parquet.decode_budget import DecodeBudget
     from delta_py.scan.planning import Scan
     from spark_plugin.options.common import SessionSettings
+    from spark_plugin.source.few_rows import FewRows
     from spark_plugin.source.native_files import NativeFiles
 
 FORMAT = "pydelta"
@@ -43,7 +43,7 @@ class DeltaReader(PromptTask, DataSourceReader):
     for others; filters come with the schema instead (spark_plugin/pruning). note: what the rule is told of the scan. again: the
     partitions go to the reader of an earlier planning, perhaps of another version, and say themselves how they are read. lease:
     written when partitions are asked for, and renewed by the tasks; it ends by itself. native: files that Spark's own Parquet
-    reader may read."""
+    reader may read. few: the same scan, where its rows may be few; None in tasks."""
 
     def __init__(
         self,
@@ -55,6 +55,7 @@ class DeltaReader(PromptTask, DataSourceReader):
         again: bool = False,
         lease: Lease | None = None,
         native: NativeFiles | None = None,
+        few: FewRows | None = None,
     ) -> None:
         self._scan: Scan | None = scan
         self._settings = settings
@@ -62,6 +63,7 @@ class DeltaReader(PromptTask, DataSourceReader):
         self._again = again
         self._lease = lease
         self._native = native
+        self.few = few
         self._state: ScanState = scan.state
         self._schema: pa.Schema = to_arrow_schema(columns, timezone="UTC")
         check_layout(delta_arrow_schema(scan.output_schema), self._schema)
@@ -83,18 +85,6 @@ class DeltaReader(PromptTask, DataSourceReader):
             for batch in read_files(partition.state or self._state, partition.scan_files()):
                 yield relabelled(batch, self._schema)
 
-    @property
-    def is_near(self) -> bool:
-        """Whether reading the files one after the other loses little. Of a remote store that is one file."""
-        assert self._scan is not None, "planned on the driver only"
-        return not self._state.store.is_remote or self._scan.files.num_rows <= 1
-
-    def few_rows(self, budget: DecodeBudget) -> Iterator[pa.RecordBatch]:
-        """All rows of the scan, in the process that has planned it. Raises OverBudgetError."""
-        assert self._scan is not None, "planned on the driver only"
-        for batch in read_files(self._state, self._scan.scan_files(), budget=budget):
-            yield relabelled(batch, self._schema)
-
     def _renewed(self) -> AbstractContextManager[Any]:
         if self._lease is None:
             return nullcontext()
@@ -104,4 +94,4 @@ class DeltaReader(PromptTask, DataSourceReader):
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks get their files with their partition."""
-        return {**self.__dict__, "_scan": None, "_native": None}
+        return {**self.__dict__, "_scan": None, "_native": None, "few": None}

@@ -151,7 +151,7 @@ def test_each_offer_has_a_secret_of_its_own(session: Callable[..., Any], planner
 def test_what_is_offered_plans_and_opens(
     monkeypatch: pytest.MonkeyPatch, session: Callable[..., Any], planners: JavaPlanners
 ) -> None:
-    monkeypatch.setattr(offers, "planned", lambda body: b"planned " + body)
+    monkeypatch.setattr(offers, "planned", lambda body, keep: b"planned " + body)
     monkeypatch.setattr(offers, "opened", lambda body: b"opened " + body)
     assert offers.offer(session(rule=Rule()))
     (answer,), (secret,) = planners.answers, planners.secrets

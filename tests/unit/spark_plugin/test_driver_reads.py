@@ -8,12 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructType
 
 from delta_py.errors import DataFileError
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning import reads
-from spark_plugin.driver_planning.reads import read
+from spark_plugin.driver_planning.planner import planned
+from spark_plugin.driver_planning.reads import SmallScans
 from spark_plugin.pruning.handover import MARKER_KEY
+from spark_plugin.source import few_rows
 from tests.support.driver_requests import planning_body
 from tests.support.small_table import make_table
 
@@ -23,12 +26,18 @@ def table(tmp_path: Path) -> str:
     return make_table(tmp_path / "t", [pa.table({"id": range(n, n + 10), "s": [str(n)] * 10}) for n in (0, 100)])
 
 
-def body(table: str, **asked: Any) -> bytes:
-    """asked: of the marker."""
+def plan(scans: SmallScans, table: str, **asked: Any) -> bytes:
+    """asked: of the marker. Gives the request for the rows of what was planned."""
     source = DeltaSource({"path": table})
     schema = json.loads(source.schema().json())
-    schema["fields"][0]["metadata"][MARKER_KEY] = json.dumps({"predicates": [], "limit": None, **asked})
-    return planning_body(pickled_whole(source), json.dumps(schema))
+    schema["fields"][0]["metadata"][MARKER_KEY] = json.dumps({"predicates": [], "limit": None, "nonce": "n", **asked})
+    planned(planning_body(pickled_whole(source), json.dumps(schema)), scans.keep)
+    return str(asked.get("nonce", "n")).encode()
+
+
+def read(table: str, **asked: Any) -> bytes:
+    scans = SmallScans()
+    return scans.read(plan(scans, table, **asked))
 
 
 def equals(value: int) -> dict[str, Any]:
@@ -41,27 +50,28 @@ def rows(stream: bytes) -> list[dict[str, Any]]:
 
 
 def test_rows_come_as_an_arrow_stream_without_those_that_the_predicate_rules_out(table: str) -> None:
-    assert rows(read(body(table, predicates=[equals(105)]))) == [{"id": 105, "s": "100"}]
-    assert len(rows(read(body(table)))) == 20
+    assert rows(read(table, predicates=[equals(105)])) == [{"id": 105, "s": "100"}]
+    assert len(rows(read(table))) == 20
 
 
 def test_stream_without_rows_has_the_columns(table: str) -> None:
-    stream = read(body(table, predicates=[equals(55)]))
+    stream = read(table, predicates=[equals(55)])
     assert rows(stream) == []
     assert pa.ipc.open_stream(stream).schema.names == ["id", "s"]
 
 
 def test_limit_is_kept_over_files(table: str) -> None:
-    found = [row["id"] for row in rows(read(body(table, limit=12)))]
+    found = [row["id"] for row in rows(read(table, limit=12))]
     assert len(set(found)) == 12
     assert set(found) < {*range(10), *range(100, 110)}
-    assert rows(read(body(table, limit=0))) == []
+    assert rows(read(table, limit=0)) == []
 
 
 def test_more_rows_than_few_are_nothing(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reads, "MOST_ROWS", 19)
-    assert read(body(table)) == b""
-    assert len(rows(read(body(table, limit=19)))) == 19
+    monkeypatch.setattr(few_rows, "MOST_ROWS", 19)
+    assert read(table) == b""
+    assert len(rows(read(table, limit=19))) == 19
+    assert read(table, limit=20) == b""
 
 
 def test_files_of_a_store_that_is_far_away_are_read_beside_each_other_by_tasks(
@@ -70,13 +80,35 @@ def test_files_of_a_store_that_is_far_away_are_read_beside_each_other_by_tasks(
     from delta_py.storage.local import LocalStore
 
     monkeypatch.setattr(LocalStore, "is_remote", True)
-    assert read(body(table)) == b""
-    assert rows(read(body(table, predicates=[equals(105)]))) == [{"id": 105, "s": "100"}]
+    assert read(table) == b""
+    assert rows(read(table, predicates=[equals(105)])) == [{"id": 105, "s": "100"}]
 
 
 def test_file_that_is_gone_is_an_error(table: str) -> None:
-    asked = body(table)
+    scans = SmallScans()
+    asked = plan(scans, table)
     for file in Path(table).glob("*.parquet"):
         file.unlink()
     with pytest.raises(DataFileError):
-        read(asked)
+        scans.read(asked)
+
+
+def test_scan_that_was_not_planned_here_or_long_ago_is_left_to_tasks(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reads, "MOST_KEPT", 2)
+    scans = SmallScans()
+    asked = [plan(scans, table, nonce=nonce) for nonce in ("a", "b", "c")]
+    assert [bool(scans.read(nonce)) for nonce in asked] == [False, True, True]
+    assert scans.read(b"of a worker") == b""
+
+
+COLLATED = StringType("UTF8_LCASE")
+
+
+@pytest.mark.parametrize("kind", [COLLATED, StructType().add("a", ArrayType(COLLATED)), MapType(StringType(), COLLATED)])
+def test_collated_columns_are_left_to_tasks(kind: DataType) -> None:
+    assert few_rows._is_collated(StructType().add("id", LongType()).add("s", kind))
+
+
+def test_texts_without_a_collation_are_not() -> None:
+    nested = MapType(StringType(), ArrayType(StringType()))
+    assert not few_rows._is_collated(StructType().add("id", LongType()).add("s", StringType()).add("m", nested))

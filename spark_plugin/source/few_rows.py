@@ -1,0 +1,96 @@
+"""Scans whose rows may be few: what is read of them at once, by the process that has planned them, and where that ends.
+
+A job of Spark's takes some 100 ms, in which a row group of ten columns is decoded several times. What is decoded, and what comes
+out, is bounded; tasks read what is more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+
+from delta_py.parquet.decode_budget import DecodeBudget, Limits, OverBudgetError
+from delta_py.parquet.reader import read_files
+from spark_plugin.source.task_batches import relabelled
+
+if TYPE_CHECKING:
+    from delta_py.scan.planning import Scan
+
+MOST_FILES = 4
+"""They are read one after the other here, and beside each other by tasks. Of a remote store it is one."""
+
+MOST_ROWS = 4096
+"""That come out, and go through Py4J with their values. More are worth a job, which hands them on as they come."""
+
+MOST_BYTES = 1 << 20
+
+LIMITS = Limits(rows=1 << 18, values=1 << 22, encoded_bytes=32 << 20, decoded_bytes=64 << 20, vector_bytes=1 << 20)
+"""Two row groups of the size that we write, of up to sixteen columns."""
+
+_BATCH_ROWS, _BATCH_BYTES = 1 << 14, 4 << 20
+"""So much more than few is decoded before it shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class FewRows:
+    """schema: of the rows, as Spark expects it. limit: of rows; None for all."""
+
+    scan: Scan
+    schema: pa.Schema
+    limit: int | None
+
+    @classmethod
+    def of(cls, scan: Scan, columns: StructType, limit: int | None) -> Self | None:
+        """None for a scan that is known to have more, or whose values the driver does not understand: JVMs take texts with a
+        collation out of no Arrow stream. columns: as the query knows them."""
+        state, files = scan.state, scan.files.num_rows
+        known = scan.report.rows_kept if state.predicate is None and limit is None else limit
+        is_many = files > (1 if state.store.is_remote else MOST_FILES) or (known is not None and known > MOST_ROWS)
+        if is_many or not columns.fields or _is_collated(columns):
+            return None
+        return cls(scan, to_arrow_schema(columns, timezone="UTC"), limit)
+
+    def read(self) -> bytes | None:
+        """The rows as an Arrow stream; None where they are more than few. Raises what read_files raises."""
+        sink = pa.BufferOutputStream()
+        try:
+            with pa.ipc.new_stream(sink, self.schema) as writer:
+                for batch in self._bounded():
+                    writer.write_batch(batch)
+        except OverBudgetError:
+            return None
+        return bytes(sink.getvalue().to_pybytes())
+
+    def _bounded(self) -> Iterator[pa.RecordBatch]:
+        rows = size = 0
+        for batch in self._batches():
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if rows > MOST_ROWS or size > MOST_BYTES:
+                raise OverBudgetError("more rows than few")
+            yield batch
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        state = replace(self.scan.state, batch_rows=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
+        budget = DecodeBudget(LIMITS, stops_early=self.limit is not None)
+        left = self.limit
+        for batch in read_files(state, self.scan.scan_files(), budget=budget):
+            wanted = batch if left is None else batch.slice(0, left)
+            yield relabelled(wanted, self.schema)
+            left = None if left is None else left - wanted.num_rows
+            if left == 0:
+                return
+
+
+def _is_collated(kind: DataType) -> bool:
+    if isinstance(kind, StringType):
+        return not kind.isUTF8BinaryCollation()
+    if isinstance(kind, StructType):
+        return any(_is_collated(field.dataType) for field in kind.fields)
+    if isinstance(kind, MapType):
+        return _is_collated(kind.keyType) or _is_collated(kind.valueType)
+    return isinstance(kind, ArrayType) and _is_collated(kind.elementType)
