@@ -57,8 +57,8 @@ public class DriverSource extends UserDefinedPythonDataSource {
     Function planner = (Function) PLANNED.get(writer);
     Object answer = planner == null ? new RejectedExecutionException("a worker has planned it")
         : DriverChoice.answer(planner, new Object[] {"commit", writer, pickled(messages), Boolean.valueOf(abort)});
-    if (answer instanceof RejectedExecutionException) {
-      super.commitWriteInPython(writer, messages, abort);
+    if (answer instanceof RejectedExecutionException || (abort && answer instanceof Throwable)) {
+      super.commitWriteInPython(writer, messages, abort);  // it was not begun, or may be done twice
       return;
     }
     if (answer instanceof Throwable) PruneScans.statusOfSession().notByDriver((Throwable) answer);
