@@ -164,9 +164,11 @@ WHERE_TIME_GOES = {
         "maxima come from the log.",
         "",
         "2026-11-28, Spark 4.2, tuned, beside nothing but seconds of edits. Missed in this run: whole rows of four large files "
-        "(0.94x of delta-spark's time, 0.8x wanted), one column of them (0.82x), and TPC-H 3, 6, 10, 12 and 18 (0.93x to 0.99x, of "
+        "(0.94x of delta-spark's time, 0.8x wanted), one column of them (0.82x), and TPC-H 3, 6, 10, 12 and 18 (0.93x to "
+        "0.99x, of "
         "0.9x). Apart, a quarter of an hour later, 9 rounds, these were 0.84x, 0.78x, 0.77x, 0.93x and 0.89x, and the day before "
-        "0.79x, 0.72x, 0.75x, 0.90x and 0.91x. The plans of TPC-H 3 and 18 are those of delta-spark but for the scans: most of their time is in "
+        "0.79x, 0.72x, 0.75x, 0.90x and 0.91x. The plans of TPC-H 3 and 18 are those of delta-spark but for the scans: most "
+        "of their time is in "
         "shuffles and joins. With the rows of TPC-H 18's subquery put together in the tasks it took 3.58 s, without 3.68 "
         "s; with a task a core instead of two, 12 and 18 took 1.09 s and 3.24 s, instead of 1.07 s and 3.24 s.",
         "",
@@ -177,7 +179,8 @@ WHERE_TIME_GOES = {
         "that Spark wrote, the lookup took 1.27x and the range 1.56x.",
         "",
         "Point lookups, and those from threads: until 2026-11-28 they took a job, 0.44x of delta-spark's time and 10.2 a second, "
-        "1.52 s and 2.69 s. Of 140 ms on Spark 4.3 119 were the job's, of which 18 are pyarrow's for a row group and 12 what Spark "
+        "1.52 s and 2.69 s. Of 140 ms on Spark 4.3 119 were the job's, of which 18 are pyarrow's for a row group and 12 "
+        "what Spark "
         "takes to collect any rows. The driver's own Python reads them now. The row groups of the large files are larger than it "
         "reads, of which it finds out in 4 ms.",
         "",
@@ -213,13 +216,17 @@ WHERE_TIME_GOES = {
         "rows were gathered to 65,536 before they are split. Spark ends Python workers that were idle for a minute, as ours are "
         "while the others have their turns: whole rows took Python 16 s of CPU then, 14 since tasks import less.",
         "",
-        "Until 2026-11-28 Spark's workers planned and committed writes: of 150 ms that an append of one row took, 60 passed before "
-        "its job and 48 behind it (log of Spark, 4.2), and 25 took 0.52x of delta-spark's time. The driver's own Python plans them "
+        "Until 2026-11-28 Spark's workers planned and committed writes: of 150 ms that an append of one row took, 60 passed "
+        "before "
+        "its job and 48 behind it (log of Spark, 4.2), and 25 took 0.52x of delta-spark's time. The driver's own Python "
+        "plans them "
         "in 4 ms and commits them in 9.",
         "",
         "Columns in and columns out, when a table is copied: Spark's writers of a source of Python take rows, and turn them into "
-        "Arrow. A strategy of the session may put a node of ours into a plan (reads of small queries have one), so one over a write "
-        "could take batches. But what Spark compiles for projections and filters gives rows, so that only writes of a scan as it is "
+        "Arrow. A strategy of the session may put a node of ours into a plan (reads of small queries have one), so one over "
+        "a write "
+        "could take batches. But what Spark compiles for projections and filters gives rows, so that only writes of a scan "
+        "as it is "
         "would have batches, and vectors would be copied into Arrow where rows are now. Not built.",
     ),
     "stores": (
