@@ -139,8 +139,9 @@ class _ScanReader:
             likely = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
             if likely is not None:
                 keep = likely if keep is None else keep & likely
-        runs = list(find_runs(footer, selection, keep))
+        runs: Iterable[Run] = find_runs(footer, selection, keep)
         if self._budget is not None:
+            runs = list(runs)
             self._budget.spend_on_runs(footer, runs, plan.leaves)
         for run in self._matching_runs(file, data, plan, selection, runs):
             for decoded in self._decode(data, plan, run, self._sizer):

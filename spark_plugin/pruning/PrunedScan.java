@@ -97,13 +97,17 @@ class PrunedScan extends PythonScan {
 
   /** Whether the log may be asked in place of reading: never for rows that a limit picks, nor where others were put in their place. */
   boolean mayAsk() {
-    return !hasLimit() && !request.isPartial() && request.options().getBoolean(LogAnswers.OPTION, true);
+    return !hasLimit() && mayBeAnswered();
+  }
+
+  /** Whether its rows may come of others than tasks: not where others were put in their place. */
+  private boolean mayBeAnswered() {
+    return !request.isPartial() && request.options().getBoolean(LogAnswers.OPTION, true);
   }
 
   /** Whether its rows may be few, so that the driver's own Python may read them where that is allowed. */
   boolean mayBeReadByDriver() {
-    boolean mayRead = !request.isPartial() && !request.readsNoColumns() && request.options().getBoolean(LogAnswers.OPTION, true);
-    return mayRead && request.isPlannedByDriver() && isPlanned() && source.isFew();
+    return mayBeAnswered() && !request.readsNoColumns() && request.isPlannedByDriver() && isPlanned() && source.isFew();
   }
 
   /** The log's answer, for each combination of values of the attributes `by`; null if it does not say. */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -43,11 +43,15 @@ class _LimitedReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _AllPartitions)
-        left = self._limit
-        for part in partition.partitions:
-            for batch in self._reader.read(part):
-                assert isinstance(batch, pa.RecordBatch)
-                yield batch.slice(0, left)
-                left -= min(left, batch.num_rows)
-                if left == 0:
-                    return
+        return first_rows((batch for part in partition.partitions for batch in self._reader.read(part)), self._limit)
+
+
+def first_rows(batches: Iterable[Any], limit: int) -> Iterator[pa.RecordBatch]:
+    """Of Arrow batches so many rows, or all if there are fewer. No batch behind them is asked for."""
+    left = limit
+    for batch in batches:
+        assert isinstance(batch, pa.RecordBatch)
+        yield batch.slice(0, left)
+        left -= min(left, batch.num_rows)
+        if left == 0:
+            return

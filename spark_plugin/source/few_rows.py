@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+from pyspark.sql.types import StructType
 
 from delta_py.parquet.decode_budget import DecodeBudget, Limits, OverBudgetError
 from delta_py.parquet.reader import read_files
+from delta_py.protocol.collations import is_collated
+from spark_plugin.pruning.limited import first_rows
 from spark_plugin.source.task_batches import relabelled
 
 if TYPE_CHECKING:
@@ -38,59 +40,44 @@ _BATCH_ROWS, _BATCH_BYTES = 1 << 14, 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class FewRows:
-    """schema: of the rows, as Spark expects it. limit: of rows; None for all."""
+    """columns: as the query knows them. limit: of rows; None for all."""
 
     scan: Scan
-    schema: pa.Schema
+    columns: StructType
     limit: int | None
 
     @classmethod
     def of(cls, scan: Scan, columns: StructType, limit: int | None) -> Self | None:
         """None for a scan that is known to have more, or whose values the driver does not understand: JVMs take texts with a
-        collation out of no Arrow stream. columns: as the query knows them."""
+        collation out of no Arrow stream."""
         state, files = scan.state, scan.files.num_rows
         known = scan.report.rows_kept if state.predicate is None and limit is None else limit
         is_many = files > (1 if state.store.is_remote else MOST_FILES) or (known is not None and known > MOST_ROWS)
-        if is_many or not columns.fields or _is_collated(columns):
+        if is_many or not columns.fields or any(is_collated(column.logical) for column in state.columns):
             return None
-        return cls(scan, to_arrow_schema(columns, timezone="UTC"), limit)
+        return cls(scan, columns, limit)
 
     def read(self) -> bytes | None:
         """The rows as an Arrow stream; None where they are more than few. Raises what read_files raises."""
-        sink = pa.BufferOutputStream()
+        sink, schema = pa.BufferOutputStream(), to_arrow_schema(self.columns, timezone="UTC")
         try:
-            with pa.ipc.new_stream(sink, self.schema) as writer:
-                for batch in self._bounded():
+            with pa.ipc.new_stream(sink, schema) as writer:
+                for batch in self._bounded(schema):
                     writer.write_batch(batch)
         except OverBudgetError:
             return None
         return bytes(sink.getvalue().to_pybytes())
 
-    def _bounded(self) -> Iterator[pa.RecordBatch]:
+    def _bounded(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         rows = size = 0
-        for batch in self._batches():
+        for batch in self._batches(schema):
             rows, size = rows + batch.num_rows, size + batch.nbytes
             if rows > MOST_ROWS or size > MOST_BYTES:
                 raise OverBudgetError("more rows than few")
             yield batch
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         state = replace(self.scan.state, batch_rows=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
         budget = DecodeBudget(LIMITS, stops_early=self.limit is not None)
-        left = self.limit
-        for batch in read_files(state, self.scan.scan_files(), budget=budget):
-            wanted = batch if left is None else batch.slice(0, left)
-            yield relabelled(wanted, self.schema)
-            left = None if left is None else left - wanted.num_rows
-            if left == 0:
-                return
-
-
-def _is_collated(kind: DataType) -> bool:
-    if isinstance(kind, StringType):
-        return not kind.isUTF8BinaryCollation()
-    if isinstance(kind, StructType):
-        return any(_is_collated(field.dataType) for field in kind.fields)
-    if isinstance(kind, MapType):
-        return _is_collated(kind.keyType) or _is_collated(kind.valueType)
-    return isinstance(kind, ArrayType) and _is_collated(kind.elementType)
+        batches = (relabelled(batch, schema) for batch in read_files(state, self.scan.scan_files(), budget=budget))
+        return batches if self.limit is None else first_rows(batches, self.limit)

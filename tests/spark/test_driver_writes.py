@@ -82,7 +82,7 @@ def test_writes_are_the_same_by_either_road(
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
 def test_errors_are_the_same_by_either_road(
-    enabled: str, spark: SparkSession, table: str, driver: Callable[[], int], conf: Any, monkeypatch: pytest.MonkeyPatch
+    enabled: str, spark: SparkSession, table: str, driver: Callable[[], int], conf: Any
 ) -> None:
     conf({ENABLED_CONF: enabled})
     before = files(table)
@@ -170,7 +170,7 @@ def test_commit_is_waited_for_however_long_it_takes(
 
 
 def test_worker_commits_what_python_has_no_thread_for(
-    spark: SparkSession, tmp_path: Path, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, driver: Callable[[], int]
 ) -> None:
     paths = [make_table(tmp_path / f"t{n}", [pa.table({"id": [0]})]) for n in range(24)]
     with ThreadPoolExecutor(24) as pool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructType
 
 from delta_py.errors import DataFileError
@@ -102,13 +103,22 @@ def test_scan_that_was_not_planned_here_or_long_ago_is_left_to_tasks(table: str,
 
 
 COLLATED = StringType("UTF8_LCASE")
+TEXT = StringType()
 
 
-@pytest.mark.parametrize("kind", [COLLATED, StructType().add("a", ArrayType(COLLATED)), MapType(StringType(), COLLATED)])
-def test_collated_columns_are_left_to_tasks(kind: DataType) -> None:
-    assert few_rows._is_collated(StructType().add("id", LongType()).add("s", kind))
-
-
-def test_texts_without_a_collation_are_not() -> None:
-    nested = MapType(StringType(), ArrayType(StringType()))
-    assert not few_rows._is_collated(StructType().add("id", LongType()).add("s", StringType()).add("m", nested))
+@pytest.mark.parametrize(
+    ("kind", "value", "is_read"),
+    [
+        (COLLATED, "x", False),
+        (StructType().add("a", ArrayType(COLLATED)), {"a": ["x"]}, False),
+        (MapType(TEXT, COLLATED), [("k", "x")], False),
+        (TEXT, "x", True),
+        (MapType(TEXT, ArrayType(TEXT)), [("k", ["x"])], True),
+    ],
+)
+def test_texts_with_a_collation_are_left_to_tasks(kind: DataType, value: Any, is_read: bool, tmp_path: Path) -> None:
+    columns = StructType().add("id", LongType()).add("s", kind)
+    arrow = to_arrow_schema(columns)
+    rows_of_table = pa.Table.from_pylist([{"id": 1, "s": value}], arrow)
+    table = make_table(tmp_path / "c", [rows_of_table], schema_json=columns.json())
+    assert bool(read(table)) == is_read
