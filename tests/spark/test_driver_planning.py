@@ -23,7 +23,7 @@ from spark_plugin.driver_planning import offer as offer_driver
 from spark_plugin.driver_planning import planner as planner_module
 from spark_plugin.driver_planning.offers import ENABLED_CONF
 from spark_plugin.driver_planning.planner import OPEN, PLAN, Planner, opened, planned
-from tests.support.driver_offers import offer
+from tests.support.driver_offers import asked, offer
 from tests.support.sampling import sampled, takes_all
 from tests.support.settings import restore
 from tests.support.small_table import append, make_table
@@ -34,14 +34,8 @@ ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
 @pytest.fixture
 def driver(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     """Switches it on; gives the number of plannings that the driver's Python answered since."""
-    conf({ENABLED_CONF: "true"})
-    assert offer_driver(spark)
-    before = pruning.status(spark)
-    yield lambda: pruning.status(spark).driver - before.driver
-    conf({ENABLED_CONF: "true"})
-    assert offer_driver(spark), "in the place of what a test has offered"
-    after = pruning.status(spark)
-    assert after.backed_off == before.backed_off, after.last_error
+    with asked(spark, conf, "driver") as count:
+        yield count
 
 
 @pytest.fixture

@@ -17,12 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import DeltaTable, pruning
-from spark_plugin.driver_planning import offer as offer_driver
 from spark_plugin.driver_planning.offers import ENABLED_CONF as PLANNING
 from spark_plugin.driver_planning.offers import work_of_planner
 from spark_plugin.driver_planning.planner import PLAN, READ, Planner
 from spark_plugin.source import few_rows
-from tests.support.driver_offers import offer
+from tests.support.driver_offers import asked, offer
 from tests.support.frames import executed_plan, rows
 from tests.support.small_table import WITH_VECTORS, make_table
 
@@ -54,13 +53,9 @@ OF_TASKS = [
 @pytest.fixture
 def driver(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     """Switches it on; gives how many queries were read so since. Arrow's memory in the JVM is free when the test ends."""
-    conf({ENABLED: "true", PLANNING: "true"})
-    assert offer_driver(spark)
-    before = pruning.status(spark)
-    yield lambda: pruning.status(spark).driver_reads - before.driver_reads
-    conf({PLANNING: "true"})
-    assert offer_driver(spark), "in the place of what a test has offered"
-    assert pruning.status(spark).backed_off == before.backed_off
+    conf({ENABLED: "true"})
+    with asked(spark, conf, "driver_reads") as count:
+        yield count
     assert spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator().getAllocatedMemory() == 0  # type: ignore[union-attr]
 
 

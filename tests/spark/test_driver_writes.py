@@ -17,11 +17,10 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import CommitOutcomeUnknownError, ConcurrentAppendException, DeltaError, SchemaMismatchError
 from spark_plugin import pruning
-from spark_plugin.driver_planning import offer as offer_driver
 from spark_plugin.driver_planning.offers import ENABLED_CONF
 from spark_plugin.driver_planning.planner import COMMIT, PLAN, WRITE, Planner, planned
 from spark_plugin.driver_planning.writes import committed_write, planned_write
-from tests.support.driver_offers import offer
+from tests.support.driver_offers import asked, offer
 from tests.support.small_table import make_table
 
 ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
@@ -30,12 +29,8 @@ ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
 @pytest.fixture
 def driver(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     """Switches it on; gives how many writes the driver's Python has planned since."""
-    conf({ENABLED_CONF: "true"})
-    assert offer_driver(spark)
-    before = pruning.status(spark).driver_writes
-    yield lambda: pruning.status(spark).driver_writes - before
-    conf({ENABLED_CONF: "true"})
-    assert offer_driver(spark), "in the place of what a test has offered"
+    with asked(spark, conf, "driver_writes") as count:
+        yield count
 
 
 @pytest.fixture
