@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from delta_py.errors import CorruptTableError, UnsupportedOperationError
-from delta_py.protocol.features import Properties
 from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructField, StructType, find_path, map_fields
+
+if TYPE_CHECKING:
+    from delta_py.protocol.features import Properties  # which tasks that read do not import
 
 MODE_PROPERTY = "delta.columnMapping.mode"
 MAX_ID_PROPERTY = "delta.columnMapping.maxColumnId"

@@ -58,7 +58,7 @@ class DeltaReader(PromptTask, DataSourceReader):
         few: FewRows | None = None,
     ) -> None:
         self._scan: Scan | None = scan
-        self._settings = settings
+        self._settings: SessionSettings | None = settings
         self._note = note
         self._again = again
         self._lease = lease
@@ -69,7 +69,7 @@ class DeltaReader(PromptTask, DataSourceReader):
         check_layout(delta_arrow_schema(scan.output_schema), self._schema)
 
     def partitions(self) -> list[InputPartition]:
-        assert self._scan is not None, "planned on the driver only"
+        assert self._scan is not None and self._settings is not None, "planned on the driver only"
         if self._lease is not None and not self._lease.put():
             self._lease = None
         parts = partitions_of(self._scan, self._settings, self._note, self._native) or [DeltaPartition(FileGroup(), self._note)]
@@ -94,4 +94,4 @@ class DeltaReader(PromptTask, DataSourceReader):
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks get their files with their partition."""
-        return {**self.__dict__, "_scan": None, "_native": None, "few": None}
+        return {**self.__dict__, "_scan": None, "_settings": None, "_native": None, "few": None}

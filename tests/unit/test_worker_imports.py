@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
+
+from delta_py import write_delta
+from spark_plugin.data_source import DeltaSource
 
 COSTLY = ("pandas", "pyarrow.dataset", "sqlglot", "hypothesis", "deltalake", "polars", "zoneinfo._czoneinfo")
 PLANNING = (
@@ -23,6 +29,15 @@ COMMITTING = (
     "delta_py.snapshot",
     "spark_plugin.options.write_options",
     "spark_plugin.source.pinned",
+)
+NOT_OF_LOCAL_READS = (
+    "delta_py.protocol.actions",
+    "delta_py.protocol.features",
+    "delta_py.storage.remote",
+    "delta_py.storage.coordinated",
+    "delta_py.coordinator.ledger",
+    "spark_plugin.data_source",
+    "spark_plugin.options.common",
 )
 OTHER_READS = (
     "delta_py.changes.change_feed",
@@ -61,3 +76,22 @@ def imported_by(module: str) -> set[str]:
 )
 def test_worker_imports_nothing_that_it_does_not_need(module: str, unwanted: tuple[str, ...]) -> None:
     assert sorted(imported_by(module) & set(unwanted)) == []
+
+
+def test_task_that_reads_a_local_table_imports_nothing_of_other_stores_and_of_the_log(tmp_path: Path) -> None:
+    write_delta(str(tmp_path / "t"), pa.table({"x": [1, 2]}))
+    source = DeltaSource({"path": str(tmp_path / "t")})
+    reader = source.reader(source.schema())
+    sent = tmp_path / "sent"
+    sent.write_bytes(cloudpickle.dumps((reader, reader.partitions()[0])))
+    code = """
+import pickle, sys
+reader, partition = pickle.load(open(sys.argv[1], "rb"))
+[batch] = reader.read(partition)
+print(batch.num_rows, *sys.modules)
+"""
+    rows, *modules = subprocess.run(
+        [sys.executable, "-c", code, str(sent)], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert rows == "2"
+    assert sorted({*modules} & {*COSTLY, *PLANNING, *WRITING, *DRIVER, *NOT_OF_LOCAL_READS}) == []
