@@ -26,7 +26,7 @@ from delta_py.scan.planning import FilePruner, ScanOptions, has_path, make_state
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.storage.store import ObjectStore
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("delta_py")
 _MOST_FILES, _MOST_BYTES = 64, 64 << 20
 _MOST_ROWS = 4_000_000  # values that repeat take next to no bytes
 

@@ -33,7 +33,7 @@ from delta_py.protocol.actions import Action
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.storage.store import ObjectStore
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("delta_py")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.opening import coordination_of
 from delta_py.threads import in_threads
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("delta_py")
 
 _MOST_AT_ONCE = 64
 _CONTENDED_ROUNDS = 2  # each of which takes as long as the ledger's patience

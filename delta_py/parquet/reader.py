@@ -33,7 +33,7 @@ from delta_py.storage.files import expect_ranges, is_prefetching
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("delta_py")
 
 # Up to this size a file's column chunks are read whole, which is a little faster; beyond, through a buffer a column.
 _WHOLE_CHUNKS_BYTES = 16 * 1024 * 1024

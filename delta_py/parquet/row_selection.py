@@ -53,7 +53,7 @@ def _between(rows: BitMap64, start: int, stop: int) -> Ndarray:
     return row_indexes(rows & BitMap64(range(start, stop)))
 
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("delta_py")
 
 ALL_ROWS = RowSelection()
 

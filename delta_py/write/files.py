@@ -51,7 +51,7 @@ from delta_py.write.geospatial import parquet_type
 from delta_py.write.identity import IdentityValues
 from delta_py.write.partitions import PartitionKey, split_by_partition
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("delta_py")
 
 _SLICE_BYTES = 16 * 1024 * 1024
 _GATHERED_ROWS = 65_536

@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Function;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
@@ -47,6 +48,9 @@ public class DriverPlanner implements Function {
   private static final byte DONE = 0;
   private static final byte LATER = 1;
   private static final byte IN_FILE = 3;
+  private static final byte NOT_BEGUN = 4;
+  /** Of a commit, which Py4J makes a text of, and copies, here and there: of a larger one a worker is told, in a stream. */
+  private static final long MOST_BYTES = 1 << 20;
 
   private volatile Function python = null;
   private volatile byte[] secret = null;
@@ -135,6 +139,9 @@ public class DriverPlanner implements Function {
   }
 
   private String committed(byte[] writer, byte[][] messages, boolean abort) throws Exception {
+    long size = writer.length;
+    for (int i = 0; i < messages.length; i++) size += messages[i] == null ? 0 : messages[i].length;
+    if (size > MOST_BYTES) throw new RejectedExecutionException("what tasks gave back is " + size + " bytes");
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = new DataOutputStream(bytes);
     out.writeBoolean(abort);
@@ -142,7 +149,9 @@ public class DriverPlanner implements Function {
     for (int i = 0; i < messages.length; i++) put(out, messages[i]);
     byte[] request = request(COMMIT, Integer.MAX_VALUE, bytes.toByteArray());
     DataInputStream answer = new DataInputStream(new ByteArrayInputStream(PythonCalls.callToItsEnd(python, request)));
-    answer = done(answer.readByte(), answer);
+    byte status = answer.readByte();
+    if (status == NOT_BEGUN) throw new RejectedExecutionException(text(answer));
+    answer = done(status, answer);
     try {
       return text(answer);
     } finally {

@@ -1,5 +1,6 @@
 package pydelta.driver_planning;
 
+import java.io.IOException;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
@@ -73,8 +74,12 @@ class PythonCalls {
     });
   }
 
+  /** Where the connection broke Py4J tells what was sent, which has the secret in it, and credentials: nobody may log that. */
   private static Exception causeOf(ExecutionException error) {
     Throwable cause = error.getCause();
+    for (Throwable each = cause; each != null; each = each.getCause()) {
+      if (each.getClass().getName().equals("py4j.Py4JNetworkException")) return new IOException("the connection to Python broke");
+    }
     return cause instanceof Exception ? (Exception) cause : error;
   }
 }

@@ -18,7 +18,7 @@ A request, behind the secret: a byte, and the milliseconds after which an answer
 5   a write that is to be planned, 6 one to be committed (writes.py).
 
 Before the answer is a byte: 0, 1 for `later`, 2 for the reason why there is none, 3 for the name of a file that holds it, which
-the JVM deletes.
+the JVM deletes, 4 for the reason why the work was not begun.
 Numbers are big-endian.
 """
 
@@ -45,12 +45,13 @@ from pyspark.sql.types import StructType
 
 from delta_py.scan.filtered_columns import counted_elsewhere
 from spark_plugin.data_source import pickled_whole
+from spark_plugin.driver_planning.held_log import held
 from spark_plugin.driver_planning.sources import source_here, unpickled
 from spark_plugin.pruning.handover import nonce_of_request
 from spark_plugin.pyspark_internals import data_type_of_json, planned_as_by_worker
 
 PLAN, _WAIT, OPEN, STREAM, READ, WRITE, COMMIT = range(7)
-_DONE, _LATER, _FAILED, _IN_FILE = b"\0", b"\1", b"\2", b"\3"
+_DONE, _LATER, _FAILED, _IN_FILE, _NOT_BEGUN = b"\0", b"\1", b"\2", b"\3", b"\4"
 _HEAD = struct.Struct("!Bi")
 _PLANNING = struct.Struct("!i??i")
 _TICKET = struct.Struct("!q")
@@ -97,21 +98,25 @@ class Planner:
         """The answer to a request. Raises PermissionError for one without the secret."""
         if not isinstance(request, bytes | bytearray) or not hmac.compare_digest(request[: len(self._secret)], self._secret):
             raise PermissionError("a planning was asked for without the secret of this session")
+        # Whatever the error is, a worker does the same work, and raises it where the user sees it. None is logged here: held_log.
         try:
-            return self._answer(bytes(request[len(self._secret) :]))
-        except BaseException as error:  # whatever it is, a worker does the same work, and raises it where the user sees it
-            _log.debug("a planning is left to a worker", exc_info=True)
-            return _FAILED + f"{type(error).__name__}: {error}".encode(errors="replace")
+            whole = bytes(request[len(self._secret) :])
+            kind, patience_ms = _HEAD.unpack_from(whole)
+            body = whole[_HEAD.size :]
+            begun = None if kind == _WAIT else self._begin(kind, body)
+        except BaseException as error:
+            return _NOT_BEGUN + _reason(error)
+        try:
+            return self._answer(*(begun or self._begun(body)), patience_ms)
+        except BaseException as error:
+            return _FAILED + _reason(error)
 
-    def _answer(self, request: bytes) -> bytes:
-        kind, patience_ms = _HEAD.unpack_from(request)
-        body = request[_HEAD.size :]
-        if kind == _WAIT:
-            (ticket,) = _TICKET.unpack(body)
-        else:
-            ticket = self._begin(self._work[kind], body)
+    def _begun(self, body: bytes) -> tuple[int, Future[bytes]]:
+        (ticket,) = _TICKET.unpack(body)
         with self._lock:
-            running = self._running[ticket]
+            return ticket, self._running[ticket]
+
+    def _answer(self, ticket: int, running: Future[bytes], patience_ms: int) -> bytes:
         try:
             answer = running.result(patience_ms / 1000)
         except TimeoutError:
@@ -136,21 +141,37 @@ class Planner:
             file.write(answer)
         return path
 
-    def _begin(self, work: Callable[[bytes], bytes], body: bytes) -> int:
+    def _begin(self, kind: int, body: bytes) -> tuple[int, Future[bytes]]:
+        """A ticket, and what will have the answer. Raises what keeps the work from being begun."""
+        if not threading.main_thread().is_alive():
+            raise RuntimeError("this program has ended but for some threads, and Python starts no others for them")
         ticket, running = next(self._tickets), Future[bytes]()
+        work = threading.Thread(target=_run, args=(self._work[kind], body, running), name="pydelta-planning", daemon=True)
         with self._lock:
             self._running[ticket] = running
             while len(self._running) > _MOST_TICKETS:
                 self._running.popitem(last=False)
-        threading.Thread(target=_run, args=(work, body, running), name="pydelta-planning", daemon=True).start()
-        return ticket
+        try:
+            work.start()
+        except BaseException:
+            with self._lock:
+                self._running.pop(ticket, None)
+            raise
+        return ticket, running
 
 
 def _run(work: Callable[[bytes], bytes], body: bytes, running: Future[bytes]) -> None:
-    try:
-        running.set_result(work(body))
-    except BaseException as error:
-        running.set_exception(error)
+    with held() as emit:
+        try:
+            running.set_result(work(body))
+        except BaseException as error:
+            _log.debug("a worker has to do what this process could not", exc_info=True)
+            running.set_exception(error)
+    emit()
+
+
+def _reason(error: BaseException) -> bytes:
+    return f"{type(error).__name__}: {error}".encode(errors="replace")
 
 
 def _is_own_directory(path: str) -> bool:

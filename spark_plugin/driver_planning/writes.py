@@ -49,7 +49,7 @@ def committed_write(body: bytes) -> bytes:
         if abort == b"\1":
             writer.abort(messages)
         else:
-            writer.commit(messages)
+            writer.commit_here(messages)
     except BaseException:
         return traceback.format_exc().encode(errors="replace")
     return b""

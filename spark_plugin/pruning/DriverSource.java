@@ -18,8 +18,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * Our Python source as a session knows it: its batch writes are planned and committed by the driver's own Python, where that is asked.
  *
- * A write is committed by whoever has planned it. Once the driver's Python has been sent a commit, no worker makes it again: what
- * comes back is raised, and where nothing does, that nobody knows. Tasks get Spark's own source.
+ * What it has planned it commits, unless it says that it has not begun with that; then a worker does. But for that no worker makes a
+ * commit again that was sent to the driver's Python: what comes back is raised, and where nothing does, that nobody knows. Tasks get
+ * Spark's own source.
  */
 public class DriverSource extends UserDefinedPythonDataSource {
   private static final long serialVersionUID = 1L;

@@ -24,6 +24,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
 import scala.collection.immutable.Seq;
 
 /**
@@ -152,9 +153,11 @@ public class PruneScans extends Rule {
     return (String) told.get(name);
   }
 
-  /** Of the rule of the active session; one that nobody reads where there is none. */
+  /** Of the rule of the active session; one that nobody reads where there is none, as when Spark stops. */
   static RuleStatus statusOfSession() {
-    PruneScans rule = of((SparkSession) SparkSession$.MODULE$.active());
+    Option session = SparkSession$.MODULE$.getActiveSession();
+    if (session.isEmpty()) session = SparkSession$.MODULE$.getDefaultSession();
+    PruneScans rule = session.isEmpty() ? null : of((SparkSession) session.get());
     return rule == null ? new RuleStatus() : rule.status;
   }
 

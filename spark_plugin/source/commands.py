@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 
 from delta_py.errors import InvalidOptionError
-from delta_py.storage import publication
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
 from spark_plugin.options.common import COMMAND, property_defaults, single_path, storage_of_session
 from spark_plugin.options.storage import storage_options, without_storage
+from spark_plugin.source.batch_writer import BatchWriter
 
 BUILD_TABLE = "buildTable"
 
@@ -37,7 +37,7 @@ def carry_out(store: ObjectStore, name: str, arguments: Mapping[str, Any]) -> An
     return command(store, **arguments)
 
 
-class CommandWriter(DataSourceArrowWriter):
+class CommandWriter(BatchWriter):
     """A write that writes nothing. text: JSON of the command's name and arguments. confs: the session's settings."""
 
     def __init__(self, store: ObjectStore, text: str, confs: Mapping[str, str]) -> None:
@@ -49,9 +49,8 @@ class CommandWriter(DataSourceArrowWriter):
         assert not any(batch.num_rows for batch in iterator), "a command has no rows"
         return WriterCommitMessage()
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+    def commit_here(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         carry_out(self._store, self._command["name"], self._command["arguments"])
-        publication.finish()  # Spark may end this process at any time
 
 
 # ---------------------------------------------------------------- the commands

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 
 from delta_py.errors import ProtocolChangedException
 from delta_py.protocol.schema import StructType
-from delta_py.storage import publication
 from delta_py.write.files import WrittenFiles, write_files
+from spark_plugin.source.batch_writer import BatchWriter
 from spark_plugin.source.pickled_value import PickledValue
 from spark_plugin.source.prompt_answers import PromptTask
 
@@ -35,11 +35,11 @@ class TaskFiles(WriterCommitMessage):
     written: WrittenFiles
 
 
-class DeltaWriter(PromptTask, DataSourceArrowWriter):
+class DeltaWriter(PromptTask, BatchWriter):
     """One save. plan: None when there is nothing to do: mode `ignore` found a table, or the table has the write already."""
 
     def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:
-        self._job = PickledValue.of((options, plan))
+        self._job = PickledValue.of((options.mode, plan))
         self._state = None if plan is None else plan.state
 
     @classmethod
@@ -56,19 +56,19 @@ class DeltaWriter(PromptTask, DataSourceArrowWriter):
         context = TaskContext.get()
         return TaskFiles(write_files(self._state, iterator, task=0 if context is None else context.partitionId()))
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+    def commit_here(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """The table is where it was planned, whatever the process's directory is by now."""
         from delta_py.commands.write import commit_write
 
-        options, plan = self._job.open()
+        mode, plan = self._job.open()
         if plan is None:
             return
         try:
-            commit_write(options.open_store(), plan, _written(messages))
+            commit_write(plan.state.store, plan, _written(messages))
         except ProtocolChangedException:
             # Another writer created the table meanwhile, and our files are deleted: that is what `ignore` asks for.
-            if options.mode != "ignore":
+            if mode != "ignore":
                 raise
-        publication.finish()  # Spark may end this process at any time
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Spark aborts a job of which tasks failed, and also when `commit` raised or its process died.
@@ -79,10 +79,10 @@ class DeltaWriter(PromptTask, DataSourceArrowWriter):
         """
         from delta_py.commands.write import abort_write
 
-        options, plan = self._job.open()
+        _, plan = self._job.open()
         silent = sum(message is None for message in messages)
         if plan is not None and silent:
-            abort_write(options.open_store(), plan, stragglers=silent > 1)
+            abort_write(plan.state.store, plan, stragglers=silent > 1)
 
 
 def _written(messages: Sequence[WriterCommitMessage | None]) -> list[WrittenFiles]:

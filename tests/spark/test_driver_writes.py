@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -125,6 +129,40 @@ def test_commit_whose_answer_is_lost_is_not_made_again(spark: SparkSession, tabl
     assert version(table) == 1
 
 
+def test_connection_that_breaks_tells_nothing_of_what_was_sent(
+    spark: SparkSession, table: str, driver: Callable[[], int]
+) -> None:
+    """Py4J's own error has all of the request in it: the secret, and a writer with its options."""
+
+    def cut(body: bytes) -> bytes:
+        answer = committed_write(body)
+        if body[:1] == b"\0":
+            for connection in list(spark.sparkContext._gateway._callback_server.connections):  # type: ignore[union-attr]
+                connection.socket.shutdown(socket.SHUT_RDWR)
+        return answer
+
+    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: cut}).apply)
+    with pytest.raises(CommitOutcomeUnknownError) as raised:
+        append(spark, table)
+    assert pruning.status(spark).driver_error == "java.io.IOException: the connection to Python broke"
+    assert base64.b64encode(b"secret").decode() not in str(raised.value)
+    assert (ids(table), version(table)) == ([1, 2, 10, 11], 1)
+    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: committed_write}).apply)
+    append(spark, table, 20)
+    assert (version(table), driver()) == (2, 2), "by another connection"
+
+
+def test_sink_of_a_stream_is_no_batch_write(
+    spark: SparkSession, table: str, tmp_path: Path, driver: Callable[[], int]
+) -> None:
+    target = str(tmp_path / "copy")
+    stream = spark.readStream.format("pydelta").load(table).writeStream.format("pydelta").outputMode("append")
+    query = stream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start(target)
+    query.awaitTermination(60)
+    assert query.exception() is None
+    assert (ids(target), driver()) == ([1, 2], 0)
+
+
 def test_worker_commits_what_it_has_planned(spark: SparkSession, table: str, driver: Callable[[], int]) -> None:
     def failing(body: bytes) -> bytes:
         raise OSError("no more files can be opened here")
@@ -203,6 +241,76 @@ def test_other_sessions_write_too(spark: SparkSession, table: str, driver: Calla
     append(other, table)
     assert ids(table) == [1, 2, 10, 11]
     assert pruning.status(other).driver_writes == 1
+
+
+def test_write_is_committed_where_it_was_planned(
+    spark: SparkSession, tmp_path: Path, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though another thread has the process change its directory meanwhile. The path is relative, to where the JVM started."""
+    start = spark._jvm.java.lang.System.getProperty("user.dir")
+    path = make_table(tmp_path / "t", [pa.table({"id": [1, 2]})])
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def moved(body: bytes) -> bytes:
+        monkeypatch.chdir(elsewhere)
+        return committed_write(body)
+
+    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: moved}).apply)
+    monkeypatch.chdir(start)
+    append(spark, os.path.relpath(path, start))
+    assert (ids(path), driver(), os.getcwd()) == ([1, 2, 10, 11], 1, str(elsewhere))
+    monkeypatch.chdir(start)
+    with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
+        spark.range(0, 4, 1, 2).selectExpr("id div (id - 3) id").write.format("pydelta").mode("append").save(
+            os.path.relpath(path, start)
+        )
+    assert os.getcwd() == str(elsewhere)
+    assert files(path) == {*DeltaTable(path).files()["path"].to_pylist()}, "what tasks wrote is deleted"
+
+
+def test_worker_commits_what_is_large(spark: SparkSession, table: str, driver: Callable[[], int]) -> None:
+    """Py4J makes a text of what it sends, and copies."""
+
+    def never(body: bytes) -> bytes:
+        pytest.fail(f"{len(body)} bytes were sent")
+
+    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: never}).apply)
+    name = "n" * 1_100_000
+    spark.range(1).selectExpr("id", f"id `{name}`").write.format("pydelta").mode("append").option("mergeSchema", True).save(table)
+    assert (driver(), version(table), DeltaTable(table).to_arrow().num_rows) == (1, 1, 3)
+
+
+def test_interrupted_commit_is_waited_for(
+    spark: SparkSession, table: str, tmp_path: Path, driver: Callable[[], int]
+) -> None:
+    """As streams are stopped: by an interrupt of the thread that writes."""
+    begun, interrupted = Event(), Event()
+
+    def slow(body: bytes) -> bytes:
+        begun.set()
+        assert interrupted.wait(30)
+        return committed_write(body)
+
+    def save(batch: Any, number: int) -> None:
+        try:
+            batch.write.format("pydelta").mode("append").save(table)
+        except Exception as error:
+            outcomes.append(type(error))
+            raise
+        outcomes.append(None)
+
+    outcomes: list[type[Exception] | None] = []
+    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: slow}).apply)
+    rows = spark.readStream.format("pydelta").load(make_table(tmp_path / "s", [pa.table({"id": [7]})]))
+    query = rows.writeStream.foreachBatch(save).option("checkpointLocation", str(tmp_path / "c")).start()
+    assert begun.wait(60)
+    with ThreadPoolExecutor(1) as pool:
+        stopped = pool.submit(query.stop)
+        time.sleep(0.5)
+        interrupted.set()
+        stopped.result(60)
+    assert (version(table), outcomes) == (1, [None])
 
 
 def test_error_that_is_none_of_deltas(spark: SparkSession, table: str, driver: Callable[[], int]) -> None:

@@ -21,7 +21,9 @@ from spark_plugin.driver_planning.planner import OPEN, PLAN, Planner, Planning
 from spark_plugin.jvm_calls import function_for_java
 from tests.support.driver_requests import HEAD_BYTES, SECRET, open_request, plan_request, planning_body, wait_request
 
-DONE, LATER, FAILED, IN_FILE = range(4)
+ROOT = Path(__file__).parents[3]
+
+DONE, LATER, FAILED, IN_FILE, NOT_BEGUN = range(5)
 
 
 class Worked:
@@ -116,14 +118,14 @@ def test_request_that_is_cut_off_in_its_head_is_an_error_and_no_planning(length:
     planner = Planner(SECRET, {PLAN: work})
     whole = plan_request(b"")
     answer = planner.apply(whole[: len(SECRET) + length])
-    assert (answer[0], work.bodies) == (FAILED, [])
+    assert (answer[0], work.bodies) == (NOT_BEGUN, [])
     assert answer[1:].startswith(b"error: unpack_from requires a buffer of at least 5 bytes")
     assert planner.apply(whole) == b"\0planned"
 
 
 def test_request_of_no_known_kind_is_an_error() -> None:
     planner = Planner(SECRET, {PLAN: Worked(b"planned")})
-    assert planner.apply(SECRET + bytes([4]) + bytes(4)) == bytes([FAILED]) + b"KeyError: 4"
+    assert planner.apply(SECRET + bytes([4]) + bytes(4)) == bytes([NOT_BEGUN]) + b"KeyError: 4"
     assert planner.apply(plan_request(b"")) == b"\0planned"
 
 
@@ -261,3 +263,42 @@ def test_directory_that_somebody_else_has_put_in_the_place_of_one_that_is_gone_i
         assert second.parent != first.parent and [*tmp_path.iterdir()] == []
     finally:
         first.parent.unlink()
+
+
+# ---------------------------------------------------------------- work that is not begun
+
+
+def test_work_that_gets_no_thread_was_not_begun_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    work = Worked(b"planned")
+    planner = Planner(SECRET, {PLAN: work})
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", failing)
+        assert planner.apply(plan_request(b"")) == bytes([NOT_BEGUN]) + b"RuntimeError: can't start new thread"
+    assert (work.bodies, planner._running) == ([], {})
+    assert planner.apply(plan_request(b"")) == b"\0planned"
+
+
+def test_nothing_is_begun_once_the_main_thread_has_ended() -> None:
+    """From then on Python starts no threads of pools, which commits and stores of objects have."""
+    code = """
+import threading, time
+from tests.support.driver_requests import SECRET, plan_request
+from spark_plugin.driver_planning.planner import PLAN, Planner
+
+planner = Planner(SECRET, {PLAN: lambda body: b"planned"})
+main = threading.main_thread()
+
+def ask():
+    print(planner.apply(plan_request(b"")), flush=True)
+    main.join()
+    print(planner.apply(plan_request(b"")), flush=True)
+
+threading.Thread(target=ask).start()
+time.sleep(0.5)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout.splitlines()
+    assert found[0] == repr(b"\0planned")
+    assert found[1].startswith(repr(b"\4RuntimeError: this program has ended but for some threads")[:-1])
