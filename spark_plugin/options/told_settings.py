@@ -48,7 +48,8 @@ def read_part(confs: Mapping[str, str], default_parallelism: int | None) -> dict
         "timeZone": confs.get(TIME_ZONE),
         "maxPartitionBytes": _size(confs.get(PARTITION_BYTES)),
         "openCostInBytes": _size(confs.get(OPEN_COST)),
-        "wantedPartitions": _wanted_partitions(confs, default_parallelism),
+        "wantedPartitions": _partitions(confs, default_parallelism, PARTITIONS_PER_CORE),
+        "nativePartitions": _partitions(confs, default_parallelism, 1),
         "readLease": confs.get(READ_LEASE),
     }
 
@@ -84,12 +85,12 @@ def with_session(options: Mapping[str, str]) -> dict[str, str]:
     return {**rest, SESSION: as_option(parts)}
 
 
-def _wanted_partitions(confs: Mapping[str, str], default_parallelism: int | None) -> int | None:
+def _partitions(confs: Mapping[str, str], default_parallelism: int | None, per_core: int) -> int | None:
     wanted = confs.get(LEAST_PARTITIONS)
     if wanted is not None:
         return int(wanted)
     cores = confs.get(PARALLELISM) or default_parallelism
-    return None if cores is None else PARTITIONS_PER_CORE * int(cores)
+    return None if cores is None else per_core * int(cores)
 
 
 def _size(text: str | None) -> int | None:

@@ -73,24 +73,24 @@ def partitions_of(
 ) -> list[DeltaPartition]:
     """The tasks of a scan; none when there is no file. note: of the first one. native: which files are packed apart from the
     others, for Spark's own Parquet reader."""
-    files = scan.cut_files(settings.max_partition_bytes, settings.open_cost_bytes, settings.wanted_partitions)
+    wanted = settings.wanted_partitions if native is None else settings.native_partitions
+    files = scan.cut_files(settings.max_partition_bytes, settings.open_cost_bytes, wanted)
     if native is None:
-        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(files, settings, 1.0)]
+        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(files, settings, wanted)]
     else:
         simple, others, share = native.split(files)
-        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(others, settings, 1.0 - share)]
-        tasks += [NativePartition(native.text_of(group)) for group in _packed(simple, settings, share)]
+        in_python = settings.wanted_partitions * (1.0 - share)
+        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(others, settings, in_python)]
+        tasks += [NativePartition(native.text_of(group)) for group in _packed(simple, settings, wanted * share)]
     for first in tasks[:1]:
         first.note = note
     return tasks
 
 
-def _packed(files: pa.Table, settings: SessionSettings, share: float) -> list[pa.Table]:
-    """share: of the scan's bytes that these files have."""
+def _packed(files: pa.Table, settings: SessionSettings, wanted: float) -> list[pa.Table]:
     from delta_py.scan.planning import pack_files  # tasks, which import this too, plan nothing
 
-    wanted = max(1, round(settings.wanted_partitions * share))
-    return pack_files(files, settings.max_partition_bytes, settings.open_cost_bytes, wanted)
+    return pack_files(files, settings.max_partition_bytes, settings.open_cost_bytes, max(1, round(wanted)))
 
 
 # ---------------------------------------------------------------- Arrow types

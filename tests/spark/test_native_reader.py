@@ -77,6 +77,22 @@ def same_both_ways(spark: SparkSession, df: Callable[[], DataFrame]) -> list[boo
     return tasks(by_spark)
 
 
+def test_spark_s_reader_has_a_task_a_core_and_python_two(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    cores = spark.sparkContext.defaultParallelism
+    path = make_table(tmp_path / "t", [pa.table({"id": [n]}) for n in range(4 * cores)])
+    load = spark.read.format("pydelta").load
+    assert tasks(load(path)) == [True] * cores
+    conf({"spark.sql.files.minPartitionNum": "3"})
+    assert tasks(load(path)) == [True] * 3
+    conf({NATIVE_CONF: "false"})
+    assert tasks(load(path)) == [False] * 3
+    spark.conf.unset("spark.sql.files.minPartitionNum")
+    assert tasks(load(path)) == [False] * 2 * cores
+
+
+
 @pytest.mark.skipif("PYDELTA_NATIVE_READER" in os.environ, reason="the session of all tests says what it wants")
 def test_reader_is_taken_where_it_is_quicker_unless_a_session_says_otherwise(
     spark: SparkSession, tmp_path: Path, conf: Any

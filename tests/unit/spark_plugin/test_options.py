@@ -262,7 +262,7 @@ def test_session_settings_are_taken_and_have_defaults() -> None:
     assert (session.max_partition_bytes, session.open_cost_bytes, session.wanted_partitions) == (1000, 10, 7)
     plain = read().session
     assert (plain.max_partition_bytes, plain.open_cost_bytes) == (128 << 20, 4 << 20)
-    assert plain.wanted_partitions == 2 * (os.cpu_count() or 1)
+    assert plain.wanted_partitions == 2 * plain.native_partitions == 2 * (os.cpu_count() or 1)
 
 
 # ---------------------------------------------------------------- writing
