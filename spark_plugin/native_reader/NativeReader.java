@@ -31,7 +31,8 @@ class NativeReader implements PartitionReader {
   private DeletedRows deleted = null;
   private Iterator batches = null;
   private ColumnarBatch batch = null;
-  private long nextRow = 0;
+  /** Of the file, that Spark's reader has given: what filters have ruled out is not among them. */
+  private long given = 0;
   private PartitionReader inPython = null;
 
   NativeReader(NativePartition partition, NativeReaderFactory factory) {
@@ -68,13 +69,30 @@ class NativeReader implements PartitionReader {
   private boolean otherwise(Throwable error) throws IOException {
     TaskContext task = TaskContext.get();
     if (task != null && task.isInterrupted()) Platform.throwException(error);
-    String from = nextRow == 0 ? "" : ", from its row " + nextRow + " on,";
+    Iterator failed = batches;
+    batches = null;
+    close(failed);
+    long start = given == 0 ? 0 : rowBehind(given);
+    String from = start == 0 ? "" : ", from its row " + start + " on,";
     String reason = "Data file " + partition.files()[file].toPath() + from + " and those behind it are read in Python: " + error;
     LOG.warn(reason.replaceAll("\\p{Cntrl}", " "));
-    close();
-    long rows = nextRow == 0 ? 0 : FileSchema.rowCount(partition.files()[file]);
-    inPython = factory.inPython(partition.from(file, nextRow, rows));
+    long rows = start == 0 ? 0 : FileSchema.rowCount(partition.files()[file]);
+    inPython = factory.inPython(partition.from(file, start, rows));
     return inPython.next();
+  }
+
+  /** The number in the file of the row behind so many that were given: they are read again, with their numbers. */
+  private long rowBehind(long count) throws IOException {
+    Iterator again = (Iterator) factory.open().apply(partition.files()[file]);
+    try {
+      while (true) {
+        ColumnarBatch read = (ColumnarBatch) again.next();
+        if (count <= read.numRows()) return numbers(read).getLong((int) count - 1) + 1;
+        count -= read.numRows();
+      }
+    } finally {
+      close(again);
+    }
   }
 
   private boolean advance() throws IOException {
@@ -82,7 +100,7 @@ class NativeReader implements PartitionReader {
       if (batches != null && batches.hasNext()) {
         ColumnarBatch read = (ColumnarBatch) batches.next();
         batch = left(read);
-        if (read.numRows() > 0) nextRow = read.column(factory.stored().count()).getLong(read.numRows() - 1) + 1;
+        given += read.numRows();
         if (batch.numRows() > 0) return true;
       } else {
         if (file + 1 == partition.files().length) return false;
@@ -93,22 +111,26 @@ class NativeReader implements PartitionReader {
   }
 
   private void open(PartitionedFile next, DeletionVector vector) throws IOException {
-    nextRow = 0;
+    given = 0;
     batches = null;
     factory.stored().check(next);
     deleted = vector == null ? null : vector.read();
-    batches = (Iterator) factory.open().apply(next);
+    batches = (Iterator) (deleted == null ? factory.openWithoutNumbers() : factory.open()).apply(next);
   }
 
-  /** Spark's batches have the columns of files first, then the numbers of rows, then the columns of partitions. */
+  private ColumnVector numbers(ColumnarBatch read) {
+    return read.column(factory.stored().count());
+  }
+
+  /** Spark's batches have the columns of files first, then the numbers of rows, if these were asked for, then the columns of partitions. */
   private ColumnarBatch left(ColumnarBatch read) {
     int stored = factory.stored().count();
-    int[] rows = deleted == null ? null : deleted.left(read.column(stored), read.numRows());
+    int[] rows = deleted == null ? null : deleted.left(numbers(read), read.numRows());
     int[] places = factory.places();
     ColumnVector[] columns = new ColumnVector[places.length];
     for (int i = 0; i < columns.length; i++) {
       boolean isStored = places[i] < stored;
-      ColumnVector column = read.column(isStored ? places[i] : places[i] + 1);
+      ColumnVector column = read.column(isStored || deleted == null ? places[i] : places[i] + 1);
       columns[i] = isStored && rows != null ? new PickedVector(column, rows) : column;
     }
     return new ColumnarBatch(columns, rows == null ? read.numRows() : rows.length);
@@ -120,9 +142,13 @@ class NativeReader implements PartitionReader {
 
   public void close() throws IOException {
     batch = null;
-    if (batches instanceof Closeable) ((Closeable) batches).close();
+    close(batches);
     batches = null;
     if (inPython != null) inPython.close();
+  }
+
+  private static void close(Iterator batches) throws IOException {
+    if (batches instanceof Closeable) ((Closeable) batches).close();
   }
 
   public CustomTaskMetric[] currentMetricsValues() {

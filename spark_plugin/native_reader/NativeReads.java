@@ -89,8 +89,8 @@ public class NativeReads implements Function {
     int batchRows = session.sessionState().conf().parquetVectorizedReaderBatchSize();
     NativeReaderFactory factory = new NativeReaderFactory(
         (PartitionReaderFactory) scan.get("factory"), ((Boolean) scan.get("rows")).booleanValue(),
-        opener(session, numbered(stored), constant, filters), new FileSchema(stored, batchRows),
-        places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
+        opener(session, numbered(stored), constant, filters), opener(session, stored, constant, filters),
+        new FileSchema(stored, batchRows), places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
     return new Object[] {tasks, factory};
   }
 
