@@ -27,12 +27,14 @@ from __future__ import annotations
 import hmac
 import itertools
 import logging
+import math
 import os
 import shutil
 import stat
 import struct
 import tempfile
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -58,7 +60,9 @@ _TICKET = struct.Struct("!q")
 _LENGTH = struct.Struct("!i")
 
 _MOST_TICKETS = 64
-"""Of plannings that nobody asks for again, as the query was cancelled meanwhile, the oldest are forgotten."""
+_MOST_SECONDS = 60.0
+"""Of plannings that nobody asks for again, as the query was cancelled meanwhile, the oldest are forgotten, and, with the next one
+that is begun, those that were done so long ago: who waits asks again at once."""
 
 MOST_BYTES = 1 << 20
 """Of an answer that goes through Py4J, which makes a text of it, and copies. A larger one goes through a file."""
@@ -84,13 +88,17 @@ class Planning:
         return cls(body[start : start + length], body[start + length :].decode(), most_rows, as_bytes, is_stream)
 
 
+class _Answer(Future[bytes]):
+    done_at = math.inf
+
+
 class Planner:
     """work: for each kind of request what answers its body. Each runs in a thread of its own, so that a call can say `later`."""
 
     def __init__(self, secret: bytes, work: Mapping[int, Callable[[bytes], bytes]]) -> None:
         self._secret, self._work = secret, work
         self._tickets = itertools.count(1)
-        self._running: OrderedDict[int, Future[bytes]] = OrderedDict()
+        self._running: OrderedDict[int, _Answer] = OrderedDict()
         self._lock = threading.Lock()
         self._directory: str | None = None
 
@@ -111,12 +119,12 @@ class Planner:
         except BaseException as error:
             return _FAILED + _reason(error)
 
-    def _begun(self, body: bytes) -> tuple[int, Future[bytes]]:
+    def _begun(self, body: bytes) -> tuple[int, _Answer]:
         (ticket,) = _TICKET.unpack(body)
         with self._lock:
             return ticket, self._running[ticket]
 
-    def _answer(self, ticket: int, running: Future[bytes], patience_ms: int) -> bytes:
+    def _answer(self, ticket: int, running: _Answer, patience_ms: int) -> bytes:
         try:
             answer = running.result(patience_ms / 1000)
         except TimeoutError:
@@ -141,13 +149,16 @@ class Planner:
             file.write(answer)
         return path
 
-    def _begin(self, kind: int, body: bytes) -> tuple[int, Future[bytes]]:
+    def _begin(self, kind: int, body: bytes) -> tuple[int, _Answer]:
         """A ticket, and what will have the answer. Raises what keeps the work from being begun."""
         if not threading.main_thread().is_alive():
             raise RuntimeError("this program has ended but for some threads, and Python starts no others for them")
-        ticket, running = next(self._tickets), Future[bytes]()
+        ticket, running = next(self._tickets), _Answer()
         work = threading.Thread(target=_run, args=(self._work[kind], body, running), name="pydelta-planning", daemon=True)
         with self._lock:
+            too_old = time.monotonic() - _MOST_SECONDS
+            for old in [old for old, answer in self._running.items() if answer.done_at < too_old]:
+                del self._running[old]
             self._running[ticket] = running
             while len(self._running) > _MOST_TICKETS:
                 self._running.popitem(last=False)
@@ -160,13 +171,14 @@ class Planner:
         return ticket, running
 
 
-def _run(work: Callable[[bytes], bytes], body: bytes, running: Future[bytes]) -> None:
+def _run(work: Callable[[bytes], bytes], body: bytes, running: _Answer) -> None:
     with held() as emit:
         try:
             running.set_result(work(body))
         except BaseException as error:
             _log.debug("a worker has to do what this process could not", exc_info=True)
             running.set_exception(error)
+    running.done_at = time.monotonic()
     emit()
 
 

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,13 @@ def test_planning_that_times_out_by_itself_is_an_error_and_not_later() -> None:
     assert Planner(SECRET, {PLAN: plan}).apply(plan_request(b"")) == expected
 
 
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_plannings_that_nobody_asks_for_again_are_forgotten() -> None:
     may_end = threading.Event()
 
@@ -175,6 +183,28 @@ def test_plannings_that_nobody_asks_for_again_are_forgotten() -> None:
     may_end.set()
     later = [planner.apply(wait_request(answer[1:]))[0] for answer in first]
     assert later == [FAILED] * 6 + [DONE] * 64, "the oldest"
+
+
+def test_answer_that_nobody_has_asked_for_is_forgotten_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end = threading.Event()
+
+    def plan(body: bytes) -> bytes:
+        assert body or may_end.wait(60)
+        return b"planned"
+
+    planner = Planner(SECRET, {PLAN: plan})
+    slow = planner.apply(plan_request(b"", patience_ms=0))
+    done = planner.apply(plan_request(b"", patience_ms=0))
+    may_end.set()
+    assert planner.apply(wait_request(done[1:])) == b"\0planned"
+    monkeypatch.setattr(planner_module, "_MOST_SECONDS", 3600.0)
+    assert planner.apply(plan_request(b"another")) == b"\0planned"
+    assert len(planner._running) == 1, "it may be asked for yet"
+    monkeypatch.setattr(planner_module, "_MOST_SECONDS", 0.0)
+    _until(lambda: all(answer.done_at < time.monotonic() for answer in planner._running.values()))
+    assert planner.apply(plan_request(b"another")) == b"\0planned"
+    assert planner._running == {}
+    assert planner.apply(wait_request(slow[1:])) == bytes([FAILED]) + b"KeyError: 1"
 
 
 # ---------------------------------------------------------------- large answers
