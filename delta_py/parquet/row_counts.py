@@ -1,13 +1,34 @@
-"""How many rows a data file has, by its footer."""
+"""How many rows a data file has, and its row groups, by its footer."""
 
 from __future__ import annotations
 
+import struct
+
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_py.storage.store import ObjectStore
+
+_END = struct.Struct("<I4s")
+"""Of a file: how many bytes its footer has, and the magic number."""
 
 
 def stored_row_count(store: ObjectStore, path: str, size_bytes: int) -> int:
     """Rows behind deletion vectors among them. Raises OSError, pyarrow.ArrowException."""
     with store.open_input(path, size_bytes) as source:
         return int(pq.read_metadata(source).num_rows)
+
+
+def rows_of_first_group(store: ObjectStore, path: str, size_bytes: int, *, most_bytes: int) -> int | None:
+    """None for a file that says that it has no row group, or a footer of more than most_bytes. Raises OSError,
+    pyarrow.ArrowException."""
+    with store.open_input(path, size_bytes) as source:
+        size = source.size()
+        if size < _END.size:
+            raise pa.ArrowInvalid(f"{path} has {size} bytes, which are no Parquet file")
+        source.seek(size - _END.size)
+        length, _ = _END.unpack(source.read(_END.size))
+        if length > most_bytes:
+            return None
+        footer = pq.read_metadata(source)
+        return int(footer.row_group(0).num_rows) if footer.num_row_groups else None

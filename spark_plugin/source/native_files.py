@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType as SparkSchema
 
+from delta_py.errors import DeltaError
 from delta_py.expressions.tree import (
     And,
     Column,
@@ -34,6 +35,7 @@ from delta_py.expressions.tree import (
     StringMatch,
     conjuncts,
 )
+from delta_py.parquet.row_counts import rows_of_first_group
 from delta_py.protocol.char_types import DECLARED_TYPE
 from delta_py.protocol.collations import is_collated
 from delta_py.protocol.column_rules import TYPE_CHANGES
@@ -63,14 +65,19 @@ _TYPES = frozenset(
 _PARTITION_TYPES = _TYPES - {"float", "double", "binary"}
 # Of which Spark's reader is told comparisons (NativeScan.java, and Spark itself).
 _COMPARED_TYPES = _PARTITION_TYPES - {"timestamp_ntz"}
-# By how much Spark's reader is quicker for a column of the type than Python, roughly, or slower where less than 0. Arrow decodes
-# plain numbers faster; what comes from Python is copied, and decimals, texts and nested values are dear to copy.
+# By how much Spark's reader is quicker for a column of the type than Python, in small row groups, roughly, or slower where less
+# than 0. Arrow decodes plain numbers faster; what comes from Python is copied, and decimals, texts and nested values are dear to
+# copy.
 _GAINS = {
     **dict.fromkeys(("long", "double", "timestamp", "timestamp_ntz"), -1),
     **dict.fromkeys(("boolean", "byte", "short", "integer", "float"), 0),
     **dict.fromkeys(("string", "binary", "date"), 1),
 }
 _GAIN_OF_DECIMALS, _GAIN_OF_NESTED = 2, 4
+# In row groups of so many rows and more Spark's reader is quicker, or as quick, for columns of all types. In those of 131,072
+# columns of nearly as many values are dictionaries, which it is slow at.
+_LARGE_GROUP_ROWS = 1 << 18
+_MOST_FOOTER_BYTES = 1 << 20
 # Of so few bytes it is of no account who decodes faster, but that tasks in Python have to wait for a worker, which the first ones
 # of a session start.
 _SMALL_BYTES = 48 << 20
@@ -167,7 +174,17 @@ def _is_quicker(scan: Scan) -> bool:
     if bytes_to_read(scan.files).to_numpy().sum(dtype=np.float64) <= (_NARROWED_BYTES if _is_narrow(scan) else _SMALL_BYTES):
         return True
     stored = [column.logical.data_type for column in scan.state.columns if column.source is ColumnSource.DATA]
-    return sum(map(_gain, stored)) > 0
+    return sum(map(_gain, stored)) > 0 or _has_large_groups(scan)
+
+
+def _has_large_groups(scan: Scan) -> bool:
+    """Of the largest file, and so likely of those that have most of the bytes; False where its footer cannot be had at once."""
+    largest = scan.files.slice(int(np.argmax(scan.files["size"].to_numpy())), 1).select(["path", "size"]).to_pylist()[0]
+    try:
+        rows = rows_of_first_group(scan.state.store, largest["path"], largest["size"], most_bytes=_MOST_FOOTER_BYTES)
+    except (OSError, DeltaError, pa.ArrowException):
+        return False  # which Python says better, when it reads the file
+    return rows is not None and rows >= _LARGE_GROUP_ROWS
 
 
 def _is_narrow(scan: Scan) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -135,6 +136,27 @@ def test_auto_leaves_plain_numbers_to_python(columns: str, spark: SparkSession, 
     assert tasks(spark.read.format("pydelta").load(path).selectExpr(*columns.split(", "))) == [True], "small files"
     say_size(path, LARGE)
     assert set(tasks(spark.read.format("pydelta").load(path).selectExpr(*columns.split(", ")))) == {QUICKER[columns]}
+
+
+@pytest.mark.parametrize(("group_rows", "is_native"), [(1 << 17, False), (1 << 18, True)])
+def test_auto_has_large_row_groups_read_by_sparks_reader(
+    group_rows: int, is_native: bool, spark: SparkSession, tmp_path: Path, conf: Any
+) -> None:
+    conf({NATIVE_CONF: "auto"})
+    commits = [pa.table({"n": [7]}), pa.table({"n": np.arange(300_000)})]
+    path = make_table(tmp_path / "t", commits, row_group_size=group_rows)
+    [large] = [file for file in Path(path).glob("*.parquet") if file.stat().st_size > 100_000]
+    load = spark.read.format("pydelta").load
+    assert {*tasks(load(path))} == {True}, "little to read"
+    say_size(path, LARGE)
+    log = Path(path) / "_delta_log" / f"{0:020}.json"
+    log.write_text(log.read_text().replace(f'"size":{LARGE}', '"size":500'))
+    assert {*tasks(load(path))} == {is_native}, "as of the largest file"
+    assert load(path).selectExpr("sum(n)").collect() == [(299_999 * 150_000 + 7,)]
+    large.write_bytes(large.read_bytes()[:-9] + b"\xff" * 5 + b"PAR1")
+    assert {*tasks(load(path))} == {False}, "its footer is too large, if it has one"
+    large.write_bytes(b"")
+    assert {*tasks(load(path))} == {False}
 
 
 def test_auto_has_deleted_rows_left_out_by_sparks_reader(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
