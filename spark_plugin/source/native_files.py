@@ -125,11 +125,14 @@ class NativeFiles:
 def native_files(scan: Scan, schema: SparkSchema, wish: NativeWish) -> NativeFiles | None:
     """None where Python reads every file. schema: that with which the rule asked for the scan."""
     state = scan.state
-    if not _reads_as_spark(state) or (wish is NativeWish.WHERE_QUICKER and not _is_quicker(scan)):
+    if not _reads_as_spark(state):
         return None
-    share = _share(scan.files, _are_simple(scan.files))
+    simple = _are_simple(scan.files)
+    share = _share(scan.files, simple)
     # Where some column is nested, Python's rows of other files are made columns again.
     if not share or (share < 0.5 and any(_is_nested(column.logical.data_type) for column in state.columns)):
+        return None
+    if wish is NativeWish.WHERE_QUICKER and not _is_quicker(scan, simple):
         return None
     facts = {
         "kinds": "".join(_KINDS[column.source] for column in state.columns),
@@ -167,21 +170,23 @@ def _share(files: pa.Table, simple: pa.ChunkedArray) -> float:
 # ---------------------------------------------------------------- which road is quicker
 
 
-def _is_quicker(scan: Scan) -> bool:
-    """Whether Spark's reader likely takes less time than Python for the columns that are read of files."""
+def _is_quicker(scan: Scan, simple: pa.ChunkedArray) -> bool:
+    """Whether Spark's reader likely takes less time than Python for the columns that are read of files. simple: which of them it
+    may read."""
     if pc.any(pc.is_valid(pc.struct_field(scan.files["deletion_vector"], "storageType"))).as_py():
         return True
     if bytes_to_read(scan.files).to_numpy().sum(dtype=np.float64) <= (_NARROWED_BYTES if _is_narrow(scan) else _SMALL_BYTES):
         return True
     stored = [column.logical.data_type for column in scan.state.columns if column.source is ColumnSource.DATA]
-    return sum(map(_gain, stored)) > 0 or _has_large_groups(scan)
+    return sum(map(_gain, stored)) > 0 or _has_large_groups(scan.state, scan.files.filter(simple))
 
 
-def _has_large_groups(scan: Scan) -> bool:
-    """Of the largest file, and so likely of those that have most of the bytes; False where its footer cannot be had at once."""
-    largest = scan.files.slice(int(np.argmax(scan.files["size"].to_numpy())), 1).select(["path", "size"]).to_pylist()[0]
+def _has_large_groups(state: ScanState, files: pa.Table) -> bool:
+    """Of the largest file, and so likely of those that have most of the bytes; False where its footer cannot be had at once.
+    files: simple ones, which lie on this machine."""
+    largest = files.slice(int(np.argmax(files["size"].to_numpy())), 1).select(["path", "size"]).to_pylist()[0]
     try:
-        rows = rows_of_first_group(scan.state.store, largest["path"], largest["size"], most_bytes=_MOST_FOOTER_BYTES)
+        rows = rows_of_first_group(state.store, largest["path"], largest["size"], most_bytes=_MOST_FOOTER_BYTES)
     except (OSError, DeltaError, pa.ArrowException):
         return False  # which Python says better, when it reads the file
     return rows is not None and rows >= _LARGE_GROUP_ROWS
