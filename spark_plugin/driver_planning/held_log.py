@@ -33,15 +33,13 @@ class _Hold(logging.Filter):
 
 _held = _Held()
 _hold = _Hold()
+for _name in LOGGERS:
+    logging.getLogger(_name).filters.insert(0, _hold)  # before the user's, who may take locks too
 
 
 @contextmanager
 def held() -> Iterator[Callable[[], None]]:
     """What gives the records to their loggers, to be called behind it."""
-    for name in LOGGERS:
-        logger = logging.getLogger(name)
-        if _hold not in logger.filters:
-            logger.filters.insert(0, _hold)  # before the user's, who may take locks too
     records: list[logging.LogRecord] = []
 
     def emit() -> None:

@@ -115,11 +115,11 @@ class Planner:
         except BaseException as error:
             return _NOT_BEGUN + _reason(error)
         try:
-            return self._answer(*(begun or self._begun(body)), patience_ms)
+            return self._answer(*(begun or self._asked_again(body)), patience_ms)
         except BaseException as error:
             return _FAILED + _reason(error)
 
-    def _begun(self, body: bytes) -> tuple[int, _Answer]:
+    def _asked_again(self, body: bytes) -> tuple[int, _Answer]:
         (ticket,) = _TICKET.unpack(body)
         with self._lock:
             return ticket, self._running[ticket]

@@ -69,9 +69,7 @@ class NativeReader implements PartitionReader {
   private boolean otherwise(Throwable error) throws IOException {
     TaskContext task = TaskContext.get();
     if (task != null && task.isInterrupted()) Platform.throwException(error);
-    Iterator failed = batches;
-    batches = null;
-    close(failed);
+    close();
     long start = given == 0 ? 0 : rowBehind(given);
     String from = start == 0 ? "" : ", from its row " + start + " on,";
     String reason = "Data file " + partition.files()[file].toPath() + from + " and those behind it are read in Python: " + error;

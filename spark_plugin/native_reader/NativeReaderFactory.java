@@ -21,8 +21,9 @@ public class NativeReaderFactory implements PartitionReaderFactory {
 
   /**
    * python: the factory of the scan without this; it gives rows, or columns. open: PartitionedFile -> iterator of batches, with
-   * the numbers of rows behind the columns of files; openWithoutNumbers: without these, which cost a tenth of the time. stored: the columns that are read of files. places: of each column of the
-   * scan in the batches of open, the numbers left out. schema: of the scan. columns: as of the partitions that are read so.
+   * the numbers of rows behind the columns of files; openWithoutNumbers: without these, which cost a tenth of the time. stored:
+   * the columns that are read of files. places: of each column of the scan in the batches of open, the numbers left out. schema:
+   * of the scan. columns: as of the partitions that are read so.
    */
   NativeReaderFactory(
       PartitionReaderFactory python, boolean pythonGivesRows, Function1 open, Function1 openWithoutNumbers, FileSchema stored,
