@@ -141,7 +141,8 @@ public class NativeReads implements Function {
       options = (scala.collection.immutable.Map) options.updated(setting.getKey(), setting.getValue());
     }
     return new ParquetFileFormat().buildReaderWithPartitionValues(
-        session, stored, constant, stored, filters, options, session.sessionState().newHadoopConfWithOptions(options));
+        session, stored, constant, stored, filters, options,
+        RawFiles.sent(session.sessionState().newHadoopConfWithOptions(options)));
   }
 
   /** Whether a row may have several values of a column. */
@@ -190,8 +191,8 @@ public class NativeReads implements Function {
   // ---------------------------------------------------------------- files
 
   /**
-   * stream: path, size, time, deletion vector and part (its first byte, and how many) of files, and behind those the values of the partition columns. Fills listed, a
-   * List of PartitionedFile, and deleted, of the same length, with nulls.
+   * stream: path, size, time, deletion vector and part (its first byte, and how many) of files, and behind those the values of the
+   * partition columns. Fills listed, a List of PartitionedFile, and deleted, of the same length, with nulls.
    */
   private static void list(byte[] stream, String root, StructType constant, List listed, List deleted) throws Exception {
     Tuple2 read = ArrowConverters$.MODULE$.fromIPCStream(stream);
