@@ -69,6 +69,6 @@ class ColumnarChoice {
   }
 
   static boolean isEnabled() {
-    return !"false".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim());
+    return Switch.isOn(ENABLED_CONF);
   }
 }

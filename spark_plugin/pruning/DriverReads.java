@@ -2,7 +2,6 @@ package pydelta.pruning;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
@@ -13,7 +12,6 @@ import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.PlanLater;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.immutable.Seq;
 
 /**
@@ -38,14 +36,10 @@ public class DriverReads extends SparkStrategy {
     List plans = new ArrayList();
     if (plan instanceof ReturnAnswer && !plan.getTagValue(SEEN).isDefined()) {
       LogicalPlan answer = ((ReturnAnswer) plan).child();
-      DataSourceV2ScanRelation relation = isEnabled() ? scanOf(answer) : null;
+      DataSourceV2ScanRelation relation = Switch.isOn(ENABLED_CONF) ? scanOf(answer) : null;
       if (relation != null) plans.add(new ReadByDriver(new PlanLater(seen(answer)), answer, relation, status));
     }
     return Lists.toScala(plans);
-  }
-
-  private static boolean isEnabled() {
-    return !"false".equals(SQLConf.get().getConfString(ENABLED_CONF, "true").trim().toLowerCase(Locale.ROOT));
   }
 
   /** The scan of which the plan gives some of the rows; null where it is not such a plan, or it may read many files. */

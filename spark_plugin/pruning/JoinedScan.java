@@ -11,7 +11,6 @@ import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.execution.SQLExecution;
-import org.apache.spark.sql.internal.SQLConf;
 
 /**
  * A pruned scan that helps Spark with joins: it tells its size, and leaves out files by what the other side of a join, or a
@@ -54,8 +53,7 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
   }
 
   static boolean wanted(ScanRequest request) {
-    return request.options().getBoolean(OPTION, true)
-        && !"false".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim());
+    return request.options().getBoolean(OPTION, true) && Switch.isOn(ENABLED_CONF);
   }
 
   /** Must not fail: the query itself meets the same error and raises it. */

@@ -13,7 +13,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.AggregatingAccumulator$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.util.AccumulatorV2;
 import scala.collection.immutable.Seq;
 
@@ -37,7 +36,7 @@ class LogAnswers extends AggregateRule {
 
   /** The plan with the answers in it; the same object if there are none. */
   static LogicalPlan in(LogicalPlan plan, RuleStatus status) {
-    if ("false".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim())) return plan;
+    if (!Switch.isOn(ENABLED_CONF)) return plan;
     LogicalPlan answered = new LogAnswers(status).in(plan);
     return answered == plan ? plan : folded(answered);
   }

@@ -1,6 +1,5 @@
 package pydelta.pruning;
 
-import java.util.Locale;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
@@ -46,9 +45,8 @@ class OneTask {
   }
 
   private static boolean isEnabled() {
-    SQLConf conf = SQLConf.get();
-    boolean wantsTasks = conf.getConfString("spark.sql.leafNodeDefaultParallelism", null) != null;
-    return !wantsTasks && !"false".equals(conf.getConfString(ENABLED_CONF, "true").trim().toLowerCase(Locale.ROOT));
+    boolean wantsTasks = SQLConf.get().getConfString("spark.sql.leafNodeDefaultParallelism", null) != null;
+    return !wantsTasks && Switch.isOn(ENABLED_CONF);
   }
 
   /** Whether some of the plan's nodes needs rows together, and all above the scan are such that one task may do them. */

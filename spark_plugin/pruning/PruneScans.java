@@ -19,7 +19,6 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanRelationPushDown$;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -206,7 +205,8 @@ public class PruneScans extends Rule {
   }
 
   public TreeNode apply(TreeNode plan) {
-    if (!enabled() || plan instanceof DeleteFromTable) return plan;  // Spark asks the table of the scan, which is to refuse
+    if (!Switch.isOn(ENABLED_CONF)) return plan;
+    if (plan instanceof DeleteFromTable) return plan;  // Spark asks the table of the scan, which is to refuse
     try {
       boolean inRows = ColumnsUnderUdfs.hang((LogicalPlan) plan);
       if (inRows) plan = ColumnsUnderUdfs.inRows((LogicalPlan) plan);
@@ -219,10 +219,6 @@ public class PruneScans extends Rule {
       status.backedOff(error);
       return plan;
     }
-  }
-
-  private static boolean enabled() {
-    return !"false".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim());
   }
 
   private LogicalPlan prune(LogicalPlan plan, ColumnarChoice reads) {
