@@ -77,11 +77,11 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
         from delta_py.commands.request import StreamBatch
         from delta_py.commands.write import commit_write
 
-        files, options = _files(messages), self._options.open()
+        files = _files(messages)
         assert files, "Spark runs a task even for a batch without rows"
-        mode = "Complete" if options.mode == "overwrite" else "Append"
-        batch = StreamBatch(files[0].query_id, batchId, mode)
-        commit_write(options.open_store(), files[0].plan.open(), [part.written for part in files], batch=batch)
+        mode = "Complete" if self._options.open().mode == "overwrite" else "Append"
+        plan, batch = files[0].plan.open(), StreamBatch(files[0].query_id, batchId, mode)
+        commit_write(plan.state.store, plan, [part.written for part in files], batch=batch)
         publication.finish()  # Spark may end this process at any time
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
@@ -94,7 +94,8 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
 
         files, silent = _files(messages), sum(message is None for message in messages)
         if files and silent:
-            abort_write(self._options.open().open_store(), files[0].plan.open(), stragglers=silent > 1)
+            plan = files[0].plan.open()
+            abort_write(plan.state.store, plan, stragglers=silent > 1)
 
 
 def _files(messages: Sequence[WriterCommitMessage | None]) -> list[BatchFiles]:
