@@ -154,10 +154,8 @@ class DeltaTable:
         """Which files a read with the filter would read, and why each of them is read or passed over: EXPLANATION_SCHEMA of
         scan/explanation.py, one row a file of this version."""
         from delta_py.scan.explanation import explain_files  # as checkpoint
-        from delta_py.scan.planning import ScanOptions
 
-        options = ScanOptions(drop_rows=True, timezone=self._session_timezone)
-        return explain_files(self._snapshot, self._predicate(filter), options)
+        return explain_files(self._snapshot, self._predicate(filter), self._session_timezone)
 
     # ------------------------------------------------------------ rows
 

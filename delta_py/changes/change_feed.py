@@ -106,7 +106,7 @@ def plan_changes(
     options = options or ScanOptions(drop_rows=True)
     bounds = _resolve(store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms)
     state = make_state(bounds.read.config, bounds.read.store, columns, predicate, options, CHANGE_COLUMNS)
-    pruner = ChangePruner.of(bounds.read.config, predicate, options)
+    pruner = ChangePruner.of(bounds.read.config, predicate, options.timezone)
     count = size = 0
 
     def kept() -> Iterator[pa.RecordBatch]:
@@ -297,11 +297,11 @@ class ChangePruner:
     of_change_files: FilePruner
 
     @classmethod
-    def of(cls, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> ChangePruner:
+    def of(cls, config: TableConfig, predicate: Expression | None, timezone: str) -> ChangePruner:
         fields = {f.name: f for f in CHANGE_FIELDS}
-        others = FilePruner.of(config, predicate, options, fields)
+        others = FilePruner.of(config, predicate, timezone, fields)
         del fields[CHANGE_TYPE]
-        return cls(others, FilePruner.of(config, predicate, options, fields))
+        return cls(others, FilePruner.of(config, predicate, timezone, fields))
 
     def kept(self, changed: pa.Table) -> Iterator[pa.RecordBatch]:
         """PLANNED_CHANGES that are left of CHANGED_FILES, in their order."""

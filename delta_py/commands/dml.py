@@ -194,7 +194,7 @@ class Dml:
     def take_choice(self, predicate: Expression | None, chosen: ChosenFiles) -> None:
         """As candidates and take_whole_files, which were called of a copy elsewhere: chosen is what they settled there."""
         self._candidates, self._whole = Candidates(chosen.candidates), chosen.whole
-        self.transaction.read_rows(predicate, self._scan_options)
+        self.transaction.read_rows(predicate, self._scan_options.timezone)
         self.transaction.read_files([*chosen.candidates["path"].to_pylist(), *(file.path for file in chosen.whole)])
 
     @property
@@ -210,7 +210,7 @@ class Dml:
         # Change data files must hold all changes of a commit that has some, also those of whole files.
         if self.rewrite.change_data or any(_has_null(part) for part in left):
             return pa.array(np.zeros(files.num_rows, bool))
-        pruner = FilePruner.of(self.snapshot.config, _not_true(left), ScanOptions(timezone=self.state.time_zone))
+        pruner = FilePruner.of(self.snapshot.config, _not_true(left), self.state.time_zone)
         parts = []
         for batch in files.to_batches(max_chunksize=65_536):
             matching = pruner.prune(batch, parse_stats(batch["stats"], pruner.stats_leaves))

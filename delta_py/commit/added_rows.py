@@ -1,7 +1,7 @@
 """Whether files that others have added hold rows that ours has read: told by their partition values and statistics, and where
 these leave it open, by the rows themselves.
 
-    read_rows = ReadRows.of(store, config, predicate, options)
+    read_rows = ReadRows.of(store, config, predicate, timezone)
     read_rows.may_match(adds)                # [True, False, ...]
 
 Files are read only where there would be a conflict otherwise, and only few and small ones.
@@ -41,10 +41,10 @@ class ReadRows:
     _answers: dict[tuple[str, DeletionVectorDescriptor | None], bool] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, store: ObjectStore, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> ReadRows:
+    def of(cls, store: ObjectStore, config: TableConfig, predicate: Expression | None, timezone: str) -> ReadRows:
         """predicate: None for all rows. Parts of it that rows by themselves do not decide, such as what the clock says, count as
         true."""
-        pruner = FilePruner.of(config, predicate, options)
+        pruner = FilePruner.of(config, predicate, timezone)
         if predicate is None:
             return cls(pruner)
         decided = tuple(
@@ -54,7 +54,7 @@ class ReadRows:
         )
         if not decided:
             return cls(pruner)
-        rows = ScanOptions(drop_rows=True, timezone=options.timezone)
+        rows = ScanOptions(drop_rows=True, timezone=timezone)
         state = make_state(config, store, StructType(()), conjunction(decided), rows)
         return cls(pruner, state if state.drop_rows else None)
 

@@ -33,7 +33,6 @@ from delta_py.protocol.actions import (
     parse_action,
 )
 from delta_py.protocol.table_config import TableConfig
-from delta_py.scan.planning import ScanOptions
 from delta_py.storage.store import ObjectStore
 
 _ONE = (Protocol, Metadata)
@@ -146,4 +145,4 @@ def _rows(text: str, timezone: str, store: ObjectStore, config: TableConfig) -> 
         predicate = parse_predicate(text, config.schema, session_timezone=timezone)
     except DeltaError:
         predicate = None  # may match anything
-    return ReadRows.of(store, config, predicate, ScanOptions(timezone=timezone))
+    return ReadRows.of(store, config, predicate, timezone)

@@ -115,14 +115,14 @@ class Transaction:
         whoever removes the files or adds such rows meanwhile is a conflict."""
         assert self._snapshot is not None, "a table that is not there has no rows"
         scan = plan_scan(self._snapshot, columns, predicate, options)
-        self.read_rows(predicate, options)
+        self.read_rows(predicate, "UTC" if options is None else options.timezone)
         self.read_files(scan.paths())
         return scan
 
-    def read_rows(self, predicate: Expression | None = None, options: ScanOptions | None = None) -> Self:
-        """The commit depends on the rows for which the predicate is true; None: on all rows."""
+    def read_rows(self, predicate: Expression | None = None, timezone: str = "UTC") -> Self:
+        """The commit depends on the rows for which the predicate is true; None: on all rows. timezone: as of ScanOptions."""
         assert self._snapshot is not None, "a table that is not there has no rows"
-        self._reads.add_rows(self._snapshot.config, predicate, options or ScanOptions())
+        self._reads.add_rows(self._snapshot.config, predicate, timezone)
         return self
 
     def read_files(self, paths: Iterable[str]) -> Self:
@@ -397,11 +397,11 @@ class _Reads:
         self._timezones: list[str] = []
         self._rows: list[ReadRows] = []
 
-    def add_rows(self, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> None:
+    def add_rows(self, config: TableConfig, predicate: Expression | None, timezone: str) -> None:
         self.all_rows |= predicate is None
         self._predicates.append("true" if predicate is None else to_sql(predicate))
-        self._timezones.append(options.timezone)
-        self._rows.append(ReadRows.of(self._store, config, predicate, options))
+        self._timezones.append(timezone)
+        self._rows.append(ReadRows.of(self._store, config, predicate, timezone))
 
     def as_read_set(self) -> ReadSet:
         return ReadSet(

@@ -25,7 +25,7 @@ from delta_py.protocol.arrow_values import all_true
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.names import joined_name
 from delta_py.protocol.stats import FileStats, unknown_stats
-from delta_py.scan.planning import FilePruner, ScanOptions, row_predicate
+from delta_py.scan.planning import FilePruner, row_predicate
 from delta_py.snapshot import FileBatch, Snapshot
 
 EXPLANATION_SCHEMA = pa.schema(
@@ -75,18 +75,18 @@ _PARTS: tuple[tuple[Reason, tuple[str, ...]], ...] = (
 )
 
 
-def explain_files(snapshot: Snapshot, predicate: Expression | None, options: ScanOptions | None = None) -> pa.Table:
-    """predicate: as of plan_scan, whose errors are raised too. Files come in the order in which a plan meets them."""
-    options = options or ScanOptions()
-    conditions = [] if predicate is None else [_Condition.of(snapshot, part, options) for part in conjuncts(predicate)]
-    leaves = {} if predicate is None else FilePruner.of(snapshot.config, predicate, options).stats_leaves
+def explain_files(snapshot: Snapshot, predicate: Expression | None, timezone: str = "UTC") -> pa.Table:
+    """predicate: as of plan_scan, whose errors are raised too. timezone: as of ScanOptions. Files come in
+    the order in which a plan meets them."""
+    conditions = [] if predicate is None else [_Condition.of(snapshot, part, timezone) for part in conjuncts(predicate)]
+    leaves = {} if predicate is None else FilePruner.of(snapshot.config, predicate, timezone).stats_leaves
     parts = [
         _explained(snapshot, batch, conditions)
         for batch in snapshot.file_batches(stats_leaves=leaves, want_records=True)
         if batch.files.num_rows
     ]
     table = pa.Table.from_batches(parts, EXPLANATION_SCHEMA)
-    return _by_indexes(snapshot, table, row_predicate(snapshot.config, predicate, options))
+    return _by_indexes(snapshot, table, row_predicate(snapshot.config, predicate))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +99,11 @@ class _Condition:
     is_exact: bool
 
     @classmethod
-    def of(cls, snapshot: Snapshot, part: Expression, options: ScanOptions) -> _Condition:
+    def of(cls, snapshot: Snapshot, part: Expression, timezone: str) -> _Condition:
         config = snapshot.config
-        pruner = FilePruner.of(config, part, options)
+        pruner = FilePruner.of(config, part, timezone)
         columns = tuple(joined_name(path) for path in sorted(columns_of(part)))
-        return cls(to_sql(part), pruner, columns, row_predicate(config, part, options) is None)
+        return cls(to_sql(part), pruner, columns, row_predicate(config, part) is None)
 
     def says_nothing_of(self, batch: FileBatch) -> pa.BooleanArray:
         """Files of which none of the columns has a partition value or a statistic."""

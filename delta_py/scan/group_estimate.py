@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from delta_py.expressions.tree import Expression
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.schema import DataType, Path, PrimitiveType, find_path
-from delta_py.scan.planning import FilePruner, ScanOptions
+from delta_py.scan.planning import FilePruner
 from delta_py.snapshot import Snapshot
 
 _MANY_VALUES = frozenset({"integer", "long"})
@@ -30,9 +30,7 @@ _FILES_IN_A_ROW = 4  # fewer may lie beside one another by chance
 _MOST_FILES = 50_000  # to look through the statistics of more takes as long as some queries
 
 
-def has_few_groups(
-    snapshot: Snapshot, names: Sequence[str], predicate: Expression | None = None, options: ScanOptions | None = None
-) -> bool:
+def has_few_groups(snapshot: Snapshot, names: Sequence[str], predicate: Expression | None = None, timezone: str = "UTC") -> bool:
     """names: of top-level columns by which rows are put together. Those of other types than INT and BIGINT, those by which the
     table is partitioned, and those of which files say nothing are taken to have few values. False for such columns of a table of
     more than 50,000 files.
@@ -42,7 +40,7 @@ def has_few_groups(
     leaves = _leaves(snapshot, names)
     if not leaves:
         return True
-    pruner = FilePruner.of(snapshot.config, predicate, options or ScanOptions())
+    pruner = FilePruner.of(snapshot.config, predicate, timezone)
     files = [list[pa.RecordBatch]() for _ in leaves]
     file_count = 0
     for batch in snapshot.file_batches(stats_leaves={**pruner.stats_leaves, **leaves}, want_records=True):

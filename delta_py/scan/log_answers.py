@@ -63,11 +63,11 @@ def answer_from_log(
     be dropped, there is no answer.
     """
     options = options or ScanOptions()
-    left = row_predicate(snapshot.config, predicate, options)
+    left = row_predicate(snapshot.config, predicate)
     if options.ignore_missing_files or (options.drop_rows and left is not None):
         return None
     columns = _Columns.of(snapshot.config, question, options.timezone)
-    return None if columns is None else _answer(snapshot, columns, FilePruner.of(snapshot.config, predicate, options))
+    return None if columns is None else _answer(snapshot, columns, FilePruner.of(snapshot.config, predicate, options.timezone))
 
 
 def _answer(snapshot: Snapshot, columns: _Columns, pruner: FilePruner) -> pa.Table | None:

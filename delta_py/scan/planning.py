@@ -221,7 +221,7 @@ def plan_scan(
     state = make_state(snapshot.config, snapshot.store, columns, predicate, options)
     if predicate is not None and not options.keep_all:
         FILTERED.note(snapshot, predicate)
-    pruner = FilePruner.of(snapshot.config, predicate, options)
+    pruner = FilePruner.of(snapshot.config, predicate, options.timezone)
     dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
     wanted = options.limit if state.predicate is None and not options.ignore_missing_files else None
     index = IndexLookup.of(snapshot, state.predicate)
@@ -249,7 +249,7 @@ def plan_given(
 ) -> Scan:
     """plan_scan of files that were chosen before. files: NUMBERED_FILE_SCHEMA."""
     state = make_state(config, store, columns, predicate, options)
-    pruner = FilePruner.of(config, predicate, options)
+    pruner = FilePruner.of(config, predicate, options.timezone)
     kept_files = _KeptFiles(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
     for batch in files:
         file_batch = FileBatch(batch, parse_stats(batch["stats"], pruner.stats_leaves))
@@ -321,7 +321,7 @@ def make_state(
         known[ROW_ADDRESS] = row_address_column()
     wanted = _wanted_fields(config.schema, columns, known)
     scan_columns = tuple(_scan_column(config, known, f) for f in wanted)
-    left = row_predicate(config, predicate, options)
+    left = row_predicate(config, predicate)
     state = ScanState(
         store=store,
         columns=scan_columns,
@@ -402,7 +402,7 @@ def _scan_column(config: TableConfig, known: Mapping[str, ScanColumn], column: S
 # ---------------------------------------------------------------- predicates
 
 
-def row_predicate(config: TableConfig, predicate: Expression | None, options: ScanOptions) -> Expression | None:
+def row_predicate(config: TableConfig, predicate: Expression | None) -> Expression | None:
     """What is left for rows once whole files were decided by their partition values."""
     if predicate is None:
         return None
@@ -463,10 +463,10 @@ class FilePruner:
         cls,
         config: TableConfig,
         predicate: Expression | None,
-        options: ScanOptions,
+        timezone: str = "UTC",
         same_in_file: Mapping[str, StructField] | None = None,
     ) -> FilePruner:
-        """same_in_file: columns that are none of the table's."""
+        """timezone: as of ScanOptions. same_in_file: columns that are none of the table's."""
         if predicate is None:
             return cls(None)
         from delta_py.expressions.skipping import columns_with_stats
@@ -483,7 +483,7 @@ class FilePruner:
             physical,
             {path: along[0] for path, along in fields.items() if path in partitions},
             {path: telling[path] for path in columns_with_stats(physical) if path in telling and path not in partitions},
-            options.timezone,
+            timezone,
             tuple(sorted({path[0] for path in columns_of(pruning)} & same.keys())),
         )
 

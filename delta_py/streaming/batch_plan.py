@@ -71,7 +71,7 @@ class BatchPlanner:
             files = pa.Table.from_batches([batch.select(_PLANNED_SCHEMA.names) for batch in batches], _PLANNED_SCHEMA)
         kept = files
         if predicate is not None:
-            pruner = FilePruner.of(self._ours.config, predicate, self._options.scan)
+            pruner = FilePruner.of(self._ours.config, predicate, self._options.scan.timezone)
             kept = pa.Table.from_batches([pruner.prune(batch, None) for batch in files.to_batches()], files.schema)
         report = ScanReport(files.num_rows, file_bytes(files), kept.num_rows, file_bytes(kept))
         return Scan(self.state(columns, predicate, rows), kept, report)

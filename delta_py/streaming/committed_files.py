@@ -78,7 +78,7 @@ class CommittedFiles:
 
     def changed_between(self, changes: ChangeReader, portions: Portions) -> Iterator[pa.RecordBatch]:
         """The changes to read: PLANNED_CHANGES."""
-        pruner = ChangePruner.of(self._ours.config, self._options.predicate, self._options.scan)
+        pruner = ChangePruner.of(self._ours.config, self._options.predicate, self._options.scan.timezone)
         for number, (file, first, stop) in enumerate(portions):
             ahead = [other for other, _, _ in portions[number + 1 : number + 1 + READ_AHEAD]]
             commit = changes.of(self.checked(file).file, ahead)

@@ -54,7 +54,7 @@ class StreamSource:
         options = options or StreamOptions()
         order, tracks_schema = options.event_time, tracker is not None
         config = snapshot.config if tracker is None else tracker.config
-        choice = FileChoice(FilePruner.of(config, options.predicate, options.scan), options.exclude)
+        choice = FileChoice(FilePruner.of(config, options.predicate, options.scan.timezone), options.exclude)
         ours = ReadState(config, snapshot.version, snapshot.store, options.has_start)
         log = StreamLog(snapshot, with_stats=choice.needs_stats, fail_on_data_loss=options.fail_on_data_loss)
         initial = InitialFiles(log, choice, None if order is None else EventTime.of(config, order))

@@ -112,7 +112,7 @@ class PinnedTable:
         from delta_py.scan.group_estimate import has_few_groups  # few scans are read so
 
         snapshot, wanted = self._asked(predicate)
-        return has_few_groups(snapshot, by, wanted, scan_options(self.options))
+        return has_few_groups(snapshot, by, wanted, scan_options(self.options).timezone)
 
     def keeping(self) -> PinnedTable:
         """The same, in a process that keeps what it reads of logs."""

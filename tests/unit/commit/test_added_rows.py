@@ -18,7 +18,6 @@ from delta_py.commit.transaction import Transaction
 from delta_py.errors import ConcurrentAppendException
 from delta_py.expressions.parse import parse_predicate
 from delta_py.protocol.actions import AddFile
-from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
 from delta_py.write.files import WrittenFiles
 
@@ -137,7 +136,7 @@ def test_files_of_more_rows_than_their_bytes_tell_are_not_read(path: Path, monke
 
 def read_rows(path: Path, predicate: str) -> ReadRows:
     snapshot = DeltaTable(str(path)).snapshot
-    return ReadRows.of(snapshot.store, snapshot.config, parse_predicate(predicate, snapshot.schema), ScanOptions())
+    return ReadRows.of(snapshot.store, snapshot.config, parse_predicate(predicate, snapshot.schema), "UTC")
 
 
 def last_add(path: Path) -> AddFile:

@@ -52,7 +52,7 @@ from delta_py.protocol.deletion_vectors import (
     read_deletion_vector,
 )
 from delta_py.protocol.table_config import TableConfig
-from delta_py.scan.planning import FilePruner, ScanOptions
+from delta_py.scan.planning import FilePruner
 
 METADATA = Metadata("t", '{"type":"struct","fields":[]}')
 
@@ -94,7 +94,7 @@ def data(path: str, day: str, low: int, high: int, **values: Any) -> AddFile:
 def reading(predicate: str | None, *paths: str) -> ReadSet:
     """As a transaction makes it: rows by predicate (None for all), and files by path."""
     tree = None if predicate is None else parse_predicate(predicate, CONFIG.schema)
-    pruner = FilePruner.of(CONFIG, tree, ScanOptions())
+    pruner = FilePruner.of(CONFIG, tree)
     return ReadSet((predicate or "true",), pruner.may_match, frozenset(paths))
 
 

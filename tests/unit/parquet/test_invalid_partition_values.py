@@ -18,7 +18,7 @@ from delta_py.protocol.schema import LONG, STRING, StructField, StructType, sche
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.scan.partition_numbers import partition_numbers
-from delta_py.scan.planning import FilePruner, ScanOptions
+from delta_py.scan.planning import FilePruner
 from delta_py.scan.scan_state import ColumnSource, ScanColumn
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
@@ -117,6 +117,6 @@ def test_file_of_a_winning_commit_may_match_every_value() -> None:
     schema = StructType((StructField("p", LONG), StructField("q", STRING)))
     metadata = Metadata("m", schema_to_json(schema), ("p",))
     config = TableConfig(Protocol(1, 2), metadata)
-    pruner = FilePruner.of(config, parse_predicate("p = 7", schema), ScanOptions())
+    pruner = FilePruner.of(config, parse_predicate("p = 7", schema))
     adds = [AddFile(text, {"p": text}, 1, 1) for text in ("7", "8", "abc")]
     assert pruner.may_match(adds) == [True, False, True]
