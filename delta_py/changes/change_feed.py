@@ -36,7 +36,8 @@ from delta_py.protocol.schema import StructType
 from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.scan.file_groups import CHANGE_FIELDS, CHANGE_TYPE, COMMIT_VERSION
-from delta_py.scan.planning import FilePruner, Scan, ScanOptions, ScanReport, file_bytes, make_state
+from delta_py.scan.file_pruner import FilePruner, file_bytes
+from delta_py.scan.planning import Scan, ScanOptions, ScanReport, make_state
 from delta_py.scan.scan_state import ColumnSource, ScanColumn
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore

@@ -38,7 +38,8 @@ from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import scan_files
-from delta_py.scan.planning import NUMBERED_FILE_SCHEMA, FilePruner, ScanOptions
+from delta_py.scan.file_pruner import FilePruner
+from delta_py.scan.planning import NUMBERED_FILE_SCHEMA, ScanOptions
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore

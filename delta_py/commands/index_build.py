@@ -28,7 +28,8 @@ from delta_py.protocol.column_mapping import logical_path, physical_name
 from delta_py.protocol.schema import Path, StructField, StructType, find_path
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import scan_files
-from delta_py.scan.planning import ScanOptions, cut, make_state, plan_scan
+from delta_py.scan.packing import cut
+from delta_py.scan.planning import ScanOptions, make_state, plan_scan
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.snapshot import Snapshot
 from delta_py.write.files import delete_files

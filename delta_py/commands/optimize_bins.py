@@ -36,7 +36,9 @@ from delta_py.protocol.deletion_vectors import dv_file_bytes
 from delta_py.protocol.schema import find_path
 from delta_py.protocol.stats import parse_stats
 from delta_py.scan.file_groups import scan_files
-from delta_py.scan.planning import ScanOptions, cut, equal_runs, partition_texts, plan_scan
+from delta_py.scan.file_pruner import partition_texts
+from delta_py.scan.packing import cut, equal_runs
+from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.write.arranging import Arrangement, SampledBin

@@ -22,7 +22,8 @@ from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.schema import StructType
 from delta_py.protocol.table_config import TableConfig
-from delta_py.scan.planning import FilePruner, ScanOptions, has_path, make_state
+from delta_py.scan.file_pruner import FilePruner, has_path
+from delta_py.scan.planning import ScanOptions, make_state
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.storage.store import ObjectStore
 

@@ -28,7 +28,7 @@ from delta_py.log.segment import list_log
 from delta_py.protocol.actions import Action, AddFile, Metadata, RemoveFile
 from delta_py.protocol.paths import partition_directory, resolve
 from delta_py.protocol.table_config import TableConfig
-from delta_py.scan.planning import partition_texts
+from delta_py.scan.file_pruner import partition_texts
 from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import location_of
 from delta_py.storage.store import ObjectStore

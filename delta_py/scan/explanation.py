@@ -25,7 +25,7 @@ from delta_py.protocol.arrow_values import all_true
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.names import joined_name
 from delta_py.protocol.stats import FileStats, unknown_stats
-from delta_py.scan.planning import FilePruner, row_predicate
+from delta_py.scan.file_pruner import FilePruner, row_predicate
 from delta_py.snapshot import FileBatch, Snapshot
 
 EXPLANATION_SCHEMA = pa.schema(

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from delta_py.expressions.tree import Expression
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.schema import DataType, Path, PrimitiveType, find_path
-from delta_py.scan.planning import FilePruner
+from delta_py.scan.file_pruner import FilePruner
 from delta_py.snapshot import Snapshot
 
 _MANY_VALUES = frozenset({"integer", "long"})

@@ -26,7 +26,8 @@ from delta_py.protocol.partition_values import malformed
 from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, StructField, find_path, to_arrow_type
 from delta_py.protocol.stats import FileStats
 from delta_py.protocol.table_config import TableConfig
-from delta_py.scan.planning import FilePruner, ScanOptions, partition_texts, row_predicate, typed_partition_values
+from delta_py.scan.file_pruner import FilePruner, partition_texts, row_predicate, typed_partition_values
+from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import FileBatch, Snapshot
 
 MAX_GROUPS = 10_000

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from delta_py.protocol.partition_values import malformed
 from delta_py.protocol.schema import PrimitiveType
-from delta_py.scan.planning import partition_texts, typed_partition_values
+from delta_py.scan.file_pruner import partition_texts, typed_partition_values
 from delta_py.scan.scan_state import ScanColumn
 
 _WITH_BOUNDS = frozenset({"byte", "short", "integer", "long", "date"})

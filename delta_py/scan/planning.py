@@ -3,31 +3,24 @@
     plan_scan(snapshot, columns, predicate) -> Scan: a ScanState and the files that survive pruning
 
 The files stay an Arrow table; they become ScanFile values where they are read (FileGroup.scan_files), so planning costs
-no Python object per file. Pruning is by partition values, by statistics, and by the table's indexes (index/lookup.py); what is
-unknown keeps the file.
-Protocol: Per-file Statistics.
+no Python object per file. Pruning is by partition values and statistics (file_pruner.py), and by the table's indexes
+(index/lookup.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.errors import CorruptTableError, SchemaMismatchError
-from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
+from delta_py.expressions.tree import Expression, columns_of
 from delta_py.index.lookup import IndexLookup
-from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE
+from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS
 from delta_py.log.reconciliation import gathered
-from delta_py.protocol.actions import AddFile
-from delta_py.protocol.arrow_values import all_false, all_true, scalar
-from delta_py.protocol.column_mapping import physical_path, to_physical
-from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
+from delta_py.protocol.column_mapping import to_physical
 from delta_py.protocol.schema import (
     INTEGER,
     LONG,
@@ -41,11 +34,12 @@ from delta_py.protocol.schema import (
     StructType,
     find_path,
 )
-from delta_py.protocol.stats import FileStats, parse_stats, unknown_stats
+from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import TableConfig
-from delta_py.scan.char_padding import ends_in_char, pad, padded_chars
-from delta_py.scan.file_groups import PART_BYTES, PART_START, SELECTION, FileGroup, bytes_to_read, scan_files
+from delta_py.scan.file_groups import PART_BYTES, PART_START, SELECTION, FileGroup, scan_files
+from delta_py.scan.file_pruner import FilePruner, file_bytes, has_path, row_predicate
 from delta_py.scan.filtered_columns import FILTERED
+from delta_py.scan.packing import Integers, pack_files
 from delta_py.scan.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.snapshot import FileBatch, Snapshot
 from delta_py.storage.store import ObjectStore
@@ -64,8 +58,6 @@ _METADATA_TYPES: Mapping[str, DataType] = {
     "row_id": LONG,
     "row_commit_version": LONG,
 }
-
-Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,43 +133,6 @@ class Scan:
 
 _NEEDED_WHOLE = frozenset({"number", SELECTION})
 _MOST_PARTS = 1_000
-
-
-def pack_files(files: pa.Table, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[pa.Table]:
-    """Split a scan's files, or parts of them (Scan.cut_files), into groups of about equal bytes, in order, at least one each.
-
-    A group holds at most max_group_bytes (a larger file stands alone), counting open_cost_bytes for each file; wanted_groups come
-    out, or a file each, when the table is small. [] when there is no file.
-    """
-    sizes = bytes_to_read(files).to_numpy() + open_cost_bytes
-    bounds = _group_bounds(sizes, max(1, wanted_groups), max(1, max_group_bytes)) if len(sizes) else ()
-    return [files.slice(start, stop - start) for start, stop in bounds]
-
-
-def _group_bounds(sizes: Integers, wanted: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Cut positions of `wanted` runs of about equal sums, or more, so that no sum is above `limit` but of one element."""
-    ends = np.cumsum(sizes)
-    total = max(1, int(ends[-1]))
-    wanted = max(wanted, -(-total // limit))
-    # An element belongs to the run into which its middle falls.
-    numbers = ((ends - sizes / 2) * (wanted / total)).astype(np.int64)
-    for start, last in equal_runs(numbers):
-        yield from cut(ends, start, last, limit)
-
-
-def equal_runs(numbers: Integers) -> Iterator[tuple[int, int]]:
-    """Where equal neighbours begin and end. numbers: rising from 0 or later."""
-    return pairwise([*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(numbers)])
-
-
-def cut(ends: Integers, start: int, last: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Cut the elements start to last (not included) into runs of sums of at most `limit`, or of one element. ends: cumulative
-    sums of all elements."""
-    while start < last:
-        before = int(ends[start - 1]) if start else 0
-        stop = min(last, max(start + 1, int(np.searchsorted(ends, before + limit, side="right"))))
-        yield start, stop
-        start = stop
 
 
 # ---------------------------------------------------------------- planning
@@ -300,11 +255,6 @@ class _KeptFiles:
         return Scan(state, table, report, ruled_out / max(1, self._bytes_in_partitions))
 
 
-def file_bytes(files: pa.RecordBatch | pa.Table) -> int:
-    """The sum of `size`."""
-    return int(pc.sum(files["size"]).as_py() or 0)
-
-
 def make_state(
     config: TableConfig,
     store: ObjectStore,
@@ -399,20 +349,6 @@ def _scan_column(config: TableConfig, known: Mapping[str, ScanColumn], column: S
     return ScanColumn(column, to_physical(column, config.column_mapping_mode), source)
 
 
-# ---------------------------------------------------------------- predicates
-
-
-def row_predicate(config: TableConfig, predicate: Expression | None) -> Expression | None:
-    """What is left for rows once whole files were decided by their partition values."""
-    if predicate is None:
-        return None
-    from delta_py.expressions.skipping import is_exact_on_partitions  # a process that only reads rows would pay for it
-
-    partitions = frozenset((name,) for name in config.partition_columns)
-    left = tuple(part for part in conjuncts(predicate) if not is_exact_on_partitions(part, partitions))
-    return conjunction(left) if left else None
-
-
 def _filter_columns(
     config: TableConfig, known: Mapping[str, ScanColumn], columns: tuple[ScanColumn, ...], predicate: Expression | None
 ) -> tuple[ScanColumn, ...]:
@@ -428,14 +364,6 @@ def _filter_columns(
     return tuple(_scan_column(config, known, f) for f in needed)
 
 
-def has_path(schema: StructType, path: Path) -> bool:
-    try:
-        find_path(schema, path)
-    except SchemaMismatchError:
-        return False
-    return True
-
-
 def _only_paths(column: StructField, paths: frozenset[Path]) -> StructField:
     """The field with only the nested fields on one of the paths (which start with its name)."""
     inner = {path[1:] for path in paths if path[0] == column.name}
@@ -444,133 +372,3 @@ def _only_paths(column: StructField, paths: frozenset[Path]) -> StructField:
     wanted = frozenset(inner)
     fields = [f for f in column.data_type.fields if any(path[0] == f.name for path in wanted)]
     return replace(column, data_type=StructType(tuple(_only_paths(f, wanted) for f in fields)))
-
-
-@dataclass(frozen=True, slots=True)
-class FilePruner:
-    """Decides which files may hold rows for which a predicate is true. Everything in it is by physical path.
-
-    same_in_file: columns of the list of files that hold, under their names, the one value that all rows of a file have."""
-
-    predicate: Expression | None
-    partition_fields: Mapping[Path, StructField] = field(default_factory=dict)
-    stats_leaves: Mapping[Path, DataType] = field(default_factory=dict)
-    timezone: str = "UTC"
-    same_in_file: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        config: TableConfig,
-        predicate: Expression | None,
-        timezone: str = "UTC",
-        same_in_file: Mapping[str, StructField] | None = None,
-    ) -> FilePruner:
-        """timezone: as of ScanOptions. same_in_file: columns that are none of the table's."""
-        if predicate is None:
-            return cls(None)
-        from delta_py.expressions.skipping import columns_with_stats
-
-        mode, schema, same = config.column_mapping_mode, config.schema, dict(same_in_file or {})
-        pruning = conjunction(tuple(part for part in conjuncts(predicate) if _prunable(schema, part, same)))
-        named = [path for path in columns_of(pruning) if path[0] not in same]
-        fields = {physical_path(schema, path, mode): find_path(schema, path) for path in named}
-        partitions = {physical_path(schema, (name,), mode) for name in config.partition_columns}
-        telling = {path: along[-1].data_type for path, along in fields.items() if not ends_in_char(along)}
-        paths = {path: physical_path(schema, path, mode) for path in named}
-        physical = transform_columns(pruning, lambda path: Column(paths.get(path, path)))
-        return cls(
-            physical,
-            {path: along[0] for path, along in fields.items() if path in partitions},
-            {path: telling[path] for path in columns_with_stats(physical) if path in telling and path not in partitions},
-            timezone,
-            tuple(sorted({path[0] for path in columns_of(pruning)} & same.keys())),
-        )
-
-    def prune(self, files: pa.RecordBatch, stats: FileStats | None) -> pa.RecordBatch:
-        return self.pruned(FileBatch(files, stats)).files
-
-    def pruned(self, batch: FileBatch) -> FileBatch:
-        """The files that may hold such a row, with their statistics.
-
-        Raises CorruptTableError (CAST_INVALID_INPUT) for a file whose partition value in a column of the predicate is no value of
-        the column's type: whether its rows match is unknown, also to those who take whole files by the partition alone.
-        """
-        return batch if self.predicate is None else batch.filter(self.keeps(batch))
-
-    def pruned_from(self, batch: FileBatch) -> tuple[FileBatch, int]:
-        """As pruned, and of how many bytes that partition values left. Raises as pruned."""
-        if self.predicate is None:
-            return batch, file_bytes(batch.files)
-        values = self._sound_partition_values(batch.files)
-        pruned = batch.filter(self._mask(self.predicate, batch.files, batch.stats, values))
-        if not values:
-            return pruned, file_bytes(batch.files)
-        if not self.stats_leaves:
-            return pruned, file_bytes(pruned.files)
-        in_partitions = self._mask(self.predicate, batch.files, None, values)
-        return pruned, file_bytes(batch.files.select(["size"]).filter(in_partitions))
-
-    def keeps(self, batch: FileBatch) -> pa.BooleanArray:
-        """True for each file that may hold such a row, never null. Raises as pruned."""
-        if self.predicate is None:
-            return all_true(batch.files.num_rows)
-        return self._mask(self.predicate, batch.files, batch.stats, self._sound_partition_values(batch.files))
-
-    def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
-        """For each file of a commit whether it may hold such a row; one with a partition value that is none may hold any."""
-        if self.predicate is None or not adds:
-            return [True] * len(adds)
-        partitions = pa.array([list(add.partition_values.items()) for add in adds], PARTITION_VALUES_TYPE)
-        stats = parse_stats(pa.array([add.stats for add in adds], pa.string()), self.stats_leaves)
-        files = pa.record_batch({"partition_values": partitions})
-        values, unknown = self._partition_values(files)
-        answers: list[bool] = pc.or_(self._mask(self.predicate, files, stats, values), unknown).to_pylist()
-        return answers
-
-    def _sound_partition_values(self, files: pa.RecordBatch) -> dict[Path, pa.Array]:
-        """Raises as pruned."""
-        values, unknown = self._partition_values(files)
-        if pc.any(unknown).as_py():
-            raise self._malformed(files.filter(unknown).slice(0, 1))
-        return values
-
-    def _partition_values(self, files: pa.RecordBatch) -> tuple[dict[Path, pa.Array], pa.BooleanArray]:
-        """Typed values by path, and which files have one that is no value of its column's type."""
-        values: dict[Path, pa.Array] = {}
-        unknown = all_false(files.num_rows)
-        for path, column in self.partition_fields.items():
-            texts = partition_texts(files, path[0])
-            values[path] = typed_partition_values(texts, column, self.timezone)
-            unknown = pc.or_(unknown, malformed(texts, values[path]))
-        return values, unknown
-
-    def _malformed(self, file: pa.RecordBatch) -> CorruptTableError:
-        """The error of one such file."""
-        for path, column in self.partition_fields.items():
-            texts = partition_texts(file, path[0])
-            if malformed(texts, typed_partition_values(texts, column, self.timezone))[0].as_py():
-                return malformed_value(file["path"][0].as_py(), column.name, texts[0].as_py(), column.data_type)
-        raise AssertionError("no partition value of the file is malformed")
-
-    def _mask(
-        self, predicate: Expression, files: pa.RecordBatch, stats: FileStats | None, values: Mapping[Path, pa.Array]
-    ) -> pa.BooleanArray:
-        from delta_py.expressions.skipping import keep_mask
-
-        same: dict[Path, pa.Array] = {(name,): files[name] for name in self.same_in_file}
-        return keep_mask(predicate, stats or unknown_stats(files.num_rows), {**values, **same})
-
-
-def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
-    return pc.map_lookup(files["partition_values"], scalar(physical_name, pa.string()), "first")
-
-
-def typed_partition_values(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
-    """As rows have them; null for a text that is no value of the type too (malformed says which)."""
-    return pad(parse_partition_values(texts, column.data_type, timezone=timezone, errors="null"), padded_chars(column))
-
-
-def _prunable(schema: StructType, part: Expression, same_in_file: Container[str]) -> bool:
-    """Whether a file can say something of every column of the conjunct; it says nothing of `_metadata`."""
-    return all(path[0] in same_in_file or has_path(schema, path) for path in columns_of(part))

@@ -12,7 +12,8 @@ from delta_py.errors import InvalidOptionError, shown
 from delta_py.expressions.tree import Expression, conjunction
 from delta_py.log.segment import LogFile
 from delta_py.protocol.schema import StructType
-from delta_py.scan.planning import FilePruner, Scan, ScanReport, file_bytes, make_state
+from delta_py.scan.file_pruner import FilePruner, file_bytes
+from delta_py.scan.planning import Scan, ScanReport, make_state
 from delta_py.scan.scan_state import ScanState
 from delta_py.streaming.commits import ReadState, stream_schema
 from delta_py.streaming.committed_files import CommittedFiles

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.protocol.stats import parse_stats
-from delta_py.scan.planning import FilePruner
+from delta_py.scan.file_pruner import FilePruner
 
 _FILES_AT_ONCE = 8_192
 _PLACE = "place"

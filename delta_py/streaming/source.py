@@ -21,7 +21,8 @@ from delta_py.errors import VersionNotFoundError
 from delta_py.expressions.tree import Expression
 from delta_py.log.segment import list_log
 from delta_py.protocol.schema import StructType
-from delta_py.scan.planning import FilePruner, Scan
+from delta_py.scan.file_pruner import FilePruner
+from delta_py.scan.planning import Scan
 from delta_py.scan.scan_state import ScanState
 from delta_py.snapshot import Snapshot
 from delta_py.streaming.admission import Admission

@@ -52,7 +52,8 @@ from delta_py.protocol.schema import (
 )
 from delta_py.scan.char_padding import padded_chars
 from delta_py.scan.file_groups import PART_BYTES, PART_START, bytes_to_read
-from delta_py.scan.planning import Scan, partition_texts, typed_partition_values
+from delta_py.scan.file_pruner import partition_texts, typed_partition_values
+from delta_py.scan.planning import Scan
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanState
 from spark_plugin.pruning import NativeWish, files_text, native_text
 

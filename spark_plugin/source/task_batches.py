@@ -88,7 +88,7 @@ def partitions_of(
 
 
 def _packed(files: pa.Table, settings: SessionSettings, wanted: float) -> list[pa.Table]:
-    from delta_py.scan.planning import pack_files  # tasks, which import this too, plan nothing
+    from delta_py.scan.packing import pack_files  # tasks, which import this too, plan nothing
 
     return pack_files(files, settings.max_partition_bytes, settings.open_cost_bytes, max(1, round(wanted)))
 

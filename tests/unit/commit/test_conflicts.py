@@ -52,7 +52,7 @@ from delta_py.protocol.deletion_vectors import (
     read_deletion_vector,
 )
 from delta_py.protocol.table_config import TableConfig
-from delta_py.scan.planning import FilePruner
+from delta_py.scan.file_pruner import FilePruner
 
 METADATA = Metadata("t", '{"type":"struct","fields":[]}')
 

@@ -16,9 +16,9 @@ from delta_py.expressions.parse import parse_predicate
 from delta_py.protocol.actions import AddFile, Metadata, Protocol
 from delta_py.protocol.schema import LONG, STRING, StructField, StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.file_pruner import FilePruner
 from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.scan.partition_numbers import partition_numbers
-from delta_py.scan.planning import FilePruner
 from delta_py.scan.scan_state import ColumnSource, ScanColumn
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore

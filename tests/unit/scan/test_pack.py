@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from delta_py.log.reader import FILE_SCHEMA
 from delta_py.scan.file_groups import FileGroup, scan_files
-from delta_py.scan.planning import Scan, ScanReport, pack_files, plan_scan
+from delta_py.scan.packing import pack_files
+from delta_py.scan.planning import Scan, ScanReport, plan_scan
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore

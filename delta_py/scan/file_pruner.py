@@ -1,0 +1,179 @@
+"""Which files may hold rows for which a predicate is true, by partition values and statistics; what is unknown keeps the file.
+
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import CorruptTableError, SchemaMismatchError
+from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
+from delta_py.log.reader import PARTITION_VALUES_TYPE
+from delta_py.protocol.actions import AddFile
+from delta_py.protocol.arrow_values import all_false, all_true, scalar
+from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
+from delta_py.protocol.schema import DataType, Path, StructField, StructType, find_path
+from delta_py.protocol.stats import FileStats, parse_stats, unknown_stats
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.char_padding import ends_in_char, pad, padded_chars
+from delta_py.snapshot import FileBatch
+
+
+def row_predicate(config: TableConfig, predicate: Expression | None) -> Expression | None:
+    """What is left for rows once whole files were decided by their partition values."""
+    if predicate is None:
+        return None
+    from delta_py.expressions.skipping import is_exact_on_partitions  # a process that only reads rows would pay for it
+
+    partitions = frozenset((name,) for name in config.partition_columns)
+    left = tuple(part for part in conjuncts(predicate) if not is_exact_on_partitions(part, partitions))
+    return conjunction(left) if left else None
+
+
+def has_path(schema: StructType, path: Path) -> bool:
+    try:
+        find_path(schema, path)
+    except SchemaMismatchError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class FilePruner:
+    """Decides which files may hold rows for which a predicate is true. Everything in it is by physical path.
+
+    same_in_file: columns of the list of files that hold, under their names, the one value that all rows of a file have."""
+
+    predicate: Expression | None
+    partition_fields: Mapping[Path, StructField] = field(default_factory=dict)
+    stats_leaves: Mapping[Path, DataType] = field(default_factory=dict)
+    timezone: str = "UTC"
+    same_in_file: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        config: TableConfig,
+        predicate: Expression | None,
+        timezone: str = "UTC",
+        same_in_file: Mapping[str, StructField] | None = None,
+    ) -> FilePruner:
+        """timezone: as of ScanOptions. same_in_file: columns that are none of the table's."""
+        if predicate is None:
+            return cls(None)
+        from delta_py.expressions.skipping import columns_with_stats
+
+        mode, schema, same = config.column_mapping_mode, config.schema, dict(same_in_file or {})
+        pruning = conjunction(tuple(part for part in conjuncts(predicate) if _prunable(schema, part, same)))
+        named = [path for path in columns_of(pruning) if path[0] not in same]
+        fields = {physical_path(schema, path, mode): find_path(schema, path) for path in named}
+        partitions = {physical_path(schema, (name,), mode) for name in config.partition_columns}
+        telling = {path: along[-1].data_type for path, along in fields.items() if not ends_in_char(along)}
+        paths = {path: physical_path(schema, path, mode) for path in named}
+        physical = transform_columns(pruning, lambda path: Column(paths.get(path, path)))
+        return cls(
+            physical,
+            {path: along[0] for path, along in fields.items() if path in partitions},
+            {path: telling[path] for path in columns_with_stats(physical) if path in telling and path not in partitions},
+            timezone,
+            tuple(sorted({path[0] for path in columns_of(pruning)} & same.keys())),
+        )
+
+    def prune(self, files: pa.RecordBatch, stats: FileStats | None) -> pa.RecordBatch:
+        return self.pruned(FileBatch(files, stats)).files
+
+    def pruned(self, batch: FileBatch) -> FileBatch:
+        """The files that may hold such a row, with their statistics.
+
+        Raises CorruptTableError (CAST_INVALID_INPUT) for a file whose partition value in a column of the predicate is no value of
+        the column's type: whether its rows match is unknown, also to those who take whole files by the partition alone.
+        """
+        return batch if self.predicate is None else batch.filter(self.keeps(batch))
+
+    def pruned_from(self, batch: FileBatch) -> tuple[FileBatch, int]:
+        """As pruned, and of how many bytes that partition values left. Raises as pruned."""
+        if self.predicate is None:
+            return batch, file_bytes(batch.files)
+        values = self._sound_partition_values(batch.files)
+        pruned = batch.filter(self._mask(self.predicate, batch.files, batch.stats, values))
+        if not values:
+            return pruned, file_bytes(batch.files)
+        if not self.stats_leaves:
+            return pruned, file_bytes(pruned.files)
+        in_partitions = self._mask(self.predicate, batch.files, None, values)
+        return pruned, file_bytes(batch.files.select(["size"]).filter(in_partitions))
+
+    def keeps(self, batch: FileBatch) -> pa.BooleanArray:
+        """True for each file that may hold such a row, never null. Raises as pruned."""
+        if self.predicate is None:
+            return all_true(batch.files.num_rows)
+        return self._mask(self.predicate, batch.files, batch.stats, self._sound_partition_values(batch.files))
+
+    def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
+        """For each file of a commit whether it may hold such a row; one with a partition value that is none may hold any."""
+        if self.predicate is None or not adds:
+            return [True] * len(adds)
+        partitions = pa.array([list(add.partition_values.items()) for add in adds], PARTITION_VALUES_TYPE)
+        stats = parse_stats(pa.array([add.stats for add in adds], pa.string()), self.stats_leaves)
+        files = pa.record_batch({"partition_values": partitions})
+        values, unknown = self._partition_values(files)
+        answers: list[bool] = pc.or_(self._mask(self.predicate, files, stats, values), unknown).to_pylist()
+        return answers
+
+    def _sound_partition_values(self, files: pa.RecordBatch) -> dict[Path, pa.Array]:
+        """Raises as pruned."""
+        values, unknown = self._partition_values(files)
+        if pc.any(unknown).as_py():
+            raise self._malformed(files.filter(unknown).slice(0, 1))
+        return values
+
+    def _partition_values(self, files: pa.RecordBatch) -> tuple[dict[Path, pa.Array], pa.BooleanArray]:
+        """Typed values by path, and which files have one that is no value of its column's type."""
+        values: dict[Path, pa.Array] = {}
+        unknown = all_false(files.num_rows)
+        for path, column in self.partition_fields.items():
+            texts = partition_texts(files, path[0])
+            values[path] = typed_partition_values(texts, column, self.timezone)
+            unknown = pc.or_(unknown, malformed(texts, values[path]))
+        return values, unknown
+
+    def _malformed(self, file: pa.RecordBatch) -> CorruptTableError:
+        """The error of one such file."""
+        for path, column in self.partition_fields.items():
+            texts = partition_texts(file, path[0])
+            if malformed(texts, typed_partition_values(texts, column, self.timezone))[0].as_py():
+                return malformed_value(file["path"][0].as_py(), column.name, texts[0].as_py(), column.data_type)
+        raise AssertionError("no partition value of the file is malformed")
+
+    def _mask(
+        self, predicate: Expression, files: pa.RecordBatch, stats: FileStats | None, values: Mapping[Path, pa.Array]
+    ) -> pa.BooleanArray:
+        from delta_py.expressions.skipping import keep_mask
+
+        same: dict[Path, pa.Array] = {(name,): files[name] for name in self.same_in_file}
+        return keep_mask(predicate, stats or unknown_stats(files.num_rows), {**values, **same})
+
+
+def file_bytes(files: pa.RecordBatch | pa.Table) -> int:
+    """The sum of `size`."""
+    return int(pc.sum(files["size"]).as_py() or 0)
+
+
+def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
+    return pc.map_lookup(files["partition_values"], scalar(physical_name, pa.string()), "first")
+
+
+def typed_partition_values(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
+    """As rows have them; null for a text that is no value of the type too (malformed says which)."""
+    return pad(parse_partition_values(texts, column.data_type, timezone=timezone, errors="null"), padded_chars(column))
+
+
+def _prunable(schema: StructType, part: Expression, same_in_file: Container[str]) -> bool:
+    """Whether a file can say something of every column of the conjunct; it says nothing of `_metadata`."""
+    return all(path[0] in same_in_file or has_path(schema, path) for path in columns_of(part))

@@ -1,0 +1,51 @@
+"""Files of a scan in groups of about equal bytes, one a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from delta_py.scan.file_groups import bytes_to_read
+
+Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def pack_files(files: pa.Table, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[pa.Table]:
+    """Split a scan's files, or parts of them (Scan.cut_files), into groups of about equal bytes, in order, at least one each.
+
+    A group holds at most max_group_bytes (a larger file stands alone), counting open_cost_bytes for each file; wanted_groups come
+    out, or a file each, when the table is small. [] when there is no file.
+    """
+    sizes = bytes_to_read(files).to_numpy() + open_cost_bytes
+    bounds = _group_bounds(sizes, max(1, wanted_groups), max(1, max_group_bytes)) if len(sizes) else ()
+    return [files.slice(start, stop - start) for start, stop in bounds]
+
+
+def _group_bounds(sizes: Integers, wanted: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Cut positions of `wanted` runs of about equal sums, or more, so that no sum is above `limit` but of one element."""
+    ends = np.cumsum(sizes)
+    total = max(1, int(ends[-1]))
+    wanted = max(wanted, -(-total // limit))
+    # An element belongs to the run into which its middle falls.
+    numbers = ((ends - sizes / 2) * (wanted / total)).astype(np.int64)
+    for start, last in equal_runs(numbers):
+        yield from cut(ends, start, last, limit)
+
+
+def equal_runs(numbers: Integers) -> Iterator[tuple[int, int]]:
+    """Where equal neighbours begin and end. numbers: rising from 0 or later."""
+    return pairwise([*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(numbers)])
+
+
+def cut(ends: Integers, start: int, last: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Cut the elements start to last (not included) into runs of sums of at most `limit`, or of one element. ends: cumulative
+    sums of all elements."""
+    while start < last:
+        before = int(ends[start - 1]) if start else 0
+        stop = min(last, max(start + 1, int(np.searchsorted(ends, before + limit, side="right"))))
+        yield start, stop
+        start = stop
