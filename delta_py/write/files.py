@@ -15,39 +15,29 @@ import string
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from delta_py.errors import DeltaError, SchemaMismatchError, StorageError
+from delta_py.errors import DeltaError, StorageError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, data_file_name, partition_directory
 from delta_py.protocol.schema import (
-    VARIANT_ARROW,
-    VOID,
-    ArrayType,
-    DataType,
-    GeospatialType,
-    MapType,
-    StructField,
     StructType,
     find_path,
-    to_arrow_type,
 )
 from delta_py.protocol.stats_collector import StatsCollector
 from delta_py.scan.file_groups import CHANGE_TYPE
 from delta_py.storage.files import discard
 from delta_py.storage.store import ObjectStore
-from delta_py.write.casts import runs
-from delta_py.write.conform import MATERIALIZED, Conformer, LawfulBatch, WriteState, unchanged
-from delta_py.write.geospatial import parquet_type
+from delta_py.write.conform import Conformer, LawfulBatch, WriteState, unchanged
+from delta_py.write.file_columns import file_fields, parquet_field, physical_field, retyped
 from delta_py.write.identity import IdentityValues
 from delta_py.write.partitions import PartitionKey, split_by_partition
 
@@ -273,9 +263,9 @@ class FileSetWriter:
         self.store = state.store
         self._unique = f"{state.write_id}-{uuid.uuid4().hex[-12:]}"
         self._partition_fields = tuple(find_path(state.schema, (name,))[0] for name in state.partition_columns)
-        self._file_fields = _file_fields(state)
-        self._physical = StructType(tuple(_physical(f, state.column_mapping_mode) for f in self._file_fields))
-        fields = [_parquet_field(f) for f in self._physical.fields]
+        self._file_fields = file_fields(state)
+        self._physical = StructType(tuple(physical_field(f, state.column_mapping_mode) for f in self._file_fields))
+        fields = [parquet_field(f) for f in self._physical.fields]
         self._parquet_schema = pa.schema([*fields, _CHANGE_TYPE] if change_type is not None else fields)
         self._partitions: dict[PartitionKey, _Partition] = {}
         self._open: OrderedDict[PartitionKey, _Partition] = OrderedDict()  # those with an open file, longest unused first
@@ -290,7 +280,7 @@ class FileSetWriter:
         """The batch may have further columns than the state's schema; they are left out."""
         for key, rows in split_by_partition(lawful.batch, self._partition_fields):
             arrays = [
-                _retype(rows.column(f.name), into.type) for f, into in zip(self._file_fields, self._parquet_schema, strict=False)
+                retyped(rows.column(f.name), into.type) for f, into in zip(self._file_fields, self._parquet_schema, strict=False)
             ]
             if self._change_type is not None:
                 arrays.append(pa.repeat(self._change_type, rows.num_rows))
@@ -425,92 +415,3 @@ class FileSetWriter:
             except OSError as error:
                 _log.warning("could not close %s after a failed write: %s", file.path, error)
         delete_files(self.store, self._started)
-
-
-def _file_fields(state: WriteState) -> tuple[StructField, ...]:
-    """The columns that files hold: not void (a missing column is null), and not the partition columns unless the table
-    asks for them or there would be nothing else; behind all others then.
-    Protocol: Data Files."""
-    held = tuple(f for f in state.schema.fields if f.data_type != VOID)
-    data = tuple(f for f in held if f.name not in state.partition_columns)
-    partitions = tuple(f for f in held if f.name in state.partition_columns)
-    fields = (*data, *partitions) if state.keep_partition_columns or not data else data
-    if not fields:
-        raise SchemaMismatchError(
-            "All columns are void, so there is nothing to write into a file.", error_class="DELTA_EMPTY_DATA"
-        )
-    return fields
-
-
-def _physical(f: StructField, mode: str) -> StructField:
-    return f if MATERIALIZED in f.metadata else column_mapping.to_physical(f, mode)
-
-
-def _parquet_field(physical: StructField) -> pa.Field:
-    """A field of a data file. All are optional in Parquet, so that a constraint can be dropped without a rewrite.
-    Protocol: Delta Data Type to Parquet Type Mappings; Writer Requirements for Column Mapping."""
-    field_id = physical.metadata.get(column_mapping.ID)
-    metadata = None if field_id is None else {b"PARQUET:field_id": str(field_id).encode()}
-    kind = _parquet_type(physical.data_type, physical.name, physical.metadata.get(column_mapping.NESTED_IDS) or {})
-    return pa.field(physical.name, kind, nullable=True, metadata=metadata)
-
-
-def _parquet_type(data_type: DataType, name: str, nested_ids: Mapping[str, int]) -> pa.DataType:
-    """name: of the nearest field around the type, and the parts between them. Protocol: Iceberg Compatibility V2."""
-
-    def part(kind: DataType, of: str, *, nullable: bool = True) -> pa.Field:
-        number = nested_ids.get(f"{name}.{of}")
-        metadata = None if number is None else {b"PARQUET:field_id": str(number).encode()}
-        return pa.field(of, _parquet_type(kind, f"{name}.{of}", nested_ids), nullable=nullable, metadata=metadata)
-
-    match data_type:
-        case StructType(fields):
-            return pa.struct([_parquet_field(f) for f in fields])
-        case ArrayType(element, _):
-            return pa.list_(part(element, "element"))
-        case MapType(key, value, _):
-            return pa.map_(part(key, "key", nullable=False), part(value, "value"))
-        case GeospatialType():
-            return parquet_type(data_type)
-    return to_arrow_type(data_type)
-
-
-def _retype(array: pa.Array, into: pa.DataType) -> pa.Array:
-    """The same values under other names and nullability of nested fields; no value is copied, but for parts of null variants."""
-    if isinstance(into, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(into, array)
-    if into.equals(VARIANT_ARROW):
-        return _with_parts_below_nulls(array)
-    if array.type.equals(into, check_metadata=True) and not _holds_variant(into):
-        return array
-    if pa.types.is_struct(into):
-        # What stands below a null struct is no value: a variant there is null, too.
-        parts = array.flatten() if array.null_count and _holds_variant(into) else map(array.field, range(into.num_fields))
-        children = [_retype(part, f.type) for part, f in zip(parts, into, strict=True)]
-        return pa.StructArray.from_arrays(children, fields=list(into), mask=array.is_null())
-    if pa.types.is_list(into):
-        offsets, first, count = runs(array)
-        return pa.ListArray.from_arrays(
-            offsets, _retype(array.values.slice(first, count), into.value_type), type=into, mask=array.is_null()
-        )
-    if pa.types.is_map(into):
-        offsets, first, count = runs(array)
-        keys, items = array.keys.slice(first, count), array.items.slice(first, count)
-        return pa.MapArray.from_arrays(
-            offsets, _retype(keys, into.key_type), _retype(items, into.item_type), type=into, mask=array.is_null()
-        )
-    return array
-
-
-def _holds_variant(into: pa.DataType) -> bool:
-    """Whether a variant is inside the type, at any depth."""
-    return into.equals(VARIANT_ARROW) or any(_holds_variant(into.field(i).type) for i in range(into.num_fields))
-
-
-def _with_parts_below_nulls(variants: pa.StructArray) -> pa.StructArray:
-    """Variants of which a null one has empty parts: Parquet requires both parts, and Arrow's writer looks for them below null
-    variants as well. A variant that is there but lacks a part is left for that writer to refuse."""
-    if not variants.null_count:
-        return variants
-    parts = [pc.if_else(variants.is_null(), b"", variants.field(i)) for i in range(variants.type.num_fields)]
-    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_ARROW), mask=variants.is_null())
