@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import logging
 import pickle
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.errors import CorruptTableError, LogFileNotFoundError
+from delta_py.errors import CorruptTableError, LogFileNotFoundError, SchemaMismatchError
 from delta_py.log.checkpoint_check import open_checkpoint
 from delta_py.log.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
@@ -38,6 +39,7 @@ from delta_py.log.reconciliation import (
 from delta_py.log.segment import LogSegment, load_segment
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN
+from delta_py.protocol.paths import LOG_DIRECTORY
 from delta_py.protocol.schema import DataType, Path, StructType
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.storage.store import ObjectStore
@@ -45,6 +47,7 @@ from delta_py.storage.store import ObjectStore
 __all__ = ["FileBatch", "Snapshot"]
 
 _log = logging.getLogger("delta_py")
+_FRESH_SECONDS = 1.0
 T = TypeVar("T")
 
 
@@ -74,6 +77,7 @@ class Snapshot:
         self._num_files: int | None = None
         self._size_bytes: int | None = None
         self._is_last_commit_checked = False
+        self._listed_at = 0.0
 
     @classmethod
     def load(cls, store: ObjectStore, version: int | None = None, timestamp_ms: int | None = None) -> Self:
@@ -92,9 +96,11 @@ class Snapshot:
 
     @classmethod
     def _load(cls, store: ObjectStore, version: int | None) -> Self:
+        begun = time.time()
         snapshot = cls.of_segment(store, load_segment(store, version))
         if admit(store, snapshot.config, snapshot.version, is_newest=version is None):
-            return cls.of_segment(store, load_segment(store, version))
+            snapshot = cls.of_segment(store, load_segment(store, version))
+        snapshot._listed_at = begun
         return snapshot
 
     @classmethod
@@ -247,6 +253,25 @@ class Snapshot:
             ) from error
         self._is_last_commit_checked = True
 
+    def check_log(self) -> None:
+        """Check that the log is the one that was listed, before more of it is read than protocol and metadata: while a snapshot
+        is held, the table may be deleted and made anew at the same place, and its files of the log have the same names.
+
+        Costs a listing; of a remote store none within a second of the last. A log that was copied, so that only times are other
+        ones, is the same. Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) when it is of another table, or has
+        another schema; what `load` raises for a log that cannot be read.
+        """
+        begun = time.time()
+        if self.store.is_remote and begun - self._listed_at < _FRESH_SECONDS:
+            return
+        own = self.segment.last_commit
+        found = next(self.store.list_from(LOG_DIRECTORY, own.path.rpartition("/")[2]), None)
+        if found is not None and found.path == own.path and found != own.info:
+            there = Snapshot.load(self.store, self.version).metadata
+            if (there.id, there.schema_string) != (self.metadata.id, self.metadata.schema_string):
+                raise replaced(self.table_root, f"version {self.version} was looked at")
+        self._listed_at = begun
+
     def check_integrity(self) -> None:
         """Compare the state rebuilt from the log with the version checksum, if the version has a sound one.
 
@@ -286,6 +311,17 @@ class Snapshot:
         if self._small is None:
             self._small = self._log.transactions_and_domains()
         return self._small
+
+
+def replaced(table_root: str, since: str) -> SchemaMismatchError:
+    """The error of who holds what was read of a table, where another one is now."""
+    return SchemaMismatchError(
+        f"Since {since}, the table at {table_root} was deleted and made anew, or its log was replaced by another. What is there "
+        "now is not what was asked for. Load it again.",
+        error_class="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+        sql_state="KD007",
+        path=table_root,
+    )
 
 
 def _unpickled(parts: bytes) -> Snapshot:

@@ -61,13 +61,15 @@ def answer_from_log(
     than once where the log spells its values in several ways. Without `by` one row, or none when the table has no rows.
 
     predicate: leaves out files of which no row can match, no single rows; with options.drop_rows, where rows would have to
-    be dropped, there is no answer.
+    be dropped, there is no answer. Raises what Snapshot.check_log raises.
     """
     options = options or ScanOptions()
     left = row_predicate(snapshot.config, predicate)
     if options.ignore_missing_files or (options.drop_rows and left is not None):
         return None
     columns = _Columns.of(snapshot.config, question, options.timezone)
+    if columns is not None:
+        snapshot.check_log()
     return None if columns is None else _answer(snapshot, columns, FilePruner.of(snapshot.config, predicate, options.timezone))
 
 

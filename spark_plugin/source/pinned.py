@@ -33,7 +33,7 @@ from delta_py.scan.planning import (
     row_address_column,
 )
 from delta_py.scan.time_travel import named_version
-from delta_py.snapshot import Snapshot
+from delta_py.snapshot import Snapshot, replaced
 from delta_py.storage.store import ObjectStore
 from spark_plugin.options.read_options import ChangeRange, ReadOptions
 from spark_plugin.source.views import VIEW_SCHEMAS, history_rows
@@ -153,9 +153,10 @@ class PinnedTable:
 
 @dataclass(frozen=True, slots=True)
 class PinnedChanges:
-    """A change feed whose end is fixed."""
+    """A change feed whose end is fixed. table_id: of the table's metadata."""
 
     options: ReadOptions
+    table_id: str
     range: ChangeRange
     everything: StructType
     schema: StructType
@@ -166,8 +167,11 @@ class PinnedChanges:
         """limit, count_rows: of no use here, as changes have no statistics."""
         from delta_py.changes.change_feed import plan_changes  # few reads are of changes
 
+        store = self.options.open_store()
+        if Snapshot.load(store).metadata.id != self.table_id:
+            raise replaced(store.root, "this DataFrame was made")
         return plan_changes(
-            self.options.open_store(),
+            store,
             **self.range.bounds,
             columns=columns,
             predicate=with_filter(self.options, self.everything, predicate),
@@ -201,6 +205,7 @@ class PinnedView:
     def rows(self) -> pa.Table:
         if self.options.view == "history":
             return history_rows(self.snapshot.store, self.options.view_limit)
+        self.snapshot.check_log()
         return detail_rows(self.snapshot)
 
 
@@ -225,14 +230,14 @@ def pin(options: ReadOptions, snapshots: type[Snapshot] = Snapshot) -> Pinned:
 
 def _pin_changes(options: ReadOptions, store: ObjectStore, change_range: ChangeRange) -> PinnedChanges:
     """An open end is fixed at the newest version there is now."""
-    if change_range.ending_version is None and change_range.ending_timestamp_ms is None:
-        newest = Snapshot.load(store).version
-        if change_range.starting_version is None or change_range.starting_version <= newest:
-            change_range = replace(change_range, ending_version=newest)
+    newest = Snapshot.load(store)
+    is_open = change_range.ending_version is None and change_range.ending_timestamp_ms is None
+    if is_open and (change_range.starting_version is None or change_range.starting_version <= newest.version):
+        change_range = replace(change_range, ending_version=newest.version)
     from delta_py.changes.change_feed import changes_schema
 
     everything = changes_schema(store, **change_range.bounds)
-    return PinnedChanges(options, change_range, everything, selected(options, everything))
+    return PinnedChanges(options, newest.metadata.id, change_range, everything, selected(options, everything))
 
 
 def _resolve_suffix(options: ReadOptions) -> ReadOptions:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,15 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.errors import SchemaMismatchError
+from delta_py.scan.log_answers import Question
 from spark_plugin.data_source import DeltaSource
+from spark_plugin.options.common import VIEW
 from spark_plugin.options.private import signed
 from spark_plugin.options.read_options import read_options
 from spark_plugin.session_source import source_with
 from spark_plugin.source import pinned as pinned_module
-from spark_plugin.source.pinned import PinnedTable, pin
+from spark_plugin.source.pinned import PinnedTable, PinnedView, pin
 from spark_plugin.source.readers import DeltaReader
 from spark_plugin.source.task_batches import DeltaPartition
 from tests.support.small_table import make_table
@@ -37,6 +42,42 @@ def test_pinned_table_plans_without_looking_for_the_version_again(table: str, mo
 
     monkeypatch.setattr("delta_py.snapshot.load_segment", boom)
     monkeypatch.setattr("delta_py.log.segment.load_segment", boom)
+    assert pinned.plan(pinned.schema, None).report.files_kept == 3
+
+
+@pytest.mark.parametrize("anew", [{"id": [5]}, {"id": [7], "day": ["thu"]}, {"x": ["other"]}])
+def test_table_that_was_made_anew_is_not_read_for_the_one_that_was_there(tmp_path: Path, anew: dict[str, list[Any]]) -> None:
+    path = str(tmp_path / "t")
+    changes = {"readChangeFeed": "true", "startingVersion": "0"}
+    first, feed = pa.table({"id": [1], "day": ["mon"]}), {"delta.enableChangeDataFeed": "true"}
+    write_delta(path, first, configuration=feed)
+    held = [pickle.loads(pickle.dumps(pin(read_options({"path": path, **more})))) for more in ({}, changes)]
+    detail = pin(read_options({"path": path, VIEW: "detail"}))
+    assert isinstance(detail, PinnedView)
+    assert held[0].answer(Question(), None) is not None
+    shutil.rmtree(path)
+    write_delta(path, pa.table(anew), configuration=feed)
+    asked = [lambda: held[0].plan(held[0].schema, None), lambda: held[1].plan(held[1].schema, None), detail.rows]
+    for ask in (*asked, lambda: held[0].answer(Question(), None)):
+        with pytest.raises(SchemaMismatchError, match="deleted and made anew") as raised:
+            ask()
+        assert raised.value.error_class == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
+
+
+def test_log_whose_files_got_other_times_is_the_same_one(table: str) -> None:
+    pinned = pin(read_options({"path": table}))
+    assert isinstance(pinned, PinnedTable)
+    for file in Path(table, "_delta_log").iterdir():
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+    assert pinned.plan(pinned.schema, None).report.files_kept == 3
+
+
+def test_log_that_was_cleaned_up_since_is_still_read(table: str) -> None:
+    DeltaTable(table).checkpoint()
+    pinned = pin(read_options({"path": table}))
+    assert isinstance(pinned, PinnedTable)
+    for file in Path(table, "_delta_log").glob("*.json"):
+        file.unlink()
     assert pinned.plan(pinned.schema, None).report.files_kept == 3
 
 
