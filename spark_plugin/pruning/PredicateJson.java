@@ -171,9 +171,10 @@ class PredicateJson {
     return null;
   }
 
+  /** No null of BINARY: Spark 4.2 writes what was handed over as text, and has none for it. */
   private boolean constant(Literal literal) {
     DataType type = literal.dataType();
-    if (!plain(type)) return false;
+    if (!plain(type) || literal.value() == null && type.equals(DataTypes.BinaryType)) return false;
     String value = literal.value() == null ? "null" : valueJson(literal.value());
     if (value == null) return false;
     out.append("{\"type\": ").append(type.json()).append(", \"value\": ").append(value).append("}");

@@ -115,6 +115,13 @@ def test_query_shape_on_a_source_that_drops_every_row_it_may_gives_the_same_rows
     assert applied() > 0 or name in WITHOUT_SCAN
 
 
+def test_null_among_binary_constants_leaves_the_scan_pruned(delta: Table, parquet: Table, applied: Callable[[], int]) -> None:
+    """Spark 4.2 fails to write such a filter as text."""
+    wanted = "bin IN (cast('42' as binary), NULL)"
+    assert delta.load().where(wanted).count() == parquet.load().where(wanted).count() > 0
+    assert applied() > 0
+
+
 SEVERAL_FILTERS = [
     "frame_reused_with_other_filters",
     "union_of_one_load_with_two_filters",
