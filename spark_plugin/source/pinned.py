@@ -4,8 +4,8 @@
     pinned.schema                      # the columns on offer
     pinned.plan(columns, predicate)    # in another process, any number of times: the same version each time
 
-A pinned value pickles to some KB: file names of the log, protocol and metadata, no list of data files. Planning neither
-lists the log nor looks for protocol and metadata again.
+A pinned value pickles to some KB: file names of the log, protocol and metadata, no list of data files. Planning does not look for
+protocol and metadata again, but lists the version's own commit, as another table may be there by then (Snapshot.check_log).
 """
 
 from __future__ import annotations
