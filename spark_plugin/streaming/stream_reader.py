@@ -99,11 +99,15 @@ class PinnedStream:
         )
 
     def _newest_alike(self) -> Snapshot:
-        """The newest version while the columns are those of the pinned one: a query may start long after it was written."""
+        """The newest version while the columns are those of the pinned one: a query may start long after it was written. Raises
+        what Snapshot.check_log raises."""
         newest = Snapshot.load(self.snapshot.store)
         now, then = newest.metadata, self.snapshot.metadata
         alike = (now.id, now.schema_string, now.partition_columns) == (then.id, then.schema_string, then.partition_columns)
-        return newest if alike else self.snapshot
+        if alike:
+            return newest
+        self.snapshot.check_log()
+        return self.snapshot
 
 
 def pin_stream(options: Mapping[str, str]) -> PinnedStream:

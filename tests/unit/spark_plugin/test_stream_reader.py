@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.options.streaming_options import is_stream_read
 from spark_plugin.pruning.handover import MARKER_KEY
-from spark_plugin.streaming.stream_reader import DeltaStreamReader, pin_stream
+from spark_plugin.streaming.stream_reader import DeltaStreamReader, make_stream_reader, pin_stream
 from tests.support.streamed_tables import FEED, daily_table, rows
 
 Row = tuple[Any, ...]
@@ -212,6 +213,22 @@ def test_stream_schema_that_grows_stops_it_and_a_new_one_reads_on(table: str) ->
 
 
 # ---------------------------------------------------------------- change feed
+
+
+@pytest.mark.parametrize("anew", [{"id": [5]}, {"id": [7], "day": ["thu"]}, {"x": ["other"]}])
+@pytest.mark.parametrize("options", [{}, {"readChangeFeed": "true", "startingVersion": "0"}])
+def test_stream_of_a_table_that_was_made_anew_before_it_began_does_not_begin(
+    tmp_path: Path, anew: dict[str, list[Any]], options: dict[str, str]
+) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, pa.table({"id": [1], "day": ["mon"]}), configuration=FEED)
+    held = pickle.loads(pickle.dumps(pin_stream({"path": path, **options})))
+    schema = to_spark_schema(held.schema)
+    assert make_stream_reader(held, schema) is not None
+    shutil.rmtree(path)
+    write_delta(path, pa.table(anew), configuration=FEED)
+    with pytest.raises(SchemaMismatchError, match="deleted and made anew"):
+        make_stream_reader(held, schema)
 
 
 def test_feed_stream_begins_with_the_table_as_inserts(table: str) -> None:
