@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.errors import CorruptTableError, LogFileNotFoundError, SchemaMismatchError
+from delta_py.errors import CorruptTableError, LogFileNotFoundError, SchemaMismatchError, TableNotFoundError
 from delta_py.log.checkpoint_check import open_checkpoint
 from delta_py.log.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
@@ -258,19 +258,29 @@ class Snapshot:
         is held, the table may be deleted and made anew at the same place, and its files of the log have the same names.
 
         Costs a listing; of a remote store none within a second of the last. A log that was copied, so that only times are other
-        ones, is the same. Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) when it is of another table, or has
-        another schema; what `load` raises for a log that cannot be read.
+        ones, or that was cleaned up, is the same. One that is gone is not missed here. Raises SchemaMismatchError
+        (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) when it is of another table, or has another schema; what `load` raises for a log that
+        cannot be read.
         """
         begun = time.time()
         if self.store.is_remote and begun - self._listed_at < _FRESH_SECONDS:
             return
         own = self.segment.last_commit
         found = next(self.store.list_from(LOG_DIRECTORY, own.path.rpartition("/")[2]), None)
-        if found is not None and found.path == own.path and found != own.info:
-            there = Snapshot.load(self.store, self.version).metadata
-            if (there.id, there.schema_string) != (self.metadata.id, self.metadata.schema_string):
-                raise replaced(self.table_root, f"version {self.version} was looked at")
+        if found != own.info and not self._is_alike(own_is_there=found is not None and found.path == own.path):
+            raise replaced(self.table_root, f"version {self.version} was looked at")
         self._listed_at = begun
+
+    def _is_alike(self, *, own_is_there: bool) -> bool:
+        """Whether what is there now under the version's number, or without its commit at all, is the same table."""
+        ours = self.metadata
+        if own_is_there:
+            there = Snapshot.load(self.store, self.version).metadata
+            return (there.id, there.schema_string) == (ours.id, ours.schema_string)
+        try:
+            return Snapshot.load(self.store).metadata.id == ours.id
+        except TableNotFoundError:
+            return True
 
     def check_integrity(self) -> None:
         """Compare the state rebuilt from the log with the version checksum, if the version has a sound one.

@@ -135,7 +135,10 @@ class DeltaTable:
         return to_arrow_schema(self._snapshot.schema)
 
     def files(self) -> pa.Table:
-        """The version's data files, one row each: path, partition values, size (bytes), times (ms), deletion vector, stats."""
+        """The version's data files, one row each: path, partition values, size (bytes), times (ms), deletion vector, stats.
+
+        Raises what Snapshot.check_log raises."""
+        self._snapshot.check_log()
         return self._snapshot.files()
 
     def history(self, limit: int | None = None) -> pa.Table:

@@ -115,6 +115,7 @@ class StreamLog:
 
     def state_at(self, version: int) -> Snapshot:
         if version == self._snapshot.version:
+            self._snapshot.check_log()
             return self._snapshot
         try:
             return Snapshot.load(self._store, version)

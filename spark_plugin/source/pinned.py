@@ -205,7 +205,6 @@ class PinnedView:
     def rows(self) -> pa.Table:
         if self.options.view == "history":
             return history_rows(self.snapshot.store, self.options.view_limit)
-        self.snapshot.check_log()
         return detail_rows(self.snapshot)
 
 

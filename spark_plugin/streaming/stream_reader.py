@@ -83,7 +83,7 @@ class PinnedStream:
         options = self.options
         tracking = options.tracking
         return StreamSource(
-            self._newest_alike() if tracking is None else Snapshot.load(self.snapshot.store),
+            self._newest(alike=tracking is None),
             StreamOptions(
                 rules=options.rules,
                 exclude=options.exclude,
@@ -98,16 +98,15 @@ class PinnedStream:
             None if tracking is None else open_tracker(tracking, self.snapshot, self.config),
         )
 
-    def _newest_alike(self) -> Snapshot:
-        """The newest version while the columns are those of the pinned one: a query may start long after it was written. Raises
-        what Snapshot.check_log raises."""
+    def _newest(self, *, alike: bool) -> Snapshot:
+        """The newest version: a query may start long after it was written. alike: while the columns are those of the pinned one,
+        else that. Raises what Snapshot.check_log raises."""
         newest = Snapshot.load(self.snapshot.store)
         now, then = newest.metadata, self.snapshot.metadata
-        alike = (now.id, now.schema_string, now.partition_columns) == (then.id, then.schema_string, then.partition_columns)
-        if alike:
+        if (now.id, now.schema_string, now.partition_columns) == (then.id, then.schema_string, then.partition_columns):
             return newest
         self.snapshot.check_log()
-        return self.snapshot
+        return self.snapshot if alike else newest
 
 
 def pin_stream(options: Mapping[str, str]) -> PinnedStream:
