@@ -76,8 +76,8 @@ _PARTS: tuple[tuple[Reason, tuple[str, ...]], ...] = (
 
 
 def explain_files(snapshot: Snapshot, predicate: Expression | None, timezone: str = "UTC") -> pa.Table:
-    """predicate: as of plan_scan, whose errors are raised too. timezone: as of ScanOptions. Files come in
-    the order in which a plan meets them."""
+    """predicate: as of plan_scan, whose errors are raised too. timezone: as of ScanOptions. Files come in the
+    order in which a plan meets them."""
     conditions = [] if predicate is None else [_Condition.of(snapshot, part, timezone) for part in conjuncts(predicate)]
     leaves = {} if predicate is None else FilePruner.of(snapshot.config, predicate, timezone).stats_leaves
     parts = [

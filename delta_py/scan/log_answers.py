@@ -68,9 +68,10 @@ def answer_from_log(
     if options.ignore_missing_files or (options.drop_rows and left is not None):
         return None
     columns = _Columns.of(snapshot.config, question, options.timezone)
-    if columns is not None:
-        snapshot.check_log()
-    return None if columns is None else _answer(snapshot, columns, FilePruner.of(snapshot.config, predicate, options.timezone))
+    if columns is None:
+        return None
+    snapshot.check_log()
+    return _answer(snapshot, columns, FilePruner.of(snapshot.config, predicate, options.timezone))
 
 
 def _answer(snapshot: Snapshot, columns: _Columns, pruner: FilePruner) -> pa.Table | None:
