@@ -69,11 +69,11 @@ def _calendar(year: int) -> tuple[int, bool]:
 def _rules(region: str) -> tuple[_Int64, _Int64, _Int64]:
     """When the clocks change in 2037 to 2128 (seconds since 1970), the wall clocks from which the new offset holds, and the
     offsets in seconds: one more than changes."""
-    import zoneinfo
+    from delta_py.time_zones import zone_rules
 
     try:
-        zone = zoneinfo.ZoneInfo(region)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        zone = zone_rules(region)
+    except ValueError as error:
         raise ExpressionError(
             f"The rules of the time zone {region} after 2036 cannot be read. Install the package tzdata.", function=region
         ) from error

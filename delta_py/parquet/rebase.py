@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_py.parquet.buffers import Ndarray, fixed_values, from_values
+from delta_py.time_zones import zone_rules
 
 _GREGORIAN_START_DAY = -141_427  # 1582-10-15
 _MICROS_PER_DAY = 86_400_000_000
@@ -151,8 +152,8 @@ def _zone(name: str) -> _Zone:
         hours, minutes, seconds = (int(part or 0) for part in parts)
         return _fixed_zone((hours * 3600 + minutes * 60 + seconds) * (-1_000_000 if sign == "-" else 1_000_000))
     try:
-        rules = ZoneInfo(name)
-    except (KeyError, OSError, ValueError) as error:
+        rules = zone_rules(name)
+    except ValueError as error:
         raise ValueError(f"the time zone {name!r} that its writer worked in is not known on this machine") from error
     standard = min(_offset(rules, datetime(2024, month, 1, tzinfo=UTC)) for month in range(1, 13))
     starts, offsets = _changes_before_1900(rules)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from delta_py.errors import InvalidOptionError
 from delta_py.protocol.paths import LOG_DIRECTORY
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import NO_OPTIONS, StorageOptions
+from delta_py.time_zones import zone_rules
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXT = re.compile(
@@ -93,8 +93,8 @@ def _zone(name: str, text: str) -> tzinfo:
     numeric_zone = _OFFSET.fullmatch(name)
     if numeric_zone is None:
         try:
-            return ZoneInfo(name)
-        except (ZoneInfoNotFoundError, ValueError) as error:
+            return zone_rules(name)
+        except ValueError as error:
             raise _invalid(text) from error
     offset = timedelta(
         hours=int(numeric_zone["hours"]), minutes=int(numeric_zone["minutes"] or 0), seconds=int(numeric_zone["seconds"] or 0)

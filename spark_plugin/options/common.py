@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from delta_py.errors import InvalidOptionError, shown
+from delta_py.time_zones import zone_rules
 from spark_plugin.options.private import is_private
 
 SESSION = "pydelta.session"
@@ -241,7 +241,7 @@ def _linked_zone() -> str:
 
 def _is_zone(name: str) -> bool:
     try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
+        zone_rules(name)
+    except ValueError:
         return False
     return True

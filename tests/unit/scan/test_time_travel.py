@@ -46,6 +46,8 @@ def test_timestamp_text_as_spark_casts_it_gives_ms(text: str, zone: str, expecte
         "2024-02-30",
         "2024-01-01 25:00",
         "2024-01-01 00:00 Nowhere/City",
+        "2024-01-01 00:00 Europe",
+        "2024-01-01 00:00 " + "x" * 300,
         "12-01-2024",
         "2024-01-01 00:00+19:00",
     ],
