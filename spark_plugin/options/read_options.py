@@ -294,6 +294,15 @@ def _column_list(given: Mapping[str, str]) -> tuple[str, ...] | None:
         raise InvalidOptionError(
             "The option columns is empty. Name the columns with commas between them: 'id, day'.", option="columns"
         )
+    lower = [name.lower() for name in names]
+    if twice := sorted({name for name in names if lower.count(name.lower()) > 1}):
+        raise InvalidOptionError(
+            f"The option columns names a column twice (names that differ only in case are the same): {', '.join(twice)}. "
+            "Name it once.",
+            error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
+            sql_state="42711",
+            option="columns",
+        )
     return tuple(names)
 
 

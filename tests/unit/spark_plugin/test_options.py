@@ -256,6 +256,11 @@ def test_columns_without_a_name_are_refused() -> None:
     assert "columns" in str(refusal(InvalidOptionError, columns=" , "))
 
 
+@pytest.mark.parametrize("text", ["a, b, A", "a.b, `a.b`"])
+def test_columns_that_are_named_twice_are_refused(text: str) -> None:
+    assert refusal(InvalidOptionError, columns=text).error_class == "DELTA_DUPLICATE_COLUMNS_FOUND"
+
+
 def test_session_settings_are_taken_and_have_defaults() -> None:
     told = {"timeZone": "UTC", "maxPartitionBytes": 1000, "openCostInBytes": 10, "wantedPartitions": 7}
     session = read(**{SESSION: json.dumps(told)}).session
