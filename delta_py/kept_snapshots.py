@@ -139,7 +139,11 @@ class KeptSnapshot(Snapshot):
     def of(cls, snapshot: Snapshot) -> Self:
         version = _version(snapshot.store, snapshot.segment)
         found = None if version is None else KEPT.snapshot(version)
-        return found if isinstance(found, cls) else cls(snapshot.store, *snapshot.parts)
+        if isinstance(found, cls):
+            return found
+        kept = cls(snapshot.store, *snapshot.parts)
+        kept._listed_at = snapshot._listed_at
+        return kept
 
     def file_batches(
         self,
@@ -156,6 +160,7 @@ class KeptSnapshot(Snapshot):
         if files is None:
             yield from self._kept(version, wanted, super().file_batches(stats_leaves, want_whole, want_records))
         else:
+            self.check_log()
             yield from files.batches
             self._num_files, self._size_bytes = sum(batch.files.num_rows for batch in files.batches), files.size_bytes
 

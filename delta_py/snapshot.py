@@ -39,7 +39,6 @@ from delta_py.log.reconciliation import (
 from delta_py.log.segment import LogSegment, load_segment
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN
-from delta_py.protocol.paths import LOG_DIRECTORY
 from delta_py.protocol.schema import DataType, Path, StructType
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.storage.store import ObjectStore
@@ -77,7 +76,7 @@ class Snapshot:
         self._num_files: int | None = None
         self._size_bytes: int | None = None
         self._is_last_commit_checked = False
-        self._listed_at = 0.0
+        self._listed_at = time.time()
 
     @classmethod
     def load(cls, store: ObjectStore, version: int | None = None, timestamp_ms: int | None = None) -> Self:
@@ -131,7 +130,9 @@ class Snapshot:
 
     def through(self, store: ObjectStore) -> Snapshot:
         """The same version, read through a store that was opened with other options."""
-        return Snapshot(store, *self.parts)
+        other = Snapshot(store, *self.parts)
+        other._listed_at = self._listed_at
+        return other
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In a pickle of its own: a pickle says which of its values are one object, and what a snapshot shares with its holder is
@@ -192,7 +193,10 @@ class Snapshot:
         stats_leaves: physical paths (and types) whose statistics each batch shall carry. want_whole: fill the
         columns stats, tags and clustering_provider. want_records: carry the numbers of records, even without leaves. A
         warning is logged at the end if the files are not those that the version checksum speaks of (check_integrity raises).
+
+        Raises what check_log raises; CorruptTableError.
         """
+        self.check_log()
         wanted = StatsWanted(dict(stats_leaves or {}), want_whole, want_records)
         file_count = size_bytes = 0
         for batch in self._log.files(wanted):
@@ -203,6 +207,37 @@ class Snapshot:
         self._num_files, self._size_bytes = file_count, size_bytes
         if self._checksum is not None and (fault := self._checksum.files_fault(file_count, size_bytes)) is not None:
             _log.warning("%s: %s", self.table_root, fault.message)
+
+    def check_log(self) -> None:
+        """Check that the log is the one that was listed: while a snapshot is held, the table may be deleted and made anew at the
+        same place, and its files of the log have the same names. Called before files of the version are read; protocol and
+        metadata are held.
+
+        Costs a listing; of a remote store none within a second of the last. A log that was copied, so that only times are other
+        ones, or that was cleaned up, is the same. One that is gone is not missed here. Raises SchemaMismatchError
+        (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) when it is of another table, or has another schema; what `load` raises for a log that
+        cannot be read.
+        """
+        begun = time.time()
+        if self.store.is_remote and begun - self._listed_at < _FRESH_SECONDS:
+            return
+        own = self.segment.last_commit
+        directory, _, name = own.path.rpartition("/")
+        found = next(self.store.list_from(directory, name), None)
+        if found != own.info and not self._is_alike(own_is_there=found is not None and found.path == own.path):
+            raise replaced(self.table_root, f"version {self.version} was looked at")
+        self._listed_at = begun
+
+    def _is_alike(self, *, own_is_there: bool) -> bool:
+        """Whether what is there now under the version's number, or without its commit at all, is the same table."""
+        ours = self.metadata
+        if own_is_there:
+            there = Snapshot.load(self.store, self.version).metadata
+            return (there.id, there.schema_string) == (ours.id, ours.schema_string)
+        try:
+            return Snapshot.load(self.store).metadata.id == ours.id
+        except TableNotFoundError:
+            return True
 
     def _check_partition_values(self, files: pa.RecordBatch) -> None:
         values = files["partition_values"]
@@ -252,35 +287,6 @@ class Snapshot:
                 version=self.version,
             ) from error
         self._is_last_commit_checked = True
-
-    def check_log(self) -> None:
-        """Check that the log is the one that was listed, before more of it is read than protocol and metadata: while a snapshot
-        is held, the table may be deleted and made anew at the same place, and its files of the log have the same names.
-
-        Costs a listing; of a remote store none within a second of the last. A log that was copied, so that only times are other
-        ones, or that was cleaned up, is the same. One that is gone is not missed here. Raises SchemaMismatchError
-        (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) when it is of another table, or has another schema; what `load` raises for a log that
-        cannot be read.
-        """
-        begun = time.time()
-        if self.store.is_remote and begun - self._listed_at < _FRESH_SECONDS:
-            return
-        own = self.segment.last_commit
-        found = next(self.store.list_from(LOG_DIRECTORY, own.path.rpartition("/")[2]), None)
-        if found != own.info and not self._is_alike(own_is_there=found is not None and found.path == own.path):
-            raise replaced(self.table_root, f"version {self.version} was looked at")
-        self._listed_at = begun
-
-    def _is_alike(self, *, own_is_there: bool) -> bool:
-        """Whether what is there now under the version's number, or without its commit at all, is the same table."""
-        ours = self.metadata
-        if own_is_there:
-            there = Snapshot.load(self.store, self.version).metadata
-            return (there.id, there.schema_string) == (ours.id, ours.schema_string)
-        try:
-            return Snapshot.load(self.store).metadata.id == ours.id
-        except TableNotFoundError:
-            return True
 
     def check_integrity(self) -> None:
         """Compare the state rebuilt from the log with the version checksum, if the version has a sound one.
@@ -335,7 +341,9 @@ def replaced(table_root: str, since: str) -> SchemaMismatchError:
 
 
 def _unpickled(parts: bytes) -> Snapshot:
-    return Snapshot(*pickle.loads(parts))
+    snapshot = Snapshot(*pickle.loads(parts))
+    snapshot._listed_at = 0.0  # the pickle may be old
+    return snapshot
 
 
 class _Log:

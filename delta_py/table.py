@@ -137,8 +137,7 @@ class DeltaTable:
     def files(self) -> pa.Table:
         """The version's data files, one row each: path, partition values, size (bytes), times (ms), deletion vector, stats.
 
-        Raises what Snapshot.check_log raises."""
-        self._snapshot.check_log()
+        Raises what Snapshot.file_batches raises."""
         return self._snapshot.files()
 
     def history(self, limit: int | None = None) -> pa.Table:

@@ -38,8 +38,7 @@ DETAIL_SCHEMA = pa.schema(
 def detail_rows(snapshot: Snapshot) -> pa.Table:
     """One row about a version. location is a URI; lastModified is the version's own time.
 
-    Raises what Snapshot.check_log raises."""
-    snapshot.check_log()
+    Raises what Snapshot.file_batches raises."""
     metadata, protocol = snapshot.metadata, snapshot.protocol
     file_count, size_bytes = 0, 0
     for batch in snapshot.file_batches():

@@ -61,7 +61,7 @@ def answer_from_log(
     than once where the log spells its values in several ways. Without `by` one row, or none when the table has no rows.
 
     predicate: leaves out files of which no row can match, no single rows; with options.drop_rows, where rows would have to
-    be dropped, there is no answer. Raises what Snapshot.check_log raises.
+    be dropped, there is no answer. Raises what Snapshot.file_batches raises.
     """
     options = options or ScanOptions()
     left = row_predicate(snapshot.config, predicate)
@@ -70,7 +70,6 @@ def answer_from_log(
     columns = _Columns.of(snapshot.config, question, options.timezone)
     if columns is None:
         return None
-    snapshot.check_log()
     return _answer(snapshot, columns, FilePruner.of(snapshot.config, predicate, options.timezone))
 
 

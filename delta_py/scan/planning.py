@@ -170,12 +170,11 @@ def plan_scan(
 
     columns: names in the order wanted, or a schema whose structs hold only the nested fields wanted; None for all.
     predicate: over logical paths of the table's schema; None for all rows.
-    Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for a column that is not there, and what Snapshot.check_log
-    raises.
+    Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for a column that is not there, and what
+    Snapshot.file_batches raises.
     """
     options = options or ScanOptions()
     state = make_state(snapshot.config, snapshot.store, columns, predicate, options)
-    snapshot.check_log()
     if predicate is not None and not options.keep_all:
         FILTERED.note(snapshot, predicate)
     pruner = FilePruner.of(snapshot.config, predicate, options.timezone)

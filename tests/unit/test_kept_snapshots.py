@@ -170,16 +170,23 @@ def test_file_of_another_size_time_or_name_is_another_log(tmp_path: Path, reads:
     assert is_read() and not is_read()
 
 
-def test_what_is_read_after_the_directory_was_changed_for_another_is_not_kept(tmp_path: Path) -> None:
-    """A table is moved away after it was listed, another takes its place and is read, and the first one comes back."""
+def test_what_is_read_after_the_directory_was_changed_for_another_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table is moved away after its log was checked, another takes its place and is read, and the first one comes back."""
     root, other = tmp_path / "t", tmp_path / "other"
     path, aside = make_table(root, [rows(1)], times_ms=[1_700_000_000_000]), tmp_path / "aside"
     make_table(other, [rows(2)], times_ms=[1_700_000_000_001])
     own = Snapshot.load(open_store(path)).files()["path"].to_pylist()
     pinned = KeptSnapshot.of(pickle.loads(pickle.dumps(load(path))))
-    root.rename(aside)
-    other.rename(root)
-    assert paths(pinned) != own, "as a plain snapshot does"
+
+    def swapped(_: Snapshot) -> None:
+        root.rename(aside)
+        other.rename(root)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Snapshot, "check_log", swapped)
+        assert paths(pinned) != own, "as a plain snapshot does"
     root.rename(other)
     aside.rename(root)
     assert paths(load(path)) == own
