@@ -15,6 +15,7 @@ class PrunedScan extends PythonScan {
   private final PrunedSource source;
   private final ScanReaders readers;
   private Batch batch = null;
+  private Boolean planned = null;
 
   PrunedScan(ScanRequest request, RuleStatus status, ScanReaders readers) {
     this(request, new PrunedSource(request, status), readers);
@@ -60,8 +61,16 @@ class PrunedScan extends PythonScan {
     return mayBeColumnar() && isPlanned() ? Scan.ColumnarSupportMode.PARTITION_DEFINED : Scan.ColumnarSupportMode.UNSUPPORTED;
   }
 
-  /** Plans the scan, once. The query itself meets an error again, and raises it: to explain a plan must not fail. */
+  /**
+   * Plans the scan, once; the answer stays the one that Spark has laid out a query by. The query itself meets an error again, and
+   * raises it: to explain a plan must not fail.
+   */
   private boolean isPlanned() {
+    if (planned == null) planned = Boolean.valueOf(canPlan());
+    return planned.booleanValue();
+  }
+
+  private boolean canPlan() {
     try {
       source.readInfo();
       return true;
