@@ -19,6 +19,8 @@ import org.apache.spark.sql.execution.datasources.FileFormat$;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.internal.connector.PredicateUtils$;
 import org.apache.spark.sql.sources.And;
 import org.apache.spark.sql.sources.Filter;
@@ -34,6 +36,7 @@ import org.apache.spark.sql.util.CloseableIterator;
 import scala.Function1;
 import scala.Tuple2;
 import scala.collection.immutable.Seq;
+import scala.runtime.AbstractFunction0;
 
 /**
  * The door to the native reader, on the driver: a Function of what NativeScan.java says of a planned scan. A JDK interface,
@@ -85,7 +88,7 @@ public class NativeReads implements Function {
           partitions[i], (PartitionedFile[]) listed.toArray(new PartitionedFile[0]),
           (DeletionVector[]) deleted.toArray(new DeletionVector[0]), columns);
     }
-    Seq filters = filters((List) scan.get("predicates"));
+    Seq filters = filters(session, (List) scan.get("predicates"));
     int batchRows = session.sessionState().conf().parquetVectorizedReaderBatchSize();
     NativeReaderFactory factory = new NativeReaderFactory(
         (PartitionReaderFactory) scan.get("factory"), ((Boolean) scan.get("rows")).booleanValue(),
@@ -155,7 +158,19 @@ public class NativeReads implements Function {
     return false;
   }
 
-  private static Seq filters(List predicates) {
+  /** With days and times of java.time: those of java.sql are other ones in another JVM's time zone, or in none. */
+  private static Seq filters(SparkSession session, final List predicates) {
+    if (predicates.isEmpty()) return translated(predicates);
+    SQLConf conf = session.sessionState().conf().clone();
+    conf.setConfString("spark.sql.datetime.java8API.enabled", "true");
+    return (Seq) SQLConf$.MODULE$.withExistingConf(conf, new AbstractFunction0() {
+      public Object apply() {
+        return translated(predicates);
+      }
+    });
+  }
+
+  static Seq translated(List predicates) {
     Seq filters = (Seq) scala.collection.immutable.Nil$.MODULE$;
     for (int i = 0; i < predicates.size(); i++) {
       Filter filter = filter((Predicate) predicates.get(i));

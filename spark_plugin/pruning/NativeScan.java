@@ -30,8 +30,6 @@ import org.apache.spark.sql.types.StructType;
 /** A planned scan some of whose tasks, as the source says, may be read by Spark's own Parquet reader. */
 class NativeScan {
   private static final String BASE64 = "([A-Za-z0-9+/=]*)";
-  private static final int DAY_OF_1900 = -25567;
-  private static final long MICROSECONDS_OF_A_DAY = 86400000000L;
   private static final ObjectMapper JSON = new ObjectMapper();
 
   private final PlanNotes notes;
@@ -107,7 +105,6 @@ class NativeScan {
     Expression[] children = predicate.children();
     Expression[] inner = new Expression[children.length];
     for (int i = 0; i < children.length; i++) {
-      if (isBefore1900(children[i])) return null;
       if (children[i] instanceof NamedReference) inner[i] = renamed((NamedReference) children[i]);
       else if (children[i] instanceof Predicate && !(children[i] instanceof Literal)) inner[i] = renamed((Predicate) children[i]);
       else inner[i] = children[i];  // TRUE and FALSE are predicates and constants
@@ -117,16 +114,6 @@ class NativeScan {
     if (predicate instanceof Or) return new Or((Predicate) inner[0], (Predicate) inner[1]);
     if (predicate instanceof Not) return new Not((Predicate) inner[0]);
     return new Predicate(predicate.name(), inner);
-  }
-
-  /** Spark takes days that the calendar of 1582 left out for later ones. */
-  private static boolean isBefore1900(Expression constant) {
-    if (!(constant instanceof Literal)) return false;
-    Object value = ((Literal) constant).value();
-    DataType type = ((Literal) constant).dataType();
-    if (type.equals(DataTypes.DateType)) return value instanceof Integer && ((Integer) value).intValue() < DAY_OF_1900;
-    boolean isTime = type.equals(DataTypes.TimestampType) || type.equals(DataTypes.TimestampNTZType);
-    return isTime && value instanceof Long && ((Long) value).longValue() < DAY_OF_1900 * MICROSECONDS_OF_A_DAY;
   }
 
   private NamedReference renamed(NamedReference reference) {

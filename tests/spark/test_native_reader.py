@@ -410,6 +410,15 @@ LEGACY = {"org.apache.spark.version": "3.2.0", "org.apache.spark.legacyDateTime"
 OF_THE_FILTER: dict[str, tuple[pa.Array, dict[str, str], str]] = {
     "milliseconds": (pa.array([1_700_000_000_000], pa.timestamp("ms", "UTC")), {}, "v < timestamp'2023-11-14 22:13:20.0005Z'"),
     "a day that was left out": (pa.array([dt.date(1582, 10, 12)]), {}, "v > date'1582-10-10'"),
+    "a time of that day": (
+        pa.array([dt.datetime(1582, 10, 12, 1)], pa.timestamp("us", "UTC")), {}, "v = timestamp'1582-10-12 01:00:00Z'"
+    ),
+    "a time of the second year": (
+        pa.array([dt.datetime(2, 1, 1)], pa.timestamp("us", "UTC")), {}, "v = timestamp'0002-01-01 00:00:00Z'"
+    ),
+    "a time without a zone": (
+        pa.array([dt.datetime(1582, 10, 12, 1)], pa.timestamp("us")), {}, "v = timestamp_ntz'1582-10-12 01:00:00'"
+    ),
     "a day that there is no more": (pa.array([dt.date(1500, 3, 10)]), LEGACY, "v = date'1500-03-01'"),
     "of an old Spark": (pa.array([dt.date(1500, 3, 10)]), {"org.apache.spark.version": "2.4.5"}, "v = date'1500-03-01'"),
 }
@@ -427,6 +436,24 @@ def test_filter_of_days_and_times_leaves_out_no_row(
     pq.write_table(pa.table({"v": stored}).replace_schema_metadata(said), file)
     append_file(Path(path), file)
     assert len(spark.read.format("pydelta").load(path).filter(condition).collect()) == 1
+    assert native() == 1
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Apia", "UTC"])
+def test_filter_of_a_day_asks_no_time_zone(
+    zone: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    """Of the JVM, in which the day may not exist, and may be another one's than of the executors' JVMs."""
+    conf({"spark.sql.parquet.filterPushdown": "true"})
+    path = make_table(tmp_path / "t", [pa.table({"v": pa.array([dt.date(2011, 12, 30)])})])
+    zones = spark._jvm.java.util.TimeZone  # type: ignore[union-attr]
+    own = zones.getDefault()
+    zones.setDefault(zones.getTimeZone(zone))
+    try:
+        df = spark.read.format("pydelta").load(path).filter("v = date'2011-12-30'").selectExpr("cast(v as string) v")
+        assert [row.v for row in df.collect()] == ["2011-12-30"]
+    finally:
+        zones.setDefault(own)
     assert native() == 1
 
 
