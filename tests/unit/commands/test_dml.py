@@ -254,6 +254,9 @@ def test_whole_files_are_never_those_with_nan_null_or_other_rows(tmp_path: Path)
         "x > 0 or name = 'null'": {"nan", "null", "low", "high"},
         "x = null": set(),
         "x > 0 or null": {"nan", "low", "high"},
+        "cast(x as decimal(10, 1)) >= 1": {"low", "high"},
+        "not (cast(cast(x as decimal(10, 1)) as double) < 1)": {"low", "high"},
+        "floor(cast(x as decimal(10, 1))) in (1, 2)": {"low"},
     }.items():
         dml = begin(store, "DELETE")
         wanted = predicate(dml, condition)
