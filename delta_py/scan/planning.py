@@ -20,6 +20,7 @@ from delta_py.expressions.tree import Expression, columns_of
 from delta_py.index.lookup import IndexLookup
 from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS
 from delta_py.log.reconciliation import gathered
+from delta_py.protocol.arrow_values import from_numpy
 from delta_py.protocol.column_mapping import to_physical
 from delta_py.protocol.schema import (
     INTEGER,
@@ -238,7 +239,9 @@ class _KeptFiles:
             # Up to the first file with which there surely are so many rows.
             ends = np.cumsum(rows.fill_null(0).to_numpy())
             stop = int(np.searchsorted(ends, self._wanted - self._rows)) + 1
-            files, rows = files.slice(0, stop), rows.slice(0, stop)
+            if stop < files.num_rows:
+                first = from_numpy(np.arange(stop))
+                files, rows = files.take(first), rows.take(first)  # a slice would hold the whole batch
         self._rows += pc.sum(rows).as_py() or 0
         if files.num_rows:
             self._batches.append(files.select(self._schema.names))

@@ -64,3 +64,11 @@ def test_scan_for_a_limit_leaves_the_rest_of_the_log_unread(builder: TableBuilde
     assert scan.paths() == ["new"]
     assert str(scan.report) == "1 of 1 files, 100 of 100 bytes"
     assert not any("checkpoint" in path for _, path in builder.store.calls[reads:])  # type: ignore[attr-defined]
+
+
+def test_scan_for_a_limit_holds_its_files_alone(builder: TableBuilder) -> None:
+    builder.commit(*(add(f"many{n}", stats=stats(10, n, n), partitionValues={"p": "1"}) for n in range(5000)))
+    builder.checkpoint()
+    plan = plan_scan(Snapshot.load(builder.store), None, None, ScanOptions(limit=1))
+    assert 0 < plan.files.num_rows < 10
+    assert plan.files.get_total_buffer_size() < 10_000
