@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from delta_py.errors import CorruptTableError, InvariantViolationError, SchemaMismatchError, shown
 from delta_py.protocol.column_rules import GENERATION
-from delta_py.protocol.schema import LONG, StructField, StructType, type_name
+from delta_py.protocol.schema import LONG, StructField, StructType, map_fields, type_name
 
 START = "delta.identity.start"
 STEP = "delta.identity.step"
@@ -20,6 +20,13 @@ HIGH_WATER_MARK = "delta.identity.highWaterMark"
 ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
 
 _LONGS = range(-(2**63), 2**63)
+
+
+def without_marks(schema: StructType) -> StructType:
+    """The schema whatever numbers were given: each append to a table with an identity column writes another mark."""
+    return map_fields(
+        schema, lambda f: replace(f, metadata={name: value for name, value in f.metadata.items() if name != HIGH_WATER_MARK})
+    )
 
 
 @dataclass(frozen=True, slots=True)

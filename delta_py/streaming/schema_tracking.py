@@ -23,8 +23,8 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, list_log
 from delta_py.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile
-from delta_py.protocol.identity import HIGH_WATER_MARK
-from delta_py.protocol.schema import StructType, map_fields, parse_schema, type_name
+from delta_py.protocol.identity import without_marks
+from delta_py.protocol.schema import StructType, parse_schema, type_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.store import ObjectStore
 from delta_py.streaming.commits import StreamCommit
@@ -174,10 +174,6 @@ def _differs(config: TableConfig, protocol: Protocol | None, metadata: Metadata 
 
 
 def _what_counts(metadata: Metadata) -> tuple[StructType, tuple[str, ...], dict[str, str]]:
-    """Numbers given to identity columns are no change."""
-    schema = map_fields(
-        parse_schema(metadata.schema_string),
-        lambda f: replace(f, metadata={name: value for name, value in f.metadata.items() if name != HIGH_WATER_MARK}),
-    )
+    schema = without_marks(parse_schema(metadata.schema_string))
     delta_properties = {name: value for name, value in metadata.configuration.items() if name.startswith("delta.")}
     return schema, tuple(name.lower() for name in metadata.partition_columns), delta_properties

@@ -13,8 +13,12 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commands.create import create_table, define_table
 from delta_py.errors import SchemaMismatchError
+from delta_py.protocol.schema import LONG, STRING, StructField, StructType
 from delta_py.scan.log_answers import Question
+from delta_py.storage.opening import open_store
+from delta_py.streaming.options import StreamStart
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.options.common import VIEW
 from spark_plugin.options.private import signed
@@ -24,6 +28,7 @@ from spark_plugin.source import pinned as pinned_module
 from spark_plugin.source.pinned import PinnedTable, PinnedView, pin
 from spark_plugin.source.readers import DeltaReader
 from spark_plugin.source.task_batches import DeltaPartition
+from spark_plugin.streaming.stream_reader import pin_stream
 from tests.support.small_table import make_table
 
 
@@ -68,6 +73,19 @@ def test_table_that_was_made_anew_is_not_read_for_the_one_that_was_there(
         with pytest.raises(SchemaMismatchError, match="deleted and made anew") as raised:
             ask()
         assert raised.value.error_class == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
+
+
+def test_numbers_that_an_identity_column_gave_are_no_change_of_the_schema(tmp_path: Path) -> None:
+    path = str(tmp_path)
+    number = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+    schema = StructType((StructField("id", LONG, metadata=number), StructField("v", STRING)))
+    create_table(open_store(path), define_table(schema))
+    write_delta(path, pa.table({"v": ["a"]}), mode="append")
+    following, stream = pin(read_options({"path": path, "followLatest": "true"})), pin_stream({"path": path})
+    write_delta(path, pa.table({"v": ["b"]}), mode="append")
+    assert isinstance(following, PinnedTable)
+    assert following.plan(following.schema, None).report.files_kept == 2
+    assert stream.source(stream.schema).initial_offset(StreamStart()).version == 2
 
 
 def test_log_whose_files_got_other_times_is_the_same_one(table: str) -> None:
