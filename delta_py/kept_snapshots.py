@@ -66,12 +66,13 @@ class KeptVersions:
         """Of all lists, those too that are being read."""
         return self._bytes
 
-    def snapshot(self, version: _Version) -> KeptSnapshot | None:
-        """One for the caller alone."""
+    def snapshot(self, version: _Version, listed_at: float) -> KeptSnapshot | None:
+        """One for the caller alone. listed_at: when that has listed it."""
         with self._lock:
             found = self._snapshots.get(version)
             if found is not None:
                 self._snapshots.move_to_end(version)
+                found._listed_at = max(found._listed_at, listed_at)
         return None if found is None else found.again()
 
     def keep_snapshot(self, version: _Version, snapshot: KeptSnapshot) -> None:
@@ -127,7 +128,7 @@ class KeptSnapshot(Snapshot):
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
         version = _version(store, segment)
-        found = None if version is None else KEPT.snapshot(version)
+        found = None if version is None else KEPT.snapshot(version, segment.listed_at)
         if isinstance(found, cls):
             return found
         snapshot = super().of_segment(store, segment)
@@ -138,12 +139,8 @@ class KeptSnapshot(Snapshot):
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
         version = _version(snapshot.store, snapshot.segment)
-        found = None if version is None else KEPT.snapshot(version)
-        if isinstance(found, cls):
-            return found
-        kept = cls(snapshot.store, *snapshot.parts)
-        kept._listed_at = snapshot._listed_at
-        return kept
+        found = None if version is None else KEPT.snapshot(version, snapshot.segment.listed_at)
+        return found if isinstance(found, cls) else cls(snapshot.store, *snapshot.parts)
 
     def file_batches(
         self,

@@ -14,12 +14,13 @@ import logging
 import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.errors import CorruptTableError, LogFileNotFoundError, SchemaMismatchError, TableNotFoundError
+from delta_py.errors import CorruptTableError, LogFileNotFoundError, SchemaMismatchError
 from delta_py.log.checkpoint_check import open_checkpoint
 from delta_py.log.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
@@ -36,12 +37,12 @@ from delta_py.log.reconciliation import (
     protocol_and_metadata_of_commits,
     transactions_and_domains,
 )
-from delta_py.log.segment import LogSegment, load_segment
+from delta_py.log.segment import LONG_AGO, LogSegment, load_segment
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN
 from delta_py.protocol.schema import DataType, Path, StructType
 from delta_py.protocol.table_config import Operation, TableConfig
-from delta_py.storage.store import ObjectStore
+from delta_py.storage.store import ObjectInfo, ObjectStore
 
 __all__ = ["FileBatch", "Snapshot"]
 
@@ -76,7 +77,8 @@ class Snapshot:
         self._num_files: int | None = None
         self._size_bytes: int | None = None
         self._is_last_commit_checked = False
-        self._listed_at = time.time()
+        self._last_listed: ObjectInfo | None = segment.last_commit.info
+        self._listed_at = segment.listed_at
 
     @classmethod
     def load(cls, store: ObjectStore, version: int | None = None, timestamp_ms: int | None = None) -> Self:
@@ -95,11 +97,9 @@ class Snapshot:
 
     @classmethod
     def _load(cls, store: ObjectStore, version: int | None) -> Self:
-        begun = time.time()
         snapshot = cls.of_segment(store, load_segment(store, version))
         if admit(store, snapshot.config, snapshot.version, is_newest=version is None):
             snapshot = cls.of_segment(store, load_segment(store, version))
-        snapshot._listed_at = begun
         return snapshot
 
     @classmethod
@@ -130,14 +130,13 @@ class Snapshot:
 
     def through(self, store: ObjectStore) -> Snapshot:
         """The same version, read through a store that was opened with other options."""
-        other = Snapshot(store, *self.parts)
-        other._listed_at = self._listed_at
-        return other
+        return Snapshot(store, *self.parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In a pickle of its own: a pickle says which of its values are one object, and what a snapshot shares with its holder is
         another where it was kept. Spark compares pickles to find a part of a query that it has read already."""
-        return _unpickled, (pickle.dumps((self.store, *self.parts)),)
+        segment, *rest = self.parts
+        return _unpickled, (pickle.dumps((self.store, replace(segment, listed_at=LONG_AGO), *rest)),)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.table_root!r}, version={self.version})"
@@ -214,30 +213,31 @@ class Snapshot:
         metadata are held.
 
         Costs a listing; of a remote store none within a second of the last. A log that was copied, so that only times are other
-        ones, or that was cleaned up, is the same. One that is gone is not missed here. Raises SchemaMismatchError
-        (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) when it is of another table, or has another schema; what `load` raises for a log that
-        cannot be read.
+        ones, or that was cleaned up, is the same. Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) when it is of
+        another table, or has another commit or schema; what `load` raises for a log that is gone or cannot be read.
         """
-        begun = time.time()
+        begun = time.monotonic()
         if self.store.is_remote and begun - self._listed_at < _FRESH_SECONDS:
             return
-        own = self.segment.last_commit
-        directory, _, name = own.path.rpartition("/")
+        directory, _, name = self.segment.last_commit.path.rpartition("/")
         found = next(self.store.list_from(directory, name), None)
-        if found != own.info and not self._is_alike(own_is_there=found is not None and found.path == own.path):
+        if found != self._last_listed and not self._is_alike(found):
             raise replaced(self.table_root, f"version {self.version} was looked at")
-        self._listed_at = begun
+        self._last_listed, self._listed_at = found, begun
 
-    def _is_alike(self, *, own_is_there: bool) -> bool:
-        """Whether what is there now under the version's number, or without its commit at all, is the same table."""
-        ours = self.metadata
-        if own_is_there:
-            there = Snapshot.load(self.store, self.version).metadata
-            return (there.id, there.schema_string) == (ours.id, ours.schema_string)
-        try:
+    def _is_alike(self, found: ObjectInfo | None) -> bool:
+        """Whether the same table is there now, under other times or without its own commit. found: in the place of that."""
+        ours, own = self.metadata, self.segment.last_commit
+        if found is None or found.path != own.path:
             return Snapshot.load(self.store).metadata.id == ours.id
-        except TableNotFoundError:
-            return True
+        there = Snapshot.load(self.store, self.version)
+        is_same = (found.size_bytes, there.metadata.id, there.schema) == (own.size_bytes, ours.id, self.schema)
+        return is_same and (there._txn_id == self._txn_id or None in (there._txn_id, self._txn_id))
+
+    @property
+    def _txn_id(self) -> str | None:
+        """Of the version's commit, where a version checksum says it."""
+        return None if self._checksum is None else self._checksum.txn_id
 
     def _check_partition_values(self, files: pa.RecordBatch) -> None:
         values = files["partition_values"]
@@ -341,9 +341,7 @@ def replaced(table_root: str, since: str) -> SchemaMismatchError:
 
 
 def _unpickled(parts: bytes) -> Snapshot:
-    snapshot = Snapshot(*pickle.loads(parts))
-    snapshot._listed_at = 0.0  # the pickle may be old
-    return snapshot
+    return Snapshot(*pickle.loads(parts))
 
 
 class _Log:

@@ -49,7 +49,7 @@ class _Empty(CorruptTableError):
 
 @dataclass(frozen=True, slots=True)
 class VersionChecksum:
-    """path: of the file. set_transactions, domain_metadata: None where the writer did not record them."""
+    """path: of the file. set_transactions, domain_metadata, txn_id (of the commit): None where the writer did not record them."""
 
     path: str
     protocol: Protocol
@@ -59,6 +59,7 @@ class VersionChecksum:
     in_commit_timestamp_ms: int | None = None
     set_transactions: tuple[SetTransaction, ...] | None = None
     domain_metadata: tuple[DomainMetadata, ...] | None = None
+    txn_id: str | None = None
 
     @classmethod
     def parse(cls, path: str, data: bytes) -> Self:
@@ -88,6 +89,7 @@ class VersionChecksum:
             None if value.get("inCommitTimestampOpt") is None else _count(value, "inCommitTimestampOpt"),
             _all(value, "setTransactions", SetTransaction),
             _all(value, "domainMetadata", DomainMetadata),
+            value["txnId"] if isinstance(value.get("txnId"), str) else None,
         )
 
     def after(self, config: TableConfig | None, actions: Sequence[Action]) -> Self | None:
@@ -119,6 +121,7 @@ class VersionChecksum:
             in_commit_timestamp_ms=info.in_commit_timestamp_ms,
             set_transactions=_newest(self.set_transactions, (a for a in actions if isinstance(a, SetTransaction)), "app_id"),
             domain_metadata=_newest(self.domain_metadata, (a for a in actions if isinstance(a, DomainMetadata)), "domain"),
+            txn_id=None,
         )
 
     def to_bytes(self, txn_id: str | None) -> bytes:

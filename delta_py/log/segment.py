@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,6 +31,8 @@ from delta_py.storage.opening import is_in_transaction
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 LAST_CHECKPOINT_PATH = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}"
+
+LONG_AGO = -math.inf
 
 _log = logging.getLogger("delta_py")
 
@@ -81,6 +85,7 @@ class LogSegment:
     ascending, without gaps. last_commit: the commit of `version` itself (the checkpoint may already cover it).
     compactions: files that may stand for some of `commits`; they do not overlap. checksum: the version checksum of
     exactly this version. last_checksum_version: the newest one, up to this, that has a checksum from the checkpoint on.
+    listed_at: when the listing began, by time.monotonic of this process; it makes no difference between segments.
     """
 
     table_root: str
@@ -91,6 +96,7 @@ class LogSegment:
     compactions: tuple[LogFile, ...] = ()
     checksum: LogFile | None = None
     last_checksum_version: int | None = None
+    listed_at: float = field(default=LONG_AGO, compare=False)
 
     @property
     def size_bytes(self) -> int:
@@ -115,9 +121,10 @@ class LogSegment:
 
 @dataclass(slots=True)
 class Listing:
-    """What was found in the log directory, sorted by kind and version."""
+    """What was found in the log directory, sorted by kind and version. begun_at: by time.monotonic."""
 
     first_listed: int = 0
+    begun_at: float = LONG_AGO
     commits: dict[int, LogFile] = field(default_factory=dict)
     checksums: dict[int, LogFile] = field(default_factory=dict)
     compactions: list[LogFile] = field(default_factory=list)
@@ -200,7 +207,7 @@ def _has_gap(listing: Listing, end: int | None) -> bool:
 
 
 def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:
-    listing = Listing(first_listed=start)
+    listing = Listing(first_listed=start, begun_at=time.monotonic())
     parts: dict[tuple[int, int], dict[int, LogFile]] = {}
     for info in store.list_from(LOG_DIRECTORY, version_prefix(start)):
         name = parse_log_name(info.path.rpartition("/")[2])
@@ -287,6 +294,7 @@ def _make_segment(
         compactions=_choose_compactions(listing.compactions, start + 1, version),
         checksum=listing.checksums.get(version) if listing.commits[version].size_bytes else None,
         last_checksum_version=max((v for v in listing.checksums if start <= v <= version), default=None),
+        listed_at=listing.begun_at,
     )
 
 

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_py import kept_snapshots
+from delta_py import kept_snapshots, write_delta
+from delta_py.errors import SchemaMismatchError, TableNotFoundError
 from delta_py.expressions.tree import Column, Comparison, Literal
 from delta_py.kept_snapshots import KeptSnapshot, KeptVersions
 from delta_py.protocol.schema import LONG
@@ -68,6 +69,23 @@ def paths(snapshot: Snapshot, leaves: Any = LEAVES) -> list[str]:
 def age(path: Path, seconds: float) -> None:
     for file in (path / "_delta_log").iterdir():
         os.utime(file, (time.time() - seconds,) * 2)
+
+
+@pytest.fixture
+def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of the log, in a store that is taken for a remote one."""
+    from delta_py.storage.local import LocalStore
+
+    found: list[str] = []
+    list_from = LocalStore.list_from
+
+    def noted(self: LocalStore, directory: str, start: str = "") -> Any:
+        found.append(start)
+        return list_from(self, directory, start)
+
+    monkeypatch.setattr(LocalStore, "list_from", noted)
+    monkeypatch.setattr(LocalStore, "is_remote", True)
+    return found
 
 
 # ---------------------------------------------------------------- what is kept
@@ -279,3 +297,78 @@ def test_threads_share_what_is_kept(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert found == [True] * 60
+
+
+# ---------------------------------------------------------------- whether the log is still the one that was listed
+
+
+def test_log_is_listed_once_in_a_second_by_whoever_lists_it(
+    tmp_path: Path, listings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, now = make_table(tmp_path / "t", [rows(1)]), time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    paths(load(path))
+    for _ in range(2):
+        listings.clear()
+        now += 2
+        paths(KeptSnapshot.of(pickle.loads(pickle.dumps(load(path)))))
+        assert len(listings) == 1
+    listings.clear()
+    now += 2
+    paths(KeptSnapshot.of(load(path).again()))
+    assert len(listings) == 1
+
+
+def test_reading_the_log_for_long_is_not_listing_it(
+    tmp_path: Path, listings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other, now = make_table(tmp_path / "t", [rows(1)]), make_table(tmp_path / "other", [rows(1)]), time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    original = Snapshot.of_segment.__func__  # type: ignore[attr-defined]
+
+    def slow(cls: type[Snapshot], store: Any, segment: Any) -> Snapshot:
+        nonlocal now
+        snapshot: Snapshot = original(cls, store, segment)
+        now += 2
+        shutil.rmtree(path)
+        Path(other).rename(path)
+        return snapshot
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Snapshot, "of_segment", classmethod(slow))
+        snapshot = load(path)
+    with pytest.raises(SchemaMismatchError, match="deleted and made anew"):
+        paths(KeptSnapshot.of(snapshot))
+
+
+def test_table_that_is_gone_is_not_answered_from_memory(tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t", [rows(1)])
+    snapshots = [load(path), Snapshot.load(open_store(path))]
+    assert [len(paths(snapshot)) for snapshot in snapshots] == [1, 1]
+    shutil.rmtree(path)
+    for snapshot in snapshots:
+        with pytest.raises(TableNotFoundError, match="DELTA_PATH_DOES_NOT_EXIST"):
+            paths(snapshot)
+
+
+def test_log_that_went_on_otherwise_is_another_one(tmp_path: Path) -> None:
+    path, backup = str(tmp_path / "t"), tmp_path / "backup"
+    write_delta(path, rows(1))
+    shutil.copytree(path, backup)
+    write_delta(path, rows(2), mode="append")
+    held, info = load(path), Path(path, "_delta_log", f"{1:020}.json").stat()
+    shutil.rmtree(path)
+    backup.rename(path)
+    write_delta(path, rows(3), mode="append")
+    assert Path(path, "_delta_log", f"{1:020}.json").stat().st_size == info.st_size
+    with pytest.raises(SchemaMismatchError, match="replaced by another"):
+        paths(held)
+
+
+def test_log_that_was_found_alike_is_not_loaded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make_table(tmp_path / "t", [rows(1)])
+    held = Snapshot.load(open_store(path))
+    age(Path(path), 10)
+    assert len(paths(held)) == 1
+    monkeypatch.setattr("delta_py.snapshot.load_segment", lambda *_: pytest.fail("the log was loaded again"))
+    assert len(paths(held)) == 1

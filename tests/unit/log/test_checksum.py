@@ -51,13 +51,14 @@ def test_checksum_is_read_whole() -> None:
         17,
         (SetTransaction("a", 1, 2),),
         (DomainMetadata("d", "{}"),),
+        "t",
     )
 
 
 @pytest.mark.parametrize("absent", ["absent", None])
 def test_optional_fields_that_are_missing_are_unknown(absent: Any) -> None:
-    found = parse(setTransactions=absent, domainMetadata=absent, inCommitTimestampOpt=absent)
-    assert (found.set_transactions, found.domain_metadata, found.in_commit_timestamp_ms) == (None, None, None)
+    found = parse(setTransactions=absent, domainMetadata=absent, inCommitTimestampOpt=absent, txnId=absent)
+    assert (found.set_transactions, found.domain_metadata, found.in_commit_timestamp_ms, found.txn_id) == (None, None, None, None)
 
 
 @pytest.mark.parametrize(
