@@ -13,6 +13,8 @@ from delta_py.scan.file_groups import bytes_to_read
 
 Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
+_MOST_BYTES = 1 << 38
+
 
 def pack_files(files: pa.Table, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[pa.Table]:
     """Split a scan's files, or parts of them (Scan.cut_files), into groups of about equal bytes, in order, at least one each.
@@ -20,7 +22,8 @@ def pack_files(files: pa.Table, max_group_bytes: int, open_cost_bytes: int, want
     A group holds at most max_group_bytes (a larger file stands alone), counting open_cost_bytes for each file; wanted_groups come
     out, or a file each, when the table is small. [] when there is no file.
     """
-    sizes = bytes_to_read(files).to_numpy() + open_cost_bytes
+    # The log may say any size: the sum of those of ten million files has room.
+    sizes = bytes_to_read(files).to_numpy().clip(0, _MOST_BYTES) + min(open_cost_bytes, _MOST_BYTES)
     bounds = _group_bounds(sizes, max(1, wanted_groups), max(1, max_group_bytes)) if len(sizes) else ()
     return [files.slice(start, stop - start) for start, stop in bounds]
 

@@ -62,6 +62,11 @@ def test_groups_hold_all_files_in_order_within_the_bound(sizes: list[int], wante
         assert len(groups) <= wanted
 
 
+def test_sizes_that_no_file_has_lose_none() -> None:
+    sizes = [2**63 - 1, 5, 2**62, 2**63 - 10, 7]
+    assert [size for group in packed(sizes, 3, limit=100, cost=2**62) for size in group] == sizes
+
+
 def test_group_of_a_table_carries_its_files_as_they_are() -> None:
     builder = TableBuilder(MemoryStore())
     head = (builder.protocol(features=["deletionVectors"]), builder.metadata(("id", "long"), ("p", "string"), partition_by=["p"]))
