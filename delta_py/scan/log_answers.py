@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.tree import Expression
 from delta_py.protocol.arrow_values import all_false
+from delta_py.protocol.collations import is_collated
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.partition_values import malformed
 from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, StructField, find_path, to_arrow_type
@@ -119,6 +120,8 @@ class _Columns:
         if not all(path in partitions for path, _ in by) or not all(_is_counted(f.data_type) for _, f in valued):
             return None
         if not all(_is_exact(f.data_type, path in partitions) for path, f in (*minima, *maxima)):
+            return None
+        if any(is_collated(f) for _, f in (*by, *minima, *maxima)):  # which are equal, and which come first, bytes do not say
             return None
         leaves = {path: f.data_type for path, f in (*valued, *minima, *maxima) if path not in partitions}
         return cls(tuple((path[0], f) for path, f in by), valued, minima, maxima, partitions, timezone, leaves)

@@ -192,6 +192,17 @@ def test_question_about_what_the_log_does_not_know_has_no_answer(question: Quest
     assert answered(builder, question) is None
 
 
+@pytest.mark.parametrize("question", [Question(by=("p",)), Question(minima=("p",)), Question(maxima=("p",)), Question()], ids=str)
+def test_which_texts_are_equal_or_first_under_a_collation_the_log_does_not_say(question: Question, tmp_path: Path) -> None:
+    p = {"name": "p", "type": "string", "nullable": True, "metadata": {"__COLLATIONS": {"p": "spark.UTF8_LCASE"}}}
+    n = {"name": "n", "type": "long", "nullable": True, "metadata": {}}
+    rows = pa.table({"p": ["a", "B"], "n": pa.array([1, 2], pa.int64())})
+    told = json.dumps({"type": "struct", "fields": [p, n]})
+    path = make_table(tmp_path / "t", [rows], partition_by=["p"], schema_json=told)
+    answer = answer_from_log(Snapshot.load(open_store(path)), question)
+    assert (answer is None) == (question != Question())
+
+
 def test_rows_that_must_be_dropped_are_no_business_of_the_log(builder: TableBuilder) -> None:
     head = builder.metadata(("id", "long"), ("p", "integer"), partition_by=["p"])
     adds = [add(f"f{p}", stats=stats(10, 1, 9), partitionValues={"p": str(p)}) for p in range(3)]
