@@ -34,7 +34,7 @@ class Run:
     def checked(self) -> Self:
         """Raises ExpressionError (INVALID_TIMEZONE)."""
         if self.zone != "UTC":
-            from delta_py.expressions.zones import check_zone
+            from delta_py.protocol.zones import check_zone
 
             check_zone(self.zone)
         return self
@@ -163,4 +163,3 @@ def value_lines(value: Any) -> list[str]:
 def _shown(value: Any) -> str:
     text = cell(value)
     return "null" if text is None else printable(text)
-

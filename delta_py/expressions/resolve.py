@@ -52,7 +52,6 @@ from delta_py.expressions.tree import (
     Or,
     StringMatch,
 )
-from delta_py.expressions.zones import check_zone, is_utc, offset_seconds
 from delta_py.protocol.char_types import char_type_at
 from delta_py.protocol.collations import is_collated
 from delta_py.protocol.schema import (
@@ -69,6 +68,7 @@ from delta_py.protocol.schema import (
     find_path,
     type_name,
 )
+from delta_py.protocol.zones import check_zone, is_utc, offset_seconds
 
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # Characters of the constants beside a char(n) column, padded as its values are.

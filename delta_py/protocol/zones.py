@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError
-from delta_py.expressions.late_zones import FIRST_LATE_MICROS, late_offsets
+from delta_py.protocol.late_zones import FIRST_LATE_MICROS, late_offsets
 
 INSTANT = pa.timestamp("us", tz="UTC")
 WALL_CLOCK = pa.timestamp("us")
