@@ -1,13 +1,81 @@
-"""Regions of time zones: their rules, by Python's zoneinfo."""
+"""Time zones as Spark names them: offsets, regions and Java's short names of them. Regions' rules, by Python's zoneinfo."""
 
 from __future__ import annotations
 
-from zoneinfo import ZoneInfo
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{1,2}))?(?::?(\d{2}))?", re.ASCII)
+_MAX_OFFSET_SECONDS = 18 * 3600
+_UTC_NAMES = frozenset({"UTC", "GMT", "UT", "Z", "UTC+0", "GMT+0", "GMT0", "Etc/UTC", "Etc/GMT", "Zulu", "Universal", "UCT"})
+_SHORT_NAMES = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "EST": "-05:00",
+    "HST": "-10:00",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "MST": "-07:00",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}
+
+
+def is_utc(zone: str) -> bool:
+    return zone in _UTC_NAMES or offset_seconds(zone) == 0
+
+
+@lru_cache(maxsize=256)
+def offset_seconds(zone: str) -> int | None:
+    """The offset of a zone written as one (`+01:00`, `UTC-2`, `Z`); None for a region or what is no zone."""
+    zone = region_name(zone)
+    if zone in _UTC_NAMES:
+        return 0
+    offset = _OFFSET.fullmatch(zone)
+    if offset is None:
+        return None
+    sign, hours, minutes, seconds = offset.groups()
+    if int(minutes or 0) > 59 or int(seconds or 0) > 59:
+        return None
+    total = int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
+    if total > _MAX_OFFSET_SECONDS:
+        return None
+    return -total if sign == "-" else total
+
+
+def region_name(zone: str) -> str:
+    """`PST` -> `America/Los_Angeles`; any other name stays, whether or not it is a region's."""
+    return _SHORT_NAMES.get(zone, zone)
 
 
 def zone_rules(region: str) -> ZoneInfo:
     """`Europe/Paris` -> its rules. Raises ValueError for a name that is no region's: unknown, a directory's, or one that no file
     can have."""
+    from zoneinfo import ZoneInfo  # few tasks need it
+
     try:
         return ZoneInfo(region)
     except (KeyError, OSError, ValueError) as error:

@@ -68,7 +68,8 @@ from delta_py.protocol.schema import (
     find_path,
     type_name,
 )
-from delta_py.protocol.zones import check_zone, is_utc, offset_seconds
+from delta_py.protocol.zones import check_zone
+from delta_py.time_zones import is_utc, offset_seconds
 
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # Characters of the constants beside a char(n) column, padded as its values are.

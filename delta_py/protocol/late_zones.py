@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from delta_py.errors import ExpressionError
+from delta_py.time_zones import zone_rules
 
 _Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -69,8 +70,6 @@ def _calendar(year: int) -> tuple[int, bool]:
 def _rules(region: str) -> tuple[_Int64, _Int64, _Int64]:
     """When the clocks change in 2037 to 2128 (seconds since 1970), the wall clocks from which the new offset holds, and the
     offsets in seconds: one more than changes."""
-    from delta_py.time_zones import zone_rules
-
     try:
         zone = zone_rules(region)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Time zones as Spark names them, and the way between instants and wall clocks.
+"""The way between instants and wall clocks of a time zone.
 
 Arrays of instants are timestamp[us, UTC], wall clocks timestamp[us]. Gaps and overlaps follow java.time: a wall clock
 in a gap moves on by the gap's length, one in an overlap means the earlier instant.
@@ -6,7 +6,6 @@ in a gap moves on by the gap's length, one in an overlap means the earlier insta
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -17,73 +16,18 @@ import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError
 from delta_py.protocol.late_zones import FIRST_LATE_MICROS, late_offsets
+from delta_py.time_zones import offset_seconds, region_name
 
 INSTANT = pa.timestamp("us", tz="UTC")
 WALL_CLOCK = pa.timestamp("us")
 
 _Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{1,2}))?(?::?(\d{2}))?", re.ASCII)
-_MAX_OFFSET_SECONDS = 18 * 3600
-_UTC_NAMES = frozenset({"UTC", "GMT", "UT", "Z", "UTC+0", "GMT+0", "GMT0", "Etc/UTC", "Etc/GMT", "Zulu", "Universal", "UCT"})
-_SHORT_NAMES = {
-    "ACT": "Australia/Darwin",
-    "AET": "Australia/Sydney",
-    "AGT": "America/Argentina/Buenos_Aires",
-    "ART": "Africa/Cairo",
-    "AST": "America/Anchorage",
-    "BET": "America/Sao_Paulo",
-    "BST": "Asia/Dhaka",
-    "CAT": "Africa/Harare",
-    "CNT": "America/St_Johns",
-    "CST": "America/Chicago",
-    "CTT": "Asia/Shanghai",
-    "EAT": "Africa/Addis_Ababa",
-    "ECT": "Europe/Paris",
-    "EST": "-05:00",
-    "HST": "-10:00",
-    "IET": "America/Indiana/Indianapolis",
-    "IST": "Asia/Kolkata",
-    "JST": "Asia/Tokyo",
-    "MIT": "Pacific/Apia",
-    "MST": "-07:00",
-    "NET": "Asia/Yerevan",
-    "NST": "Pacific/Auckland",
-    "PLT": "Asia/Karachi",
-    "PNT": "America/Phoenix",
-    "PRT": "America/Puerto_Rico",
-    "PST": "America/Los_Angeles",
-    "SST": "Pacific/Guadalcanal",
-    "VST": "Asia/Ho_Chi_Minh",
-}
-
-
-def is_utc(zone: str) -> bool:
-    return zone in _UTC_NAMES or offset_seconds(zone) == 0
-
-
-@lru_cache(maxsize=256)
-def offset_seconds(zone: str) -> int | None:
-    """The offset of a zone written as one (`+01:00`, `UTC-2`, `Z`); None for a region or what is no zone."""
-    zone = _SHORT_NAMES.get(zone, zone)
-    if zone in _UTC_NAMES:
-        return 0
-    offset = _OFFSET.fullmatch(zone)
-    if offset is None:
-        return None
-    sign, hours, minutes, seconds = offset.groups()
-    if int(minutes or 0) > 59 or int(seconds or 0) > 59:
-        return None
-    total = int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
-    if total > _MAX_OFFSET_SECONDS:
-        return None
-    return -total if sign == "-" else total
-
 
 @lru_cache(maxsize=256)
 def region(zone: str) -> str:
     """The region's name as Arrow's time zone database knows it. Raises ExpressionError for an unknown one."""
-    name = _SHORT_NAMES.get(zone, zone)
+    name = region_name(zone)
     if not name[:1].isalpha():
         raise _unknown(zone)
     try:
