@@ -1,7 +1,7 @@
 """The way between instants and wall clocks of a time zone.
 
 Arrays of instants are timestamp[us, UTC], wall clocks timestamp[us]. Gaps and overlaps follow java.time: a wall clock
-in a gap moves on by the gap's length, one in an overlap means the earlier instant.
+in a gap moves on by the gap's length, one in an overlap means the earlier instant. A zone that is not known is an ExpressionError (INVALID_TIMEZONE).
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError
+from delta_py.protocol.arrow_values import FALSE, array, from_numpy, scalar, to_numpy
 from delta_py.protocol.late_zones import FIRST_LATE_MICROS, late_offsets
 from delta_py.time_zones import offset_seconds, region_name
 
 INSTANT = pa.timestamp("us", tz="UTC")
 WALL_CLOCK = pa.timestamp("us")
+
+_FIRST_LATE = scalar(FIRST_LATE_MICROS, pa.int64())
 
 _Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -31,7 +34,7 @@ def region(zone: str) -> str:
     if not name[:1].isalpha():
         raise _unknown(zone)
     try:
-        pc.local_timestamp(pa.array([0], INSTANT).cast(pa.timestamp("us", tz=name)))
+        pc.local_timestamp(array([0], pa.int64()).cast(pa.timestamp("us", tz=name)))
     except (pa.ArrowException, UnicodeError, OSError) as error:
         raise _unknown(zone) from error
     return name
@@ -72,14 +75,15 @@ def to_instants(wall_clocks: Any, zone: str) -> Any:
 
 
 def _with_late(converted: Any, times: Any, change: Callable[[_Int64], _Int64]) -> Any:
-    """`found`, and for times from 2037 on what `change` makes of them: there Arrow no longer changes the clocks."""
+    """`converted`, and for times from 2037 on what `change` makes of them: there Arrow no longer changes the clocks."""
     micros = times.cast(pa.int64())
-    late = pc.fill_null(pc.greater_equal(micros, FIRST_LATE_MICROS), False)
+    late = pc.fill_null(pc.greater_equal(micros, _FIRST_LATE), FALSE)
     if not pc.any(late).as_py():
         return converted
-    changed = pa.array(change(micros.filter(late).to_numpy(zero_copy_only=False))).cast(converted.type)
-    return pc.replace_with_mask(converted, late, changed)
+    found = micros.filter(late)
+    changed = change(to_numpy(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found))
+    return pc.replace_with_mask(converted, late, from_numpy(changed).cast(converted.type))
 
 
 def _shift(values: Any, seconds: int, target: pa.DataType) -> Any:
-    return pc.add(values.cast(pa.int64()), pa.scalar(seconds * 1_000_000, pa.int64())).cast(target)
+    return pc.add(values.cast(pa.int64()), scalar(seconds * 1_000_000, pa.int64())).cast(target)
