@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{1,2}))?(?::?(\d{2}))?", re.ASCII)
+# What ZoneId.of takes, and `+h:mm` and `+hh:m`, which Spark has taken from of old.
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(?:(\d\d?)(?::(\d\d?)|:(\d\d):(\d\d))?|(\d\d)(\d\d)(\d\d)?)", re.ASCII)
 _MAX_OFFSET_SECONDS = 18 * 3600
 _UTC_NAMES = frozenset({"UTC", "GMT", "UT", "Z", "UTC+0", "GMT+0", "GMT0", "Etc/UTC", "Etc/GMT", "Zulu", "Universal", "UCT"})
 _SHORT_NAMES = {
@@ -57,11 +58,10 @@ def offset_seconds(zone: str) -> int | None:
     offset = _OFFSET.fullmatch(zone)
     if offset is None:
         return None
-    sign, hours, minutes, seconds = offset.groups()
-    if int(minutes or 0) > 59 or int(seconds or 0) > 59:
-        return None
-    total = int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
-    if total > _MAX_OFFSET_SECONDS:
+    sign, *parts = (part for part in offset.groups() if part is not None)
+    hours, minutes, seconds = (*map(int, parts), 0, 0)[:3]
+    total = hours * 3600 + minutes * 60 + seconds
+    if minutes > 59 or seconds > 59 or total > _MAX_OFFSET_SECONDS:
         return None
     return -total if sign == "-" else total
 
