@@ -19,9 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
+from delta_py.errors import CorruptTableError, ExpressionError, InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.arrow_values import EMPTY, FALSE, all_false, scalar
 from delta_py.protocol.schema import DataType, DecimalType, PrimitiveType, to_arrow_type, type_name
+from delta_py.protocol.zones import to_instants
+from delta_py.time_zones import offset_seconds
 
 _INTEGER_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _INTEGER = re.compile(r"([+-]?\d+)(?:\.\d*)?", re.ASCII)
@@ -39,9 +41,7 @@ _BOOLEANS = {**dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromk
 _DAY = r"([+-]?\d{4,7})(?:-(\d\d?)(?:-(\d\d?))?)?"
 _DATE = re.compile(rf"{_DAY}(?:[ T].*)?", re.ASCII)
 _TIMESTAMP = re.compile(rf"{_DAY}(?:[ T](\d\d?):(\d\d?)(?::(\d\d?)(?:\.(\d*))?)?\s*(Z|UTC|GMT|[+-]\d\d?(?::?\d\d)?)?)?", re.ASCII)
-_USUAL_TIMESTAMP = r"^\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)?)?$"
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d))?", re.ASCII)
-_UTC_NAMES = frozenset({"UTC", "GMT", "UT", "Z", "Etc/UTC"})
+_USUAL_TIMESTAMP = r"^\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-](?:0\d|1[0-7]):[0-5]\d)?)?$"
 _SECOND = 1_000_000
 _MICROSECOND = timedelta(microseconds=1)
 _DAY_MICROS = 86_400 * _SECOND
@@ -232,7 +232,10 @@ def _micros(text: str) -> tuple[int, int | None] | None:
     if hour > 23 or minute > 59 or second > 59:
         return None
     wall = days * _DAY_MICROS + ((hour * 60 + minute) * 60 + second) * _SECOND + fraction
-    return wall, None if timestamp[8] is None else _offset_micros(timestamp[8])
+    if timestamp[8] is None:
+        return wall, None
+    offset = offset_seconds(timestamp[8])
+    return None if offset is None else (wall, offset * _SECOND)
 
 
 def _within(micros: int, room: int = 0) -> int | None:
@@ -240,34 +243,12 @@ def _within(micros: int, room: int = 0) -> int | None:
     return micros if -(2**63) + room <= micros < 2**63 - room else None
 
 
-def _offset_micros(zone: str) -> int | None:
-    """The offset of a zone that is written as one; None for the name of a region."""
-    if zone in _UTC_NAMES:
-        return 0
-    offset = _OFFSET.fullmatch(zone)
-    if offset is None:
-        return None
-    micros = (int(offset[2]) * 60 + int(offset[3] or 0)) * 60 * _SECOND
-    return -micros if offset[1] == "-" else micros
-
-
 def _at_zone(walls: pa.Array, timezone: str) -> pa.Array:
-    """Wall clocks in a zone -> instants, both as microseconds. As in java.time: a wall clock in a gap moves on by the gap's
-    length, one in an overlap means the earlier instant."""
-    micros = walls.cast(pa.int64())
-    offset = _offset_micros(timezone)
-    if offset is not None:
-        return pc.subtract(micros, offset)
+    """Wall clocks in a zone -> instants, as microseconds."""
     try:
-        before = pc.assume_timezone(walls, timezone, ambiguous="earliest", nonexistent="earliest")
-    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-        raise InvalidOptionError(
-            f"The time zone {timezone!r} is not known here: {error}. "
-            "Use a region such as Europe/Paris or an offset such as +01:00.",
-            timezone=timezone,
-        ) from error
-    # In a gap `before` is the last instant before it; its own offset is the one that java.time goes on with.
-    return pc.subtract(micros, pc.subtract(pc.local_timestamp(before).cast(pa.int64()), before.cast(pa.int64())))
+        return to_instants(walls, timezone).cast(pa.int64())
+    except ExpressionError as error:
+        raise InvalidOptionError(error.message, timezone=timezone) from error
 
 
 # ---------------------------------------------------------------- writing

@@ -1,7 +1,8 @@
 """The way between instants and wall clocks of a time zone.
 
 Arrays of instants are timestamp[us, UTC], wall clocks timestamp[us]. Gaps and overlaps follow java.time: a wall clock
-in a gap moves on by the gap's length, one in an overlap means the earlier instant. A zone that is not known is an ExpressionError (INVALID_TIMEZONE).
+in a gap moves on by the gap's length, one in an overlap means the earlier instant. A zone that is not known is an
+ExpressionError (INVALID_TIMEZONE).
 """
 
 from __future__ import annotations

@@ -23,9 +23,11 @@ from delta_py.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
+from delta_py.protocol.schema import LONG, TIMESTAMP, StructField, StructType, schema_to_json
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
+from tests.support.small_table import make_table
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -89,6 +91,24 @@ def test_delete_and_update_read_only_files_of_the_predicate(tmp_path: Path) -> N
         (tmp_path / path).write_bytes(b"not to be read")
     assert table.update({"price": "0"}, predicate="id = 15")["numUpdatedRows"] == 1
     assert table.delete("id BETWEEN 12 AND 13")["numDeletedRows"] == 2
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "EST", "+01:00:30"])
+def test_delete_and_overwrite_meet_partitions_whose_texts_are_in_the_zone(tmp_path: Path, zone: str) -> None:
+    texts = ["2050-07-01 00:00:00", "2050-07-01 01:00:00", "2050-01-01 00:00:00"]
+    schema = StructType((StructField("at", TIMESTAMP), StructField("id", LONG)))
+    rows = pa.table({"at": texts, "id": pa.array([1, 2, 3], pa.int64())})
+    make_table(tmp_path, [rows], partition_by=["at"], schema_json=schema_to_json(schema))
+
+    def table() -> DeltaTable:
+        return DeltaTable(str(tmp_path), session_timezone=zone)
+
+    table().delete("at = timestamp'2050-07-01 01:00:00'")
+    assert sorted(table().to_arrow(["id"])["id"].to_pylist()) == [1, 3]
+    [first] = table().to_arrow(filter="id = 1")["at"].to_pylist()
+    again = pa.table({"at": pa.array([first], pa.timestamp("us", "UTC")), "id": pa.array([10], pa.int64())})
+    write_delta(str(tmp_path), again, mode="overwrite", partition_overwrite_mode="dynamic", time_zone=zone)
+    assert sorted(table().to_arrow(["id"])["id"].to_pylist()) == [3, 10]
 
 
 def test_update_takes_python_values_in_the_types_of_the_columns(tmp_path: Path) -> None:

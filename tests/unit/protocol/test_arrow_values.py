@@ -134,3 +134,20 @@ def test_a_plan_by_whole_numbers_and_texts_does_not_import_pandas(tmp_path: Path
     command = [sys.executable, "-c", PLAN, str(tmp_path), condition]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(files_kept), "False"]
+
+
+TIMES = """
+import sys
+from delta_py.protocol.arrow_values import array
+from delta_py.protocol.partition_values import parse_partition_values
+from delta_py.protocol.schema import TIMESTAMP
+import pyarrow as pa
+for zone in ("America/New_York", "PST", "+01:00:30"):
+    texts = array(["2024-07-01 00:00:00", None, "2050-07-01 00:00:00"], pa.string())
+    print(parse_partition_values(texts, TIMESTAMP, timezone=zone).null_count, "pandas" in sys.modules)
+"""
+
+
+def test_partitions_of_timestamps_in_a_zone_are_read_without_pandas() -> None:
+    done = subprocess.run([sys.executable, "-c", TIMES], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "False"] * 3

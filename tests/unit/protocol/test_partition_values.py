@@ -214,6 +214,59 @@ def test_plain_timestamps_are_read_in_the_sessions_zone_as_java_does() -> None:
     assert parse_partition_value("2024-01-01 00:00:00", TIMESTAMP_NTZ, timezone="Asia/Tokyo") == datetime(2024, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2050-07-01 00:00:00", utc(2050, 7, 1, 4)),
+        ("2050-01-01 00:00:00", utc(2050, 1, 1, 5)),
+        ("2050-07-01", utc(2050, 7, 1, 4)),
+        ("2050-03-13 02:30:00", utc(2050, 3, 13, 7, 30)),  # in a gap: on by its length
+        ("2050-03-13 03:00:00", utc(2050, 3, 13, 7)),
+        ("2050-11-06 01:30:00", utc(2050, 11, 6, 5, 30)),  # twice on that day: the earlier one
+        ("2050-11-06 02:00:00", utc(2050, 11, 6, 7)),
+        ("2037-07-01 00:00:00", utc(2037, 7, 1, 4)),
+        ("9999-07-01 00:00:00", utc(9999, 7, 1, 4)),
+    ],
+)
+def test_plain_timestamps_after_2037_know_summer_and_winter(text: str, instant: datetime) -> None:
+    assert parse_partition_value(text, TIMESTAMP, timezone="America/New_York") == instant
+    among_others = pa.array([text, "2024-07-01 00:00:00", None, "2024-1-1"])
+    read = parse_partition_values(among_others, TIMESTAMP, timezone="America/New_York")
+    assert read.to_pylist() == [instant, utc(2024, 7, 1, 4), None, utc(2024, 1, 1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("zone", "instant"),
+    [
+        ("PST", utc(2024, 7, 1, 7)),
+        ("CTT", utc(2024, 6, 30, 16)),
+        ("EST", utc(2024, 7, 1, 5)),
+        ("+01:00:30", utc(2024, 6, 30, 22, 59, 30)),
+        ("UTC-01:00:30", utc(2024, 7, 1, 1, 0, 30)),
+        ("+1:5", utc(2024, 6, 30, 22, 55)),
+        ("GMT0", utc(2024, 7, 1)),
+    ],
+)
+def test_plain_timestamps_are_read_in_every_zone_that_spark_has(zone: str, instant: datetime) -> None:
+    assert parse_partition_value("2024-07-01 00:00:00", TIMESTAMP, timezone=zone) == instant
+
+
+@pytest.mark.parametrize("zone", ["+19:00", "+00:60", "utc", "", "Europe", "x" * 300, "Europe/\0Paris", "\u00e9"])
+def test_what_is_no_zone_is_refused_by_name(zone: str) -> None:
+    with pytest.raises(InvalidOptionError, match=r"The time zone .* is not known") as caught:
+        parse_partition_value("2024-07-01 00:00:00", TIMESTAMP, timezone=zone)
+    assert caught.value.error_class == "DELTA_ILLEGAL_OPTION"
+    assert caught.value.message_parameters == {"timezone": zone}
+
+
+def test_offset_over_18_hours_is_none() -> None:
+    texts = ["2024-07-01 00:00:00+18:00", "2024-07-01 00:00:00+18:30", "2024-07-01 00:00:00-99:99", "2024-07-01 00:00:00+01:60"]
+    expected = [utc(2024, 6, 30, 6), None, None, None]
+    assert parse_partition_values(pa.array(texts), TIMESTAMP, errors="null").to_pylist() == expected
+    alone = [parse_partition_value(text, TIMESTAMP, errors="null") for text in texts]
+    assert alone == expected
+
+
 def test_unknown_zone_is_an_error_where_it_is_needed() -> None:
     with pytest.raises(InvalidOptionError, match="Mars/Base"):
         parse_partition_value("2024-01-01 00:00:00", TIMESTAMP, timezone="Mars/Base")
