@@ -1,7 +1,7 @@
 """Which version a reader means: timestamps as text, and the suffix of `path@v12` and `path@yyyyMMddHHmmssSSS`.
 
 Texts are read as Spark casts a string to a timestamp: `yyyy`, `yyyy-MM`, `yyyy-MM-dd`, then a blank or `T`,
-`HH[:mm[:ss[.f...]]]`, then nothing (the session's time zone) or an offset: `Z`, `UTC`, `GMT+1`, `+01:00`, `Europe/Paris`.
+`HH[:mm[:ss[.f...]]]`, then nothing (the session's time zone) or an offset: `Z`, `UTC`, `GMT+1`, `+01:00`, `Europe/Paris`, `PST`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from delta_py.errors import InvalidOptionError
 from delta_py.protocol.paths import LOG_DIRECTORY
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import NO_OPTIONS, StorageOptions
-from delta_py.time_zones import zone_rules
+from delta_py.time_zones import offset_seconds, region_name, zone_rules
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXT = re.compile(
@@ -22,7 +22,6 @@ _TEXT = re.compile(
     r"(?:[ T](?:(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{0,9}))?)?)?)?"
     r"\s*(?P<zone>[A-Za-z+\-][\w/+\-:]*)?)?)?)?"
 )
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2})(?::?(?P<seconds>\d{2}))?)?")
 _SUFFIX_VERSION = re.compile(r"(?P<path>.+)@[vV](?P<version>\d{1,19})/?")
 _SUFFIX_TIME = re.compile(r"(?P<path>.+)@(?P<time>\d{17})/?")
 
@@ -88,20 +87,13 @@ def _floor_ms(moment: datetime) -> int:
 
 
 def _zone(name: str, text: str) -> tzinfo:
-    if name in ("Z", "z", "UTC", "GMT", "UT"):
-        return UTC
-    numeric_zone = _OFFSET.fullmatch(name)
-    if numeric_zone is None:
-        try:
-            return zone_rules(name)
-        except ValueError as error:
-            raise _invalid(text) from error
-    offset = timedelta(
-        hours=int(numeric_zone["hours"]), minutes=int(numeric_zone["minutes"] or 0), seconds=int(numeric_zone["seconds"] or 0)
-    )
-    if offset > timedelta(hours=18):
-        raise _invalid(text)
-    return timezone(-offset if numeric_zone["sign"] == "-" else offset)
+    seconds = offset_seconds(name)
+    if seconds is not None:
+        return timezone(timedelta(seconds=seconds))
+    try:
+        return zone_rules(region_name(name))
+    except ValueError as error:
+        raise _invalid(text) from error
 
 
 def _invalid(text: str) -> InvalidOptionError:

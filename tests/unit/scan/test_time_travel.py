@@ -30,6 +30,13 @@ def ms(*parts: int) -> int:
         ("2024-03-05T06:07:08 GMT-2", "UTC", ms(2024, 3, 5, 8, 7, 8)),
         ("2024-07-05 06:07:08 Europe/Paris", "UTC", ms(2024, 7, 5, 4, 7, 8)),
         ("2024-07-05 06:07:08", "Europe/Paris", ms(2024, 7, 5, 4, 7, 8)),
+        ("2024-07-05 06:07:08", "PST", ms(2024, 7, 5, 13, 7, 8)),
+        ("2024-07-05 06:07:08", "CTT", ms(2024, 7, 4, 22, 7, 8)),
+        ("2024-07-05 06:07:08", "EST", ms(2024, 7, 5, 11, 7, 8)),
+        ("2024-07-05 06:07:08 PST", "UTC", ms(2024, 7, 5, 13, 7, 8)),
+        ("2024-07-05 06:07:08+01:00:30", "UTC", ms(2024, 7, 5, 5, 6, 38)),
+        ("2024-07-05 06:07:08", "+1:5", ms(2024, 7, 5, 5, 2, 8)),
+        ("2050-07-05 06:07:08", "America/New_York", ms(2050, 7, 5, 10, 7, 8)),
         ("1969-12-31 23:59:59.9995", "UTC", -1),
     ],
 )
@@ -50,6 +57,8 @@ def test_timestamp_text_as_spark_casts_it_gives_ms(text: str, zone: str, expecte
         "2024-01-01 00:00 " + "x" * 300,
         "12-01-2024",
         "2024-01-01 00:00+19:00",
+        "2024-01-01 00:00+123",
+        "2024-01-01 00:00z",
     ],
 )
 def test_timestamp_text_that_is_none_is_refused(text: str) -> None:
@@ -60,6 +69,7 @@ def test_timestamp_text_that_is_none_is_refused(text: str) -> None:
 def test_datetime_without_zone_is_read_in_the_session_zone() -> None:
     assert to_timestamp_ms(datetime(2024, 7, 5, 6, 7, 8), "Europe/Paris") == ms(2024, 7, 5, 4, 7, 8)
     assert to_timestamp_ms(datetime(2024, 7, 5, 6, 7, 8, tzinfo=UTC), "Europe/Paris") == ms(2024, 7, 5, 6, 7, 8)
+    assert to_timestamp_ms(datetime(2024, 7, 5, 6, 7, 8), "PST") == ms(2024, 7, 5, 13, 7, 8)
     assert to_timestamp_ms(1234, "Europe/Paris") == 1234
 
 
