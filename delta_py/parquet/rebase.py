@@ -7,7 +7,6 @@ outside UTC, the JVM's old time zone rules know no local mean time and so differ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_py.parquet.buffers import Ndarray, fixed_values, from_values
-from delta_py.time_zones import zone_rules
+from delta_py.time_zones import offset_seconds, region_name, zone_rules
 
 _GREGORIAN_START_DAY = -141_427  # 1582-10-15
 _MICROS_PER_DAY = 86_400_000_000
@@ -139,20 +138,14 @@ class _Zone:
         return local - self.offsets[np.searchsorted(self.starts, local, side="right") - 1]
 
 
-_FIXED_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
-
-
 @lru_cache(maxsize=16)
 def _zone(name: str) -> _Zone:
     """Raises ValueError for a zone that this machine's time zone data does not know."""
-    if name in ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "UT"):
-        return _fixed_zone(0)
-    if match := _FIXED_OFFSET.fullmatch(name):
-        sign, *parts = match.groups()
-        hours, minutes, seconds = (int(part or 0) for part in parts)
-        return _fixed_zone((hours * 3600 + minutes * 60 + seconds) * (-1_000_000 if sign == "-" else 1_000_000))
+    seconds = offset_seconds(name)
+    if seconds is not None:
+        return _fixed_zone(seconds * 1_000_000)
     try:
-        rules = zone_rules(name)
+        rules = zone_rules(region_name(name))
     except ValueError as error:
         raise ValueError(f"the time zone {name!r} that its writer worked in is not known on this machine") from error
     standard = min(_offset(rules, datetime(2024, month, 1, tzinfo=UTC)) for month in range(1, 13))
