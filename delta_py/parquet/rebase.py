@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from delta_py.parquet.buffers import Ndarray, fixed_values, from_values
 from delta_py.time_zones import offset_seconds, region_name, zone_rules
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 _GREGORIAN_START_DAY = -141_427  # 1582-10-15
 _MICROS_PER_DAY = 86_400_000_000
