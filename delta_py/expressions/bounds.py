@@ -142,6 +142,8 @@ class FileBounds:
         nothing = Bounds(None, None, inner.all_null, nulls, hidden_nan=True)
         if (kind(source), kind(target)) not in _IN_ORDER:
             return nothing
+        if inner.hidden_nan and not is_fractional(target) and not isinstance(target, DecimalType):
+            return nothing  # the cast of NaN fails
         carried = _apply(inner, lambda side: _of_side(side, lambda values: cast_values(values, source, target)))
         if carried is None:
             return nothing
@@ -194,11 +196,21 @@ def _adds_constant(name: str, node: Node, varying: int) -> bool:
 
 
 def _apply(inner: Bounds, change: Any) -> Bounds | None:
-    """The bounds with both sides changed; None where a side cannot be."""
+    """The bounds with both sides changed; None where a side cannot be, or becomes null: values between may become null too."""
     try:
-        return replace(inner, lower=change(inner.lower), upper=change(inner.upper))
+        lower, upper = change(inner.lower), change(inner.upper)
     except _FAILURES:
         return None
+    is_lost = _becomes_null(inner.lower, lower) or _becomes_null(inner.upper, upper)
+    return None if is_lost else replace(inner, lower=lower, upper=upper)
+
+
+def _becomes_null(before: Any, after: Any) -> bool:
+    if before is None:
+        return False
+    if isinstance(before, pa.Scalar):
+        return bool(before.is_valid and not after.is_valid)
+    return bool(after.null_count > before.null_count)
 
 
 def _of_side(side: Any, run: Any) -> Any:

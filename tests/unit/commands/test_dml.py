@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -240,7 +241,7 @@ def test_whole_files_are_never_those_with_nan_null_or_other_rows(tmp_path: Path)
         "mixed": [-1.0, 7.0],
     }
     for name, values in rows.items():
-        write_delta(str(tmp_path), pa.table({"name": [name] * 2, "x": values}), mode="append")
+        write_delta(str(tmp_path), pa.table({"name": [name] * 2, "x": values, "day": [date(2024, 1, 1)] * 2}), mode="append")
     store = LocalStore(str(tmp_path))
     for condition, true_of in {
         "x >= 1": {"nan", "low", "high"},
@@ -257,6 +258,10 @@ def test_whole_files_are_never_those_with_nan_null_or_other_rows(tmp_path: Path)
         "cast(x as decimal(10, 1)) >= 1": {"low", "high"},
         "not (cast(cast(x as decimal(10, 1)) as double) < 1)": {"low", "high"},
         "floor(cast(x as decimal(10, 1))) in (1, 2)": {"low"},
+        "cast(x as int) > 0": {"low", "high"},
+        "cast(x as bigint) <= 1": set(),
+        "trunc(day, 'day') is not null": set(),
+        "trunc(day, 'month') is not null": rows.keys(),
     }.items():
         dml = begin(store, "DELETE")
         wanted = predicate(dml, condition)

@@ -323,6 +323,13 @@ def test_times_through_functions_that_keep_order(sql: str, zone: str, expected: 
     assert found == expected
 
 
+@pytest.mark.parametrize("sql", ["date_trunc('{}', ts) is null", "date_trunc('{}', ts) <=> null"])
+def test_function_that_makes_values_null_may_have_nulls_where_its_column_has_none(sql: str) -> None:
+    known = stats("ts", [(instant("2024-03-01 00:00:00"), instant("2024-03-02 00:00:00"))], nulls=[0])
+    assert kept(sql.format("month"), known) == [False]
+    assert kept(sql.format("nothing"), known) == [True]
+
+
 def test_dates_and_decimals() -> None:
     dates = stats("t", [(day("2024-01-01"), day("2024-01-31")), (day("2024-02-01"), day("2024-02-29"))])
     assert kept("t = '2024-02-10'", dates) == [False, True]
