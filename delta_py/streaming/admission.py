@@ -44,10 +44,10 @@ class Admission:
         times_ms = [] if idle is None else [idle.since_ms]
         for version, commit, first, ahead in self._versions_after(start, last_version):
             is_initial = commit is None
-            if commit is not None and self._stops is not None and self._stops.is_before(commit, start):
-                return StreamOffset(start.table_id, version, SCHEMA_CHANGE)
             by_time = is_initial and self._initial.is_by_time
             try:
+                if commit is not None and self._stops is not None and self._stops.is_before(commit, start):
+                    return StreamOffset(start.table_id, version, SCHEMA_CHANGE)
                 files = self._initial.numbered(version) if commit is None else self._committed.of(commit, ahead)
             except DeltaError:
                 if budget.has_taken:

@@ -190,6 +190,17 @@ def test_change_feed_with_a_log_follows_the_schema(table: Table, tmp_path: Path)
     assert all("b" not in row for row in found)
 
 
+def test_commits_before_one_that_stops_the_stream_are_read(table: Table, tmp_path: Path) -> None:
+    query = Query(table, tmp_path, readChangeFeed="true", startingVersion="0")
+    query.run()
+    table.add(7)
+    table.add(8)
+    table.change(lambda fields: fields, **{"delta.enableChangeDataFeed": "false"})
+    before = len(query.rows)
+    assert query.stopped() == "DELTA_MISSING_CHANGE_DATA"
+    assert [row["id"] for row in query.rows[before:]] == [7, 8]
+
+
 def test_stream_that_begins_before_a_change_stops_and_begins_with_the_old_schema(table: Table, tmp_path: Path) -> None:
     table.rename("b", "c")
     table.add(3, a="a", c="c")
