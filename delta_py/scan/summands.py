@@ -41,6 +41,8 @@ class Numbers:
         factor = 10 ** (scale - self.scale)
         if factor == 1:
             return self
+        if factor > LONG_MAX:
+            return None
         return _joined("*", self, Numbers(pa.scalar(factor, pa.int64()), scale - self.scale, (factor, factor)), scale)
 
 

@@ -163,6 +163,15 @@ def test_sums_that_might_not_fit_are_left_to_spark(sign: int) -> None:
     assert [value for batch in batches for value in batch["sum big"].to_pylist()] == [sign * (2**62)] * 3
 
 
+@pytest.mark.parametrize("value", [Decimal("0.0000012345"), Decimal("0.5")])
+def test_sides_whose_points_lie_far_apart_are_added_up(value: Decimal) -> None:
+    batch = pa.record_batch({"x": pa.array([value], pa.decimal128(12, 10))})
+    difference = Summand.parse(["-", {"digits": 1, "scale": 0}, ["*", "x", "x"]])
+    schema = pa.schema([("rows", pa.int64()), ("s", pa.decimal128(36, 20))])
+    (partial,) = partial_batches([batch], PartialRows(sums=(difference,)), schema)
+    assert partial["s"].to_pylist() == [1 - value * value]
+
+
 def test_product_that_no_decimal_holds_is_an_error() -> None:
     kind = pa.decimal128(18, 0)
     batch = pa.record_batch({"a": pa.array([10**17], kind)})
