@@ -42,6 +42,7 @@ class PartialQuestion extends LogQuestion {
   private static final int MOST_DIGITS = 38;
   /** A sum has room for the digits of 10^10 rows. */
   private static final int MORE_DIGITS = 10;
+  private static final DecimalType LONG_DIGITS = new DecimalType(20, 0);
 
   /** The columns told, by what they add up as JSON, and the names of the scan's columns in that. */
   private final Map sums = new LinkedHashMap();
@@ -70,7 +71,7 @@ class PartialQuestion extends LogQuestion {
 
   /**
    * What Spark makes of a sum and a count at the end, over ours. Spark adds integers up as floating numbers, which is as exact until
-   * they leave 53 bits, and depends on the order of rows then.
+   * they leave 53 bits, and depends on the order of rows then. Ours are added up as decimals, as there may be more than a BIGINT holds.
    */
   private Expression average(AggregateExpression aggregate, Average average) {
     Expression child = (Expression) average.children().head();
@@ -81,8 +82,9 @@ class PartialQuestion extends LogQuestion {
     if (told == null) return null;
     Seq buffers = average.aggBufferAttributes().toSeq();
     Map ours = new HashMap();
+    Expression addend = told.dataType().equals(DataTypes.LongType) ? cast(told, LONG_DIGITS) : told;
     AggregateExpression total = new AggregateExpression(
-        new Sum(told), aggregate.mode(), false, aggregate.filter(), NamedExpression$.MODULE$.newExprId());
+        new Sum(addend), aggregate.mode(), false, aggregate.filter(), NamedExpression$.MODULE$.newExprId());
     List parts = new ArrayList();
     parts.add(cast(total, ((Attribute) buffers.apply(0)).dataType()));
     parts.add(cast(Literal$.MODULE$.apply(Long.valueOf(0)), ((Attribute) buffers.apply(0)).dataType()));
