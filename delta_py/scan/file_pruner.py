@@ -5,7 +5,7 @@ Protocol: Per-file Statistics.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -119,37 +119,15 @@ class FilePruner:
         """For each file of a commit whether it may hold such a row; one with a partition value that is none may hold any."""
         if self.predicate is None or not adds:
             return [True] * len(adds)
-        partitions = pa.array([list(add.partition_values.items()) for add in adds], PARTITION_VALUES_TYPE)
         stats = parse_stats(pa.array([add.stats for add in adds], pa.string()), self.stats_leaves)
-        files = pa.record_batch({"partition_values": partitions})
-        values, unknown = self._partition_values(files)
+        files = with_partition_values(add.partition_values for add in adds)
+        values, unknown = partition_values(files, self.partition_fields, self.timezone)
         answers: list[bool] = pc.or_(self._mask(self.predicate, files, stats, values), unknown).to_pylist()
         return answers
 
     def _sound_partition_values(self, files: pa.RecordBatch) -> dict[Path, pa.Array]:
         """Raises as pruned."""
-        values, unknown = self._partition_values(files)
-        if pc.any(unknown).as_py():
-            raise self._malformed(files.filter(unknown).slice(0, 1))
-        return values
-
-    def _partition_values(self, files: pa.RecordBatch) -> tuple[dict[Path, pa.Array], pa.BooleanArray]:
-        """Typed values by path, and which files have one that is no value of its column's type."""
-        values: dict[Path, pa.Array] = {}
-        unknown = all_false(files.num_rows)
-        for path, column in self.partition_fields.items():
-            texts = partition_texts(files, path[0])
-            values[path] = typed_partition_values(texts, column, self.timezone)
-            unknown = pc.or_(unknown, malformed(texts, values[path]))
-        return values, unknown
-
-    def _malformed(self, file: pa.RecordBatch) -> CorruptTableError:
-        """The error of one such file."""
-        for path, column in self.partition_fields.items():
-            texts = partition_texts(file, path[0])
-            if malformed(texts, typed_partition_values(texts, column, self.timezone))[0].as_py():
-                return malformed_value(file["path"][0].as_py(), column.name, texts[0].as_py(), column.data_type)
-        raise AssertionError("no partition value of the file is malformed")
+        return sound_partition_values(files, self.partition_fields, self.timezone)
 
     def _mask(
         self, predicate: Expression, files: pa.RecordBatch, stats: FileStats | None, values: Mapping[Path, pa.Array]
@@ -172,6 +150,41 @@ def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
 def typed_partition_values(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
     """As rows have them; null for a text that is no value of the type too (malformed says which)."""
     return pad(parse_partition_values(texts, column.data_type, timezone=timezone, errors="null"), padded_chars(column))
+
+
+def partition_values(
+    files: pa.RecordBatch, fields: Mapping[Path, StructField], timezone: str
+) -> tuple[dict[Path, pa.Array], pa.BooleanArray]:
+    """Typed values by path, and which files have one that is no value of its column's type. fields: by physical path."""
+    values: dict[Path, pa.Array] = {}
+    unknown = all_false(files.num_rows)
+    for path, column in fields.items():
+        texts = partition_texts(files, path[0])
+        values[path] = typed_partition_values(texts, column, timezone)
+        unknown = pc.or_(unknown, malformed(texts, values[path]))
+    return values, unknown
+
+
+def sound_partition_values(files: pa.RecordBatch, fields: Mapping[Path, StructField], timezone: str) -> dict[Path, pa.Array]:
+    """As partition_values. Raises CorruptTableError (CAST_INVALID_INPUT) for a file with a value that is none."""
+    values, unknown = partition_values(files, fields, timezone)
+    if pc.any(unknown).as_py():
+        raise _malformed(files.filter(unknown).slice(0, 1), fields, timezone)
+    return values
+
+
+def _malformed(file: pa.RecordBatch, fields: Mapping[Path, StructField], timezone: str) -> CorruptTableError:
+    """The error of one such file."""
+    for path, column in fields.items():
+        texts = partition_texts(file, path[0])
+        if malformed(texts, typed_partition_values(texts, column, timezone))[0].as_py():
+            return malformed_value(file["path"][0].as_py(), column.name, texts[0].as_py(), column.data_type)
+    raise AssertionError("no partition value of the file is malformed")
+
+
+def with_partition_values(values: Iterable[Mapping[str, str | None]]) -> pa.RecordBatch:
+    """Of actions, as the column of the lists of files. values: texts by physical name, one mapping a file."""
+    return pa.record_batch({"partition_values": pa.array([list(each.items()) for each in values], PARTITION_VALUES_TYPE)})
 
 
 def _prunable(schema: StructType, part: Expression, same_in_file: Container[str]) -> bool:
