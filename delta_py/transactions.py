@@ -237,6 +237,7 @@ def _joined(reads: list[ReadSet]) -> ReadSet | None:
         any_match([read.may_match for read in reads if read.may_match is not None]),
         frozenset().union(*(read.paths for read in reads)),
         all_rows=any(read.all_rows for read in reads),
+        partitions=tuple(partitions for read in reads for partitions in read.partitions),
     )
 
 

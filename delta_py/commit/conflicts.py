@@ -170,7 +170,7 @@ def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) 
         ours,
         winner,
         f"added {_files({add.path for add in matching_adds})}{where}, which may hold rows that "
-        f"this one had to read: {' or '.join(ours.reads.predicates)}",
+        f"this one had to read: {' or '.join(ours.reads.described)}",
         f"Run the operation again. Isolation level {enough.value} would have let it pass ({ours.isolation.value} is in force).",
     )
 
@@ -196,7 +196,7 @@ def _conflict(
         version=winner.version,
         operation=winner.operation,
         isolation_level=ours.isolation.value,
-        predicates=list(ours.reads.predicates),
+        predicates=ours.reads.described,
     )
 
 

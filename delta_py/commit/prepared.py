@@ -30,6 +30,7 @@ from delta_py.protocol.actions import (
     parse_action,
 )
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
+from delta_py.scan.partition_set import PartitionSet
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 ROW_TRACKING_ENABLED = "delta.enableRowTracking"
@@ -89,7 +90,7 @@ class ReadSet:
     only_taken_rows: of the files in paths, no rows matter but those that the commit takes out of them. all_rows: every row of
     the table was read, in whatever file. all_files: the commit replaces every file of the table, and
     all that domains say of the files: it holds only while there are no others. timezones: of each predicate, in which partition
-    values of timestamps were read.
+    values of timestamps were read. partitions: whose rows were read, besides those of the predicates.
     """
 
     predicates: tuple[str, ...] = ()
@@ -100,6 +101,12 @@ class ReadSet:
     all_rows: bool = False
     all_files: bool = False
     timezones: tuple[str, ...] = ()
+    partitions: tuple[PartitionSet, ...] = ()
+
+    @property
+    def described(self) -> list[str]:
+        """Of which rows were read, for messages."""
+        return [*self.predicates, *map(str, self.partitions)]
 
     @property
     def is_empty(self) -> bool:

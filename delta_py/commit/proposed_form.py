@@ -4,8 +4,8 @@
     prepared = from_json(data, store, config)
     reads = reads_from_json(reads_to_json(reads), store, config)    # what it has read and no commit of its says
 
-What a commit depends on travels as SQL. Where that cannot be read again, any file may hold what was read: a commit that adds one
-is a conflict then.
+What a commit depends on travels as SQL, and as texts of partition values. Where that cannot be read again, any file may hold what
+was read: a commit that adds one is a conflict then.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from delta_py.protocol.actions import (
     parse_action,
 )
 from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.partition_set import PartitionSet
 from delta_py.storage.store import ObjectStore
 
 _ONE = (Protocol, Metadata)
@@ -69,6 +70,7 @@ def _described(reads: ReadSet) -> dict[str, Any]:
     return {
         "predicates": reads.predicates,
         "timezones": reads.timezones,
+        "partitions": [{"values": each.values, "timezone": each.timezone} for each in reads.partitions],
         "paths": sorted(reads.paths),
         "appIds": sorted(reads.app_ids),
         "onlyTakenRows": reads.only_taken_rows,
@@ -128,15 +130,18 @@ def _parsed(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> P
 def _reads(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> ReadSet:
     predicates = tuple(value["predicates"])
     rows = [_rows(text, timezone, store, config) for text, timezone in zip(predicates, value["timezones"], strict=True)]
+    partitions = [_partitions(each, config) for each in value.get("partitions", ())]
+    matches = [ReadRows.of(store, config, None, "UTC") if each is None else each for each in partitions]
     return ReadSet(
         predicates,
-        any_match([read.may_match for read in rows]),
+        any_match([read.may_match for read in (*rows, *matches)]),
         frozenset(value["paths"]),
         frozenset(value["appIds"]),
         value["onlyTakenRows"],
         value["allRows"],
         value["allFiles"],
         tuple(value["timezones"]),
+        tuple(each for each in partitions if each is not None),
     )
 
 
@@ -146,3 +151,11 @@ def _rows(text: str, timezone: str, store: ObjectStore, config: TableConfig) -> 
     except DeltaError:
         predicate = None  # may match anything
     return ReadRows.of(store, config, predicate, timezone)
+
+
+def _partitions(value: dict[str, Any], config: TableConfig) -> PartitionSet | None:
+    """None where they cannot be told: their values are those of wider types, which the commit gives the columns."""
+    try:
+        return PartitionSet.of(config, value["values"], value["timezone"])
+    except DeltaError:
+        return None

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import orjson
+import pyarrow as pa
 
 from delta_py.commit.added_rows import ReadRows
 from delta_py.commit.attempts import Attempts, RetryPolicy
@@ -45,6 +46,8 @@ from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression
 from delta_py.log.coordination import FEATURE as COORDINATED
 from delta_py.log.coordination import coordinated_by
+from delta_py.log.reader import FILE_SCHEMA
+from delta_py.log.reconciliation import gathered
 from delta_py.log.writer import LogWriter
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.column_usage import tracked
@@ -54,6 +57,7 @@ from delta_py.protocol.identity import with_marks
 from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.release import own_version
+from delta_py.scan.partition_set import PartitionSet
 from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import coordination_of, is_in_transaction
@@ -118,6 +122,18 @@ class Transaction:
         self.read_rows(predicate, "UTC" if options is None else options.timezone)
         self.read_files(scan.paths())
         return scan
+
+    def files_of(self, partitions: PartitionSet) -> pa.Table:
+        """The files of these partitions: FILE_SCHEMA, with what only commits need. They and the partitions are remembered:
+        whoever removes the files or adds others there is a conflict. Raises what PartitionSet.has and Snapshot.file_batches
+        raise."""
+        assert self._snapshot is not None, "a table that is not there has no files"
+        batches = gathered(self._snapshot.file_batches(want_whole=True), FILE_SCHEMA.names)
+        kept = [batch.files.filter(partitions.has(batch.files)) for batch in batches]
+        files = pa.Table.from_batches(kept, schema=FILE_SCHEMA)
+        self._reads.add_partitions(partitions)
+        self.read_files(files["path"].to_pylist())
+        return files
 
     def read_rows(self, predicate: Expression | None = None, timezone: str = "UTC") -> Self:
         """The commit depends on the rows for which the predicate is true; None: on all rows. timezone: as of ScanOptions."""
@@ -396,6 +412,7 @@ class _Reads:
         self._predicates: list[str] = []
         self._timezones: list[str] = []
         self._rows: list[ReadRows] = []
+        self._partitions: list[PartitionSet] = []
 
     def add_rows(self, config: TableConfig, predicate: Expression | None, timezone: str) -> None:
         self.all_rows |= predicate is None
@@ -403,16 +420,20 @@ class _Reads:
         self._timezones.append(timezone)
         self._rows.append(ReadRows.of(self._store, config, predicate, timezone))
 
+    def add_partitions(self, partitions: PartitionSet) -> None:
+        self._partitions.append(partitions)
+
     def as_read_set(self) -> ReadSet:
         return ReadSet(
             tuple(self._predicates),
-            any_match([rows.may_match for rows in self._rows]),
+            any_match([*(rows.may_match for rows in self._rows), *(some.may_match for some in self._partitions)]),
             frozenset(self.paths),
             frozenset(self.app_ids),
             self.only_taken_rows,
             self.all_rows,
             self.all_files,
             tuple(self._timezones),
+            tuple(self._partitions),
         )
 
 
