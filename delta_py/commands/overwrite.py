@@ -6,19 +6,19 @@ Protocol: Add File and Remove File; Add CDC File.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable
 from enum import Enum
 
 from delta_py.commands.request import WriteRequest
 from delta_py.commit.transaction import Transaction
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.skipping import is_exact_on_partitions
-from delta_py.expressions.tree import Cast, Column, Comparison, Expression, IsNull, Literal, Or, conjunction, conjuncts
-from delta_py.protocol.column_mapping import to_physical
-from delta_py.protocol.partition_values import parse_partition_value
-from delta_py.protocol.schema import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, find_path
+from delta_py.expressions.tree import conjuncts
 from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.file_groups import scan_files
+from delta_py.scan.partition_set import PartitionSet
 from delta_py.scan.planning import ScanOptions
+from delta_py.scan.scan_state import ScanFile
 from delta_py.write.conform import WriteState
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import Rewrite, TakenOut, matched_rows, removed, row_count_of, row_index_columns, take_out
@@ -65,46 +65,34 @@ def replaced_files(transaction: Transaction, overwrites: Overwrites, state: Writ
         case Overwrites.NOTHING:
             return TakenOut()
         case Overwrites.TABLE:
-            return TakenOut(_all_of(transaction, None, state))
+            return TakenOut(_all_of(transaction, state))
         case Overwrites.PARTITIONS:
             return TakenOut(_partitions_of(transaction, state, written))
         case Overwrites.MATCHING_ROWS:
             return _matching_rows(transaction, state)
 
 
-def _all_of(transaction: Transaction, predicate: Expression | None, state: WriteState) -> WrittenFiles:
-    scan = transaction.scan(predicate, options=ScanOptions(timezone=state.time_zone, keep_all=True))
-    now_ms = time.time_ns() // 1_000_000
-    return WrittenFiles(removes=tuple(removed(file, now_ms=now_ms, data_change=state.data_change) for file in scan.scan_files()))
+def _all_of(transaction: Transaction, state: WriteState) -> WrittenFiles:
+    scan = transaction.scan(options=ScanOptions(timezone=state.time_zone, keep_all=True))
+    return _removed(scan.scan_files(), state)
 
 
 def _partitions_of(transaction: Transaction, state: WriteState, written: WrittenFiles) -> WrittenFiles:
     """The files of the partitions that were written, by the values of the partition columns as Spark compares them: -0.0 is 0.0
     and NaN is NaN, however the log spells them. The reference leaves the files of the other zero.
+
+    Raises CorruptTableError (CAST_INVALID_INPUT) where of which partition a file is cannot be told.
     """
-    keys = {tuple(sorted(add.partition_values.items())): add.partition_values for add in written.adds}
-    if not keys:
+    if not written.adds:
         return WrittenFiles()
-    parts = tuple(_of_partition(transaction.config, values) for values in keys.values())
-    return _all_of(transaction, parts[0] if len(parts) == 1 else Or(parts), state)
+    partitions = PartitionSet.of(transaction.config, (add.partition_values for add in written.adds), state.time_zone)
+    files = transaction.files_of(partitions)
+    return _removed((file for batch in files.to_batches(max_chunksize=4096) for file in scan_files(batch)), state)
 
 
-def _of_partition(config: TableConfig, values: Mapping[str, str | None]) -> Expression:
-    """values: by physical name, as in the log."""
-    fields = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
-    texts = [values[to_physical(f, config.column_mapping_mode).name] for f in fields]
-    parts: list[Expression] = []
-    for f, text in zip(fields, texts, strict=True):
-        column = Column((f.name,))
-        parts.append(IsNull(column) if text is None else Comparison("<=>", column, _constant(text, f.data_type)))
-    return conjunction(tuple(parts))
-
-
-def _constant(text: str, data_type: DataType) -> Expression:
-    """The value of a partition text that was just written. Python has not every day and time that columns have."""
-    if data_type in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
-        return Cast(Literal(text, STRING), data_type)
-    return Literal(parse_partition_value(text, data_type), data_type)
+def _removed(files: Iterable[ScanFile], state: WriteState) -> WrittenFiles:
+    now_ms = time.time_ns() // 1_000_000
+    return WrittenFiles(removes=tuple(removed(file, now_ms=now_ms, data_change=state.data_change) for file in files))
 
 
 def _matching_rows(transaction: Transaction, state: WriteState) -> TakenOut:

@@ -14,6 +14,8 @@ import pytest
 
 from delta_py import DeltaTable
 from delta_py.commands.alter import set_properties
+from delta_py.commands.create import create_table, define_table
+from delta_py.commands.overwrite import Overwrites, replaced_files
 from delta_py.commands.write import write_delta
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
@@ -21,6 +23,7 @@ from delta_py.errors import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
     ConcurrentTransactionException,
+    CorruptTableError,
     DeltaError,
     InvalidOptionError,
     InvariantViolationError,
@@ -30,11 +33,14 @@ from delta_py.errors import (
 from delta_py.log.history import history
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile, SetTransaction, parse_action
+from delta_py.protocol.char_types import DECLARED_TYPE
 from delta_py.protocol.clustering import clustering_columns, clustering_domain, clustering_leaves
-from delta_py.protocol.schema import LONG, StructField, StructType
+from delta_py.protocol.schema import LONG, STRING, StructField, StructType
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.write.conform import write_state
+from delta_py.write.files import WrittenFiles
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -154,6 +160,132 @@ def test_overwrite_dynamic_finds_partitions_of_every_type(tmp_path: Path) -> Non
     assert sorted(DeltaTable(str(tmp_path)).to_arrow()["n"].to_pylist()) == [1, 2, 3]
     removes = [action for action in actions_of(tmp_path, 1) if isinstance(action, RemoveFile)]
     assert len(removes) == 2
+
+
+LAST = 2**63 - 1  # "for ever"
+EXTREMES = {
+    "date": (pa.date32(), pa.int32(), (-(2**31), 2**31 - 1)),
+    "timestamp": (pa.timestamp("us", "UTC"), pa.int64(), (-(2**63), LAST)),
+    "timestamp_ntz": (pa.timestamp("us"), pa.int64(), (-(2**63), LAST)),
+}
+
+
+@pytest.mark.parametrize("kind", EXTREMES)
+@pytest.mark.parametrize("end", [0, 1], ids=["first", "last"])
+def test_overwrite_dynamic_of_the_ends_of_time_leaves_the_other_partitions(tmp_path: Path, kind: str, end: int) -> None:
+    arrow, plain, ends = EXTREMES[kind]
+    table = pa.table({"n": [1, 2, 3, 4], "p": pa.array([0, *ends, None], plain).cast(arrow)})
+    write_delta(str(tmp_path), table, partition_by=["p"])
+    one = pa.table({"n": [9], "p": pa.array([ends[end]], plain).cast(arrow)})
+    write_delta(str(tmp_path), one, mode="overwrite", partition_overwrite_mode="dynamic")
+    assert sorted(DeltaTable(str(tmp_path)).to_arrow()["n"].to_pylist()) == [1, 3 - end, 4, 9]
+
+
+@pytest.mark.parametrize("kind", EXTREMES)
+@pytest.mark.parametrize("operation", ["delete", "replace"])
+@pytest.mark.parametrize("text", ["first", "last", "never"])
+def test_rows_of_partitions_by_a_cast_that_may_fail_are_not_all_rows(
+    tmp_path: Path, kind: str, operation: str, text: str
+) -> None:
+    """The values of a text that the cast takes go, or none do."""
+    arrow, plain, ends = EXTREMES[kind]
+    name = str(tmp_path)
+    write_delta(name, pa.table({"n": [0, 1, 2], "p": pa.array([0, *ends], plain).cast(arrow)}), partition_by=["p"])
+    found = sorted(dict(file["partition_values"])["p"] for file in DeltaTable(name).files().to_pylist())
+    wanted = {"first": found[1], "last": found[0], "never": "no time"}[text]
+    empty = pa.table({"n": pa.array([], pa.int64()), "p": pa.array([], plain).cast(arrow)})
+    try:
+        if operation == "delete":
+            DeltaTable(name).delete(f"p <=> cast('{wanted}' AS {kind})")
+        else:
+            write_delta(name, empty, mode="overwrite", replace_where=f"p <=> cast('{wanted}' AS {kind})")
+    except DeltaError:
+        assert DeltaTable(name).version == 0
+    else:
+        assert text != "never" and DeltaTable(name).to_arrow().num_rows == 2
+
+
+def respell(path: Path, old: str, new_text: str) -> None:
+    """Another text for partition values in the first commit."""
+    log = path / f"_delta_log/{0:020d}.json"
+    text = log.read_text()
+    assert old in text
+    log.write_text(text.replace(old, new_text))
+    (path / f"_delta_log/{0:020d}.crc").unlink()
+
+
+@pytest.mark.parametrize(
+    ("values", "old", "other"),
+    [
+        (pa.array([1, 2], pa.int64()), '"p":"1"', '"p":"01"'),
+        (pa.array([1, 2], pa.int32()), '"p":"1"', '"p":"+1.0"'),
+        (pa.array([True, False]), '"p":"true"', '"p":"T"'),
+        (pa.array(["1.50", "2.25"]).cast(pa.decimal128(9, 2)), '"p":"1.50"', '"p":"15e-1"'),
+        (pa.array([float("nan"), 1.0]), '"p":"NaN"', '"p":"nan"'),
+        (pa.array([dt.date(2024, 1, 2), dt.date(2025, 1, 1)]), '"p":"2024-01-02"', '"p":"2024-1-2"'),
+        (pa.array([0, 1], pa.timestamp("us", "UTC")), '"p":"1970-01-01T00:00:00.000000Z"', '"p":"1970-01-01 00:00:00"'),
+        (pa.array([0, 1], pa.timestamp("us", "UTC")), '"p":"1970-01-01T00:00:00.000000Z"', '"p":"1970-01-01 02:00:00+02:00"'),
+        (pa.array([0, 1], pa.timestamp("us")), '"p":"1970-01-01 00:00:00"', '"p":"1970-01-01"'),
+        (pa.array([None, "a"], pa.string()), '"p":null', '"p":""'),
+    ],
+    ids=str,
+)
+def test_overwrite_dynamic_finds_a_partition_however_its_value_is_spelled(
+    tmp_path: Path, values: pa.Array, old: str, other: str
+) -> None:
+    table = pa.table({"n": [1, 2], "p": values})
+    write_delta(str(tmp_path), table, partition_by=["p"])
+    respell(tmp_path, old, other)
+    newer = pa.table({"n": [10], "p": values[:1]})
+    write_delta(str(tmp_path), newer, mode="overwrite", partition_overwrite_mode="dynamic")
+    assert sorted(DeltaTable(str(tmp_path)).to_arrow()["n"].to_pylist()) == [2, 10]
+
+
+def test_overwrite_dynamic_takes_pairs_of_values_and_not_each_with_each(tmp_path: Path) -> None:
+    pairs = [("x", 1), ("x", 2), ("y", 1), ("y", 2), (None, 1), (None, None)]
+    a, b = (pa.array(column, kind) for column, kind in zip(zip(*pairs, strict=True), (pa.string(), pa.int64()), strict=True))
+    table = pa.table({"n": range(6), "a": a, "b": b})
+    write_delta(str(tmp_path), table, partition_by=["a", "b"])
+    newer = table.take([0, 3, 4]).set_column(0, "n", pa.array([10, 13, 14]))
+    write_delta(str(tmp_path), newer, mode="overwrite", partition_overwrite_mode="dynamic")
+    assert sorted(DeltaTable(str(tmp_path)).to_arrow()["n"].to_pylist()) == [1, 2, 5, 10, 13, 14]
+
+
+def make_char(path: Path) -> None:
+    """Partitions 'ab' and 'cd' of a CHAR(5); the file of 'cd' says it with its blanks."""
+    day = StructField("p", STRING, metadata={DECLARED_TYPE: "char(5)"})
+    create_table(LocalStore(str(path)), define_table(StructType((StructField("n", LONG), day)), partition_by=["p"]))
+    write_delta(str(path), pa.table({"n": [1, 2], "p": ["ab", "cd   "]}), mode="append")
+
+
+@pytest.mark.parametrize("text", ["ab", "ab   ", "cd", "cd   "])
+def test_overwrite_dynamic_of_char_finds_the_partition_with_and_without_blanks(tmp_path: Path, text: str) -> None:
+    make_char(tmp_path)
+    table = pa.table({"n": [9], "p": [text]})
+    write_delta(str(tmp_path), table, mode="overwrite", partition_overwrite_mode="dynamic")
+    kept = (2, "cd   ") if text[0] == "a" else (1, "ab   ")
+    assert rows_of(tmp_path) == [kept, (9, text.ljust(5))]
+
+
+def test_overwrite_dynamic_of_many_partitions(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), pa.table({"a": [1, 2], "b": [1, -1], "i": [1, 2]}), partition_by=["a", "b"])
+    snapshot = Snapshot.load(LocalStore(str(tmp_path)))
+    state = write_state(snapshot.config, snapshot.store, snapshot.version)
+    adds = tuple(AddFile(f"x{n}.parquet", {"a": str(n), "b": "1"}, 1, 1) for n in range(50_000))
+    transaction = Transaction(snapshot)
+    replaced = replaced_files(transaction, Overwrites.PARTITIONS, state, WrittenFiles(adds=adds))
+    assert [remove.partition_values for remove in replaced.written.removes] == [{"a": "1", "b": "1"}]
+    matches = transaction.reads.may_match
+    assert matches is not None and matches([adds[7], AddFile("y", {"a": "7", "b": "2"}, 1, 1)]) == [True, False]
+
+
+def test_overwrite_dynamic_refuses_values_that_are_none_of_their_type(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), pa.table({"i": [1, 2], "p": [1, 2]}), partition_by=["p"])
+    snapshot = Snapshot.load(LocalStore(str(tmp_path)))
+    state = write_state(snapshot.config, snapshot.store, snapshot.version)
+    written = WrittenFiles(adds=(AddFile("x", {"p": "1"}, 1, 1), AddFile("y", {"p": "many"}, 1, 1)))
+    with pytest.raises(CorruptTableError, match=r"CAST_INVALID_INPUT.*'many'.*column p of type bigint.*cannot be told"):
+        replaced_files(Transaction(snapshot), Overwrites.PARTITIONS, state, written)
 
 
 @pytest.mark.parametrize("configuration", [{}, VECTORS, FEED, {**VECTORS, **FEED}], ids=["plain", "vectors", "feed", "both"])
@@ -575,6 +707,50 @@ def test_overwrite_of_a_partition_passes_an_append_to_another(tmp_path: Path) ->
     make(tmp_path)
     race(tmp_path, dict(APPEND), {"mode": "overwrite", "partition_overwrite_mode": "dynamic"})
     assert rows_of(tmp_path) == after(4, 5, 6, 7, 8, 9, plus=((50, "b"), (60, "a")))
+
+
+DYNAMIC = {"mode": "overwrite", "partition_overwrite_mode": "dynamic"}
+
+
+def test_overwrite_of_a_partition_meets_an_append_to_it(tmp_path: Path) -> None:
+    make(tmp_path)
+    with pytest.raises(ConcurrentAppendException, match=r"to partition \[day=b\].* had to read: partition \[day=b\]"):
+        race(tmp_path, dict(APPEND), {**DYNAMIC, "data": new((60, "b"))})
+    assert rows_of(tmp_path) == after(*range(10), plus=((50, "b"),))
+
+
+@pytest.mark.parametrize(("theirs", "passes"), [("ab", False), ("ab  ", False), ("cd", True)])
+def test_overwrite_of_a_partition_of_char_meets_an_append_to_it(tmp_path: Path, theirs: str, passes: bool) -> None:
+    make_char(tmp_path)
+    one, other = (pa.table({"n": [n], "p": [text]}) for n, text in ((9, "ab"), (8, theirs)))
+    if passes:
+        race(tmp_path, {**APPEND, "data": other}, {**DYNAMIC, "data": one})
+    else:
+        with pytest.raises(ConcurrentAppendException, match="ab"):
+            race(tmp_path, {**APPEND, "data": other}, {**DYNAMIC, "data": one})
+    other_rows = [(8, "cd   "), (9, "ab   ")] if passes else [(1, "ab   "), (8, "ab   ")]
+    assert rows_of(tmp_path) == sorted([(2, "cd   "), *other_rows])
+
+
+@pytest.mark.parametrize("kind", EXTREMES)
+def test_overwrite_of_the_last_partition_meets_an_append_to_it_and_no_other(tmp_path: Path, kind: str) -> None:
+    arrow, plain, ends = EXTREMES[kind]
+    first, last = (pa.table({"n": [n], "p": pa.array([end], plain).cast(arrow)}) for n, end in enumerate(ends))
+    write_delta(str(tmp_path), last, partition_by=["p"])
+    race(tmp_path, {**APPEND, "data": first}, {**DYNAMIC, "data": last})
+    with pytest.raises(ConcurrentAppendException):
+        race(tmp_path, {**APPEND, "data": last}, {**DYNAMIC, "data": last})
+    assert sorted(DeltaTable(str(tmp_path)).to_arrow()["n"].to_pylist()) == [0, 1, 1]
+
+
+def test_overwrite_of_a_partition_meets_a_file_that_may_be_of_any(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), pa.table({"n": [1, 2], "p": [1, 2]}), partition_by=["p"])
+    transaction = Transaction(Snapshot.load(LocalStore(str(tmp_path))))
+    state = write_state(transaction.config, LocalStore(str(tmp_path)), 0)
+    replaced_files(transaction, Overwrites.PARTITIONS, state, WrittenFiles(adds=(AddFile("x", {"p": "1"}, 1, 1),)))
+    matches = transaction.reads.may_match
+    texts = ("01", "2", "many", None)
+    assert matches is not None and matches([AddFile("y", {"p": text}, 1, 1) for text in texts]) == [True, False, True, False]
 
 
 def test_overwrite_of_rows_passes_an_append_whose_statistics_exclude_them(tmp_path: Path) -> None:
