@@ -57,6 +57,7 @@ from delta_py.protocol.collations import is_collated
 from delta_py.protocol.schema import (
     BOOLEAN,
     DATE,
+    INTEGER,
     LONG,
     STRING,
     TIMESTAMP,
@@ -240,11 +241,15 @@ class _Resolver:
         return self.cast(left, common), self.cast(right, common)
 
     def _padded(self, text: Node, beside: Node) -> Node:
-        """A literal beside a char(n) column, filled up with spaces as the column's values are."""
+        """A literal, or a shorter char column, beside a char(n) column, filled up with spaces as the column's values are."""
         length = self._char_length(beside)
-        if length is None or not isinstance(text.expression, Literal) or not isinstance(text.expression.value, str):
+        if length is None:
             return text
-        return literal_node(_filled(text.expression, length))
+        if isinstance(text.expression, Literal) and isinstance(text.expression.value, str):
+            return literal_node(_filled(text.expression, length))
+        if (self._char_length(text) or length) < length:
+            return self._function("rpad", [text, literal_node(Literal(length, INTEGER)), literal_node(Literal(" ", STRING))])
+        return text
 
     def _char_length(self, node: Node) -> int | None:
         if not isinstance(node.expression, Column) or len(node.expression.path) > 1:

@@ -54,6 +54,7 @@ SCHEMA = StructType(
         StructField("order", INTEGER),
         StructField("tags", ArrayType(STRING)),
         StructField("code", STRING, metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}),
+        StructField("mark", STRING, metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}),
         StructField("lower", STRING, metadata={"__COLLATIONS": {"lower": "spark.UTF8_LCASE"}}),
     )
 )
@@ -224,6 +225,9 @@ def test_text_that_is_no_date_beside_a_date_is_refused_with_the_text() -> None:
 def test_char_column_is_compared_with_padded_text() -> None:
     assert parse("code = 'ab'") == Comparison("=", Column(("code",)), Literal("ab   ", STRING))
     assert parse("code in ('ab', 'x')") == In(Column(("code",)), (Literal("ab   ", STRING), Literal("x    ", STRING)))
+    mark = Call("rpad", (Column(("mark",)), Literal(5, INTEGER), Literal(" ", STRING)))
+    assert parse("code < mark") == Comparison("<", Column(("code",)), mark)
+    assert parse("mark <=> code") == Comparison("<=>", mark, Column(("code",)))
 
 
 def test_column_with_a_collation_is_refused() -> None:
