@@ -33,7 +33,7 @@ from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction, append_only
 from delta_py.errors import RowCountMismatchError
 from delta_py.expressions.skipping import is_exact_on_partitions
-from delta_py.expressions.tree import Call, Cast, Column, Expression, IsNull, Literal, Not, Or, children, conjuncts
+from delta_py.expressions.tree import Call, Cast, Column, Expression, IsNull, Literal, Not, Or, conjuncts, nodes_of
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import TableConfig
@@ -399,19 +399,13 @@ _LIGHT_FILES, _LIGHT_BYTES = 200, 4 * 1024 * 1024
 def _not_true(parts: Sequence[Expression]) -> Expression:
     """True wherever the conjunction is false, and wherever it may be null: a part is null only where a column, a cast or the
     result of a function in it is."""
-    null = [IsNull(node) for part in parts for node in _nodes(part) if isinstance(node, Column | Cast | Call)]
-    return Or((*(Not(part) for part in parts), *null))
-
-
-def _nodes(expression: Expression) -> Iterator[Expression]:
-    yield expression
-    for child in children(expression):
-        yield from _nodes(child)
+    nullable = dict.fromkeys(node for part in parts for node in nodes_of(part) if isinstance(node, Column | Cast | Call))
+    return Or((*(Not(part) for part in parts), *map(IsNull, nullable)))
 
 
 def _has_null(expression: Expression) -> bool:
     """Whether a NULL is written in it, by which it may be null though nothing else is."""
-    return any(isinstance(node, Literal) and node.value is None for node in _nodes(expression))
+    return any(isinstance(node, Literal) and node.value is None for node in nodes_of(expression))
 
 
 def _touched(file: ScanFile, changed_rows: Sequence[TouchedRows]) -> TouchedFile:

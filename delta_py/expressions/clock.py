@@ -11,7 +11,7 @@ import datetime
 import pyarrow as pa
 
 from delta_py.expressions.casts import cast_values
-from delta_py.expressions.tree import Call, Expression, Literal, children, map_children
+from delta_py.expressions.tree import Call, Expression, Literal, map_children, nodes_of
 from delta_py.protocol.schema import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from delta_py.protocol.zones import INSTANT, to_wall_clock
 
@@ -20,9 +20,7 @@ CLOCK_FUNCTIONS = frozenset({"current_timestamp", "current_date", "current_timez
 
 def is_deterministic(expression: Expression) -> bool:
     """Whether the expression gives the same value for the same row whenever it is evaluated."""
-    if isinstance(expression, Call) and expression.name in CLOCK_FUNCTIONS:
-        return False
-    return all(is_deterministic(child) for child in children(expression))
+    return not any(isinstance(node, Call) and node.name in CLOCK_FUNCTIONS for node in nodes_of(expression))
 
 
 def at_time(expression: Expression, now: datetime.datetime, session_timezone: str = "UTC") -> Expression:

@@ -112,14 +112,14 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 def columns_of(expression: Expression) -> frozenset[tuple[str, ...]]:
     """The paths of all columns that the expression names."""
-    return frozenset(_column_paths(expression))
+    return frozenset(node.path for node in nodes_of(expression) if isinstance(node, Column))
 
 
-def _column_paths(expression: Expression) -> Iterator[tuple[str, ...]]:
-    if isinstance(expression, Column):
-        yield expression.path
+def nodes_of(expression: Expression) -> Iterator[Expression]:
+    """The expression and all that it is made of."""
+    yield expression
     for child in children(expression):
-        yield from _column_paths(child)
+        yield from nodes_of(child)
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
