@@ -29,6 +29,11 @@ def without_marks(schema: StructType) -> StructType:
     )
 
 
+def is_alike(schema: StructType, other: StructType) -> bool:
+    """Whether they are one schema, whatever numbers were given."""
+    return schema == other or without_marks(schema) == without_marks(other)
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """An identity column. mark: the high water mark; None before any number was given. explicit: rows may bring values of

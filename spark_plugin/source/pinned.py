@@ -21,7 +21,7 @@ from delta_py.commands.detail import detail_rows
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.tree import And, Expression
 from delta_py.log.leases import Lease
-from delta_py.protocol.identity import without_marks
+from delta_py.protocol.identity import is_alike
 from delta_py.protocol.paths import LogKind
 from delta_py.protocol.schema import StructType, find_path
 from delta_py.scan.planning import (
@@ -140,7 +140,7 @@ class PinnedTable:
 
     def _newest(self) -> Snapshot:
         pinned, newest = self.snapshot, type(self.snapshot).load(self.snapshot.store)
-        if newest.metadata.id != pinned.metadata.id or without_marks(newest.schema) != without_marks(pinned.schema):
+        if newest.metadata.id != pinned.metadata.id or not is_alike(newest.schema, pinned.schema):
             raise SchemaMismatchError(
                 f"The table at {pinned.table_root} changed its schema, or was replaced, between version {pinned.version}, for "
                 f"which this DataFrame was made, and version {newest.version}, the newest. Load it again.",

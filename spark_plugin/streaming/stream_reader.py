@@ -20,7 +20,7 @@ from delta_py.changes.change_feed import CHANGE_COLUMNS
 from delta_py.errors import UnsupportedOperationError
 from delta_py.log.leases import HeldLease, Lease
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.identity import without_marks
+from delta_py.protocol.identity import is_alike
 from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
 from delta_py.protocol.table_config import TableConfig
@@ -105,7 +105,7 @@ class PinnedStream:
         newest = Snapshot.load(self.snapshot.store)
         now, then = newest.metadata, self.snapshot.metadata
         is_same = (now.id, now.partition_columns) == (then.id, then.partition_columns)
-        if is_same and without_marks(newest.schema) == without_marks(self.snapshot.schema):
+        if is_same and is_alike(newest.schema, self.snapshot.schema):
             return newest
         self.snapshot.check_log()
         return self.snapshot if alike else newest
