@@ -26,7 +26,6 @@ from delta_py.log.checkpoint import write_checkpoint
 from delta_py.log.reader import read_actions
 from delta_py.log.segment import load_segment
 from delta_py.log.writer import LogWriter
-from delta_py.protocol.actions import CommitInfo
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
@@ -102,8 +101,8 @@ def _repair_log(check: LogCheck, snapshot: Snapshot) -> None:
     """In an order in which whoever dies in between leaves a table that reads as before: each thing rests on those before it."""
     store, writer = check.store, LogWriter(check.store, snapshot.config)
     for version in check.wrong_checksums:
-        info = next((action for action in read_actions(store, version) if isinstance(action, CommitInfo)), CommitInfo({}))
-        writer.replace_checksum(version, counted_checksum(check.state_at(version)).to_bytes(info.txn_id))
+        counted = counted_checksum(check.state_at(version), read_actions(store, version))
+        writer.replace_checksum(version, counted.to_bytes())
     if check.has_wrong_hint:
         writer.forget_last_checkpoint()
     for path in [file.path for checkpoint in check.broken for file in checkpoint.files]:

@@ -12,6 +12,7 @@ Protocol: Version Checksum File; Log Compaction Files; Metadata Cleanup.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from delta_py.commit.post_commit import counted_checksum
 from delta_py.errors import InvalidOptionError, LogFileNotFoundError, VersionNotFoundError
@@ -20,7 +21,7 @@ from delta_py.log.compaction import compact
 from delta_py.log.reader import read_actions
 from delta_py.log.segment import list_log
 from delta_py.log.writer import LogWriter
-from delta_py.protocol.actions import CommitInfo
+from delta_py.protocol.actions import Action
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
@@ -35,16 +36,15 @@ def write_checksum(snapshot: Snapshot) -> bool:
     present = snapshot.segment.checksum
     if present is not None and present.size_bytes:
         return False
-    writer.replace_checksum(snapshot.version, counted_checksum(snapshot).to_bytes(_txn_id(snapshot)))
+    writer.replace_checksum(snapshot.version, counted_checksum(snapshot, _actions_of(snapshot)).to_bytes())
     return True
 
 
-def _txn_id(snapshot: Snapshot) -> str | None:
+def _actions_of(snapshot: Snapshot) -> Sequence[Action]:
     try:
-        actions = read_actions(snapshot.store, snapshot.version)
+        return read_actions(snapshot.store, snapshot.version)
     except LogFileNotFoundError:  # a checkpoint has the version
-        return None
-    return next((action.txn_id for action in actions if isinstance(action, CommitInfo)), None)
+        return ()
 
 
 def compact_log(snapshot: Snapshot, start: int | None = None, end: int | None = None) -> tuple[int, int] | None:

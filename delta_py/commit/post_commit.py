@@ -68,9 +68,9 @@ def run_post_commit(
 
     with harmless(store, version, "has no version checksum"):
         derived = None if checksum is None else checksum.after(config, actions)
-        derived = derived or _derived(store, config, version, actions, before) or _replayed(store, version, before)
+        derived = derived or _derived(store, config, version, actions, before) or _replayed(store, version, actions, before)
         if derived is not None:
-            writer.put_checksum(version, derived.to_bytes(_txn_id(actions)))
+            writer.put_checksum(version, derived.to_bytes())
     interval = _CHECKPOINT_INTERVAL
     with harmless(store, version, "has no checkpoint"):
         interval = checkpoint_interval(config)
@@ -132,10 +132,6 @@ def checkpoint_interval(config: TableConfig) -> int:
 # ---------------------------------------------------------------- checksum
 
 
-def _txn_id(actions: Sequence[Action]) -> str | None:
-    return next((action.txn_id for action in actions if isinstance(action, CommitInfo)), None)
-
-
 def _derived(
     store: ObjectStore, config: TableConfig, version: int, actions: Sequence[Action], before: Snapshot | None
 ) -> VersionChecksum | None:
@@ -174,20 +170,23 @@ def _nothing(config: TableConfig) -> VersionChecksum:
     return VersionChecksum("", config.protocol, config.metadata, 0, 0, None, (), ())
 
 
-def _replayed(store: ObjectStore, version: int, before: Snapshot | None) -> VersionChecksum | None:
+def _replayed(
+    store: ObjectStore, version: int, actions: Sequence[Action], before: Snapshot | None
+) -> VersionChecksum | None:
     """From the log, if that is small."""
     if before is not None and not _is_cheap(before.segment):
         return None
     segment = load_segment(store, version)
-    return counted_checksum(Snapshot.of_segment(store, segment)) if _is_cheap(segment) else None
+    return counted_checksum(Snapshot.of_segment(store, segment), actions) if _is_cheap(segment) else None
 
 
 def _is_cheap(segment: LogSegment) -> bool:
     return segment.size_bytes <= _CHEAP_LOG_BYTES
 
 
-def counted_checksum(snapshot: Snapshot) -> VersionChecksum:
-    """What the checksum of a version would say, from its state."""
+def counted_checksum(snapshot: Snapshot, actions: Sequence[Action] = ()) -> VersionChecksum:
+    """What the checksum of a version would say, from its state. actions: of its commit, of which a checksum that is written says
+    the txnId."""
     sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
     return VersionChecksum(
         "",
@@ -198,7 +197,12 @@ def counted_checksum(snapshot: Snapshot) -> VersionChecksum:
         snapshot.timestamp_ms if snapshot.config.enabled("inCommitTimestamp") else None,
         tuple(snapshot.set_transactions().values()),
         tuple(snapshot.domain_metadata().values()),
+        _info(actions).txn_id,
     )
+
+
+def _info(actions: Sequence[Action]) -> CommitInfo:
+    return next((action for action in actions if isinstance(action, CommitInfo)), CommitInfo({}))
 
 
 # ---------------------------------------------------------------- checkpoint, compaction, cleanup
@@ -215,7 +219,7 @@ def _checkpoint(store: ObjectStore, writer: LogWriter, version: int, actions: Se
 
 def _checksum_of(written: WrittenCheckpoint, writer: LogWriter, actions: Sequence[Action]) -> None:
     """The version checksum that could not be derived: the state was just gone through."""
-    small, info = written.small, next((action for action in actions if isinstance(action, CommitInfo)), CommitInfo({}))
+    small, info = written.small, _info(actions)
     assert small.protocol is not None and small.metadata is not None
     checksum = VersionChecksum(
         "",
@@ -226,8 +230,9 @@ def _checksum_of(written: WrittenCheckpoint, writer: LogWriter, actions: Sequenc
         info.in_commit_timestamp_ms,
         tuple(small.transactions.values()),
         tuple(small.domains.values()),
+        info.txn_id,
     )
-    writer.put_checksum(written.version, checksum.to_bytes(info.txn_id))
+    writer.put_checksum(written.version, checksum.to_bytes())
 
 
 def _clean(store: ObjectStore, writer: LogWriter, config: TableConfig, now_ms: int) -> None:

@@ -121,14 +121,14 @@ class VersionChecksum:
             in_commit_timestamp_ms=info.in_commit_timestamp_ms,
             set_transactions=_newest(self.set_transactions, (a for a in actions if isinstance(a, SetTransaction)), "app_id"),
             domain_metadata=_newest(self.domain_metadata, (a for a in actions if isinstance(a, DomainMetadata)), "domain"),
-            txn_id=None,
+            txn_id=info.txn_id,
         )
 
-    def to_bytes(self, txn_id: str | None) -> bytes:
-        """The file's text. txn_id: of the commit."""
+    def to_bytes(self) -> bytes:
+        """The file's text."""
         domains = None if self.domain_metadata is None else [item for item in self.domain_metadata if not item.removed]
         value = {
-            "txnId": txn_id,
+            "txnId": self.txn_id,
             "tableSizeBytes": self.size_bytes,
             "numFiles": self.file_count,
             "numMetadata": 1,
