@@ -25,6 +25,7 @@ from delta_py.errors import DeltaError, ExpressionError
 from delta_py.expressions.casts import cast_values, try_cast_values
 from delta_py.expressions.clock import at_time
 from delta_py.expressions.coercion import is_fractional
+from delta_py.expressions.functions.like import match_like
 from delta_py.expressions.functions.table import FUNCTIONS, call_values
 from delta_py.expressions.functions.text_growth import MOST_BYTES, growth_limit, in_each_row
 from delta_py.expressions.nodes import Node, cases_of, literal_scalar
@@ -367,5 +368,5 @@ _MATCHERS: Mapping[str, Callable[[Any, str], Any]] = {
     "startswith": pc.starts_with,
     "endswith": pc.ends_with,
     "contains": pc.match_substring,
-    "like": pc.match_like,
+    "like": match_like,
 }

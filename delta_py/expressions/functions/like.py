@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
+
+import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions.failures import not_supported, shown
@@ -19,6 +22,19 @@ def check_pattern(kind: str, pattern: str) -> None:
             sql_state="42601",
             pattern=shown(pattern),
         )
+
+
+def match_like(values: Any, pattern: str) -> Any:
+    """Whether each text matches. Arrow's own kernel compares the text between two `%` as it is written: with both backslashes
+    of an escaped one."""
+    if "\\\\" not in pattern:
+        return pc.match_like(values, pattern)
+    parts = re.findall(r"(?s)\\.|.", pattern)
+    regex = "".join(_WILDCARDS.get(part) or re.escape(part[-1]) for part in parts)
+    return pc.match_substring_regex(values, rf"(?s)\A{regex}\z")
+
+
+_WILDCARDS = {"%": ".*", "_": "."}
 
 
 def prefix_of(how: str, pattern: str) -> tuple[str, bool]:

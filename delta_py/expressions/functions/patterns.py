@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from delta_py.errors import ExpressionError
 from delta_py.expressions.failures import not_supported
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, constant_integer, fixed
+from delta_py.expressions.functions.like import match_like
 from delta_py.expressions.functions.regex import matches_empty, to_re2
 from delta_py.expressions.functions.text import TEXTS
 from delta_py.expressions.functions.text_growth import spend, text_bytes
@@ -150,7 +151,7 @@ def _ilike(arguments: list[Any], result: DataType) -> Any:
         return _nulls(values, pa.bool_())
     lower = TEXTS["lower"].run
     assert lower is not None
-    return pc.match_like(lower([values], STRING), lower([pa.array([pattern])], STRING)[0].as_py())
+    return match_like(lower([values], STRING), lower([pa.array([pattern])], STRING)[0].as_py())
 
 
 # ---------------------------------------------------------------- separators and places

@@ -190,6 +190,27 @@ def test_like_takes_new_lines_and_escapes() -> None:
     assert run("s not like '%b'", rows) == [False, False, False, None]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "matching"),
+    [
+        (r"a\\b%", [r"a\b", r"a\bc"]),
+        (r"%a\\b", [r"a\b", r"xa\b"]),
+        (r"%a\\b%", [r"a\b", r"a\bc", r"xa\b"]),
+        (r"a\\%", [r"a\b", r"a\bc", r"a\\b"]),
+        (r"%\\", ["x\\"]),
+        (r"%\\.%", [r"\.\n"]),
+        (r"a\\_", [r"a\b"]),
+        (r"a\\\\b%", [r"a\\b"]),
+    ],
+)
+def test_like_reads_an_escaped_backslash_as_one(pattern: str, matching: list[str]) -> None:
+    texts = [r"a\b", r"a\bc", r"xa\b", r"a\\b", "x\\", r"\.\n", r"\a\n", "ab", "a\nb", None]
+    rows = batch(s=pa.array(texts))
+    expected = [None if text is None else text in matching for text in texts]
+    assert run(f"s like r'{pattern}'", rows) == expected
+    assert run(f"s ilike r'{pattern.upper()}'", rows) == expected
+
+
 def test_clock_and_calendar_are_the_sessions() -> None:
     rows = batch(
         ts=pa.array([datetime.datetime(2024, 3, 31, 0, 30), datetime.datetime(2024, 3, 31, 1, 30)], pa.timestamp("us", tz="UTC"))
