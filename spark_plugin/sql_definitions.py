@@ -38,46 +38,80 @@ class ParsedQuery:
 
     def width(self) -> int | None:
         """How many values a row of VALUES, or the list of a SELECT, has; None where only the analysis knows."""
-        match str(self._node.nodeName()):
+        listing = self._listing()
+        match str(listing.nodeName()):
             case "UnresolvedInlineTable":
-                return int(self._node.rows().apply(0).length())
+                return int(listing.rows().apply(0).length())
             case "Project":
-                listed = items(self._node.projectList())
+                listed = items(listing.projectList())
                 return None if any(str(one.nodeName()).startswith("UnresolvedStar") for one in listed) else len(listed)
         return None
 
     def with_defaults(self, default_of: Callable[[int], str]) -> ParsedQuery:
-        """The query with an expression in the place of each value that is the word DEFAULT alone. default_of: SQL, by the value's
-        number in its row."""
-        internals, node = self._plan.internals, self._node
+        """The query with an expression in the place of each value that is the word DEFAULT alone, where the rows that it selects
+        from have no column of this name. default_of: SQL, by the value's number in its row."""
+        internals, listing = self._plan.internals, self._listing()
         catalyst = internals.jvm.org.apache.spark.sql.catalyst
 
         def replaced(number: int, expression: Any) -> Any:
             return internals.parsed_expression(default_of(number)) if _is_default(expression) else expression
 
-        match str(node.nodeName()):
+        match str(listing.nodeName()):
             case "UnresolvedInlineTable":
-                rows = [internals.sequence([replaced(*pair) for pair in enumerate(items(row))]) for row in items(node.rows())]
-                return ParsedQuery(self._plan, catalyst.analysis.UnresolvedInlineTable(node.names(), internals.sequence(rows)))
+                rows = [internals.sequence([replaced(*pair) for pair in enumerate(items(row))]) for row in items(listing.rows())]
+                return self._with_listing(catalyst.analysis.UnresolvedInlineTable(listing.names(), internals.sequence(rows)))
             case "Project":
-                listed = list(enumerate(items(node.projectList())))
+                listed = list(enumerate(items(listing.projectList())))
+                if not any(_is_default(one) for _, one in listed) or self._selects_default(listing.child()):
+                    return self
                 named = [
                     internals.named_by_analyzer(replaced(number, one)) if _is_default(one) else one for number, one in listed
                 ]
-                return ParsedQuery(self._plan, catalyst.plans.logical.Project(internals.sequence(named), node.child()))
+                return self._with_listing(catalyst.plans.logical.Project(internals.sequence(named), listing.child()))
         return self
+
+    def _listing(self) -> Any:
+        """What lists the values: below LIMIT, OFFSET and ORDER BY, which keep them."""
+        node = self._node
+        while str(node.nodeName()) in _KEEPING_COLUMNS:
+            node = node.child()
+        return node
+
+    def _with_listing(self, listing: Any) -> ParsedQuery:
+        return ParsedQuery(self._plan, self._rebuilt(self._node, listing))
+
+    def _rebuilt(self, node: Any, listing: Any) -> Any:
+        if str(node.nodeName()) not in _KEEPING_COLUMNS:
+            return listing
+        return node.withNewChildren(self._plan.internals.sequence([self._rebuilt(node.child(), listing)]))
+
+    def _selects_default(self, rows: Any) -> bool:
+        """Whether rows have a column of this name, which goes first, as in Spark."""
+        if str(rows.nodeName()) == "OneRowRelation":
+            return False
+        return has_default(self._plan.internals.frame(rows))
+
+
+_KEEPING_COLUMNS = ("GlobalLimit", "LocalLimit", "Offset", "Sort")
+
+
+def has_default(frame: DataFrame) -> bool:
+    """Whether a column is called DEFAULT. Raises AnalysisException."""
+    return "default" in (name.lower() for name in frame.columns)
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenQuery:
     """The query of an INSERT of a client without a parser. pieces: of a text that can stand for itself; in the place of each
     value that is the word DEFAULT alone, the number of the value in its row. values: how many a row has, None for not known.
-    alias: by which a condition may call its rows; None for none."""
+    alias: by which a condition may call its rows; None for none. rows: a query of all columns of the rows that it selects from,
+    empty for none."""
 
     spark: SparkSession
     pieces: tuple[str | int, ...]
     values: int | None = None
     alias: str | None = None
+    rows: str = ""
 
     @property
     def text(self) -> str:
@@ -94,6 +128,8 @@ class WrittenQuery:
 
     def with_defaults(self, default_of: Callable[[int], str]) -> WrittenQuery:
         """As of ParsedQuery."""
+        if self.rows and any(isinstance(piece, int) for piece in self.pieces) and has_default(spark_sql(self.spark, self.rows)):
+            return replace(self, pieces=(self.text,))
         return replace(self, pieces=tuple(default_of(one) if isinstance(one, int) else one for one in self.pieces))
 
 

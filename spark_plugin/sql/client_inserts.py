@@ -37,6 +37,7 @@ _AFTER_LIST = (
     *("FROM", "LATERAL", "WHERE", "GROUP", "HAVING", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "MINUS"),
     *("ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET"),
 )  # what may stand behind the list of a SELECT
+_AFTER_ROWS = tuple(word for word in _AFTER_LIST if word not in ("FROM", "LATERAL"))
 _STAR = re.compile(r"(^|\.)\s*\*")
 
 
@@ -204,7 +205,8 @@ def _behind(query: WrittenQuery, before: str) -> WrittenQuery:
     first, *others = query.pieces
     starts = str(first).lstrip().upper().startswith("WITH")  # of two WITH the inner one goes first
     pieces = (f"{before} (", first, *others, ")") if starts else (f"{before} ", first, *others)
-    return replace(query, pieces=pieces)
+    rows = query.rows or ("SELECT *" if before.startswith("FROM") else "")
+    return replace(query, pieces=pieces, rows=rows and f"{before} {rows}")
 
 
 def _at_query(words: Words) -> bool:
@@ -234,13 +236,15 @@ def _query(spark: SparkSession, words: Words) -> WrittenQuery:
 
 def _cut(spark: SparkSession, text: str) -> WrittenQuery:
     """A query with the values found that are the word DEFAULT alone: in rows of VALUES, and in the list of one SELECT."""
-    words = Words(text, binds=True)
+    words, selected = Words(text, binds=True), ""
     if words.take("VALUES"):
         rows = list(_rows(words))
     elif words.take("SELECT"):
         rows = [list(_listed(words, *((word,) for word in _AFTER_LIST)))]
         if any(_STAR.search(item) for _, item in rows[0]) or not (words.is_over() or words.at("FROM") or words.at("WHERE")):
             return WrittenQuery(spark, (text,))
+        if words.take("FROM"):
+            selected = f"SELECT * FROM {words.text_until(*((word,) for word in _AFTER_ROWS))}"
     else:
         return WrittenQuery(spark, (text,))
     width = len(rows[0])
@@ -252,7 +256,7 @@ def _cut(spark: SparkSession, text: str) -> WrittenQuery:
     for place, number in defaults.items():
         pieces += [text[end:place], number]
         end = place + len("DEFAULT")
-    return WrittenQuery(spark, (*pieces, text[end:]), width)
+    return WrittenQuery(spark, (*pieces, text[end:]), width, rows=selected)
 
 
 def _rows(words: Words) -> Iterator[list[tuple[int, str]]]:

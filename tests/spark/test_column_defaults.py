@@ -74,6 +74,15 @@ def test_text_and_column_of_that_name_are_no_default(spark: SparkSession, tmp_pa
     assert rows(path)[1] == {"v": "DEFAULT", "n": 10, "w": "DEFAULT", "default": "DEFAULT"}
 
 
+def test_insert_takes_a_column_of_that_name_from_its_query(spark: SparkSession, tmp_path: Path) -> None:
+    path = made(tmp_path, COLUMNS[:3])
+    spark.sql("SELECT 5L AS k, 'given' AS default").createOrReplaceTempView("with_default")
+    spark.sql(f"INSERT INTO pydelta.`{path}` (k, v) SELECT k, default FROM with_default")
+    spark.sql(f"INSERT INTO pydelta.`{path}` (k, v) SELECT k + 1, DEFAULT FROM with_default ORDER BY k LIMIT 1")
+    spark.sql(f"INSERT INTO pydelta.`{path}` (k, v) SELECT 7, DEFAULT FROM range(2) ORDER BY id LIMIT 1 OFFSET 1")
+    assert {k: row["v"] for k, row in rows(path).items() if k > 4} == {5: "given", 6: "given", 7: "none"}
+
+
 def test_merge_to_defaults(spark: SparkSession, path: str) -> None:
     source = spark.sql("SELECT 1L k, 'A' v, 11 n UNION ALL SELECT 3L, 'C', 33")
     merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "t.k = s.k")

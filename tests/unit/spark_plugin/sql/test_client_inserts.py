@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -128,10 +129,31 @@ def test_the_from_of_a_condition_begins_no_query(condition: str, query: str) -> 
         ("(SELECT DEFAULT)", "(SELECT DEFAULT)", None),
     ],
 )
-def test_default_is_found_where_it_is_a_value(query: str, filled: str, width: int | None) -> None:
+def test_default_is_found_where_it_is_a_value(
+    query: str, filled: str, width: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_plugin.sql_definitions.spark_sql", lambda _, text: SimpleNamespace(columns=["a", "b"]))
     _, written = insert_of(f"INSERT INTO b {query}")
     assert (written.text, written.width()) == (query.replace("default)", "DEFAULT)"), width)
     assert written.with_defaults(lambda number: f"<{number}>").text == filled
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"),
+    [
+        ("INSERT INTO b SELECT k, default FROM c LATERAL VIEW f(a) WHERE k > 1", "SELECT * FROM c LATERAL VIEW f(a)"),
+        ("INSERT INTO b SELECT default FROM (SELECT 1 WHERE true) ORDER BY 1", "SELECT * FROM (SELECT 1 WHERE true)"),
+        ("WITH c AS (SELECT 1) INSERT INTO b SELECT default FROM c", "WITH c AS (SELECT 1) SELECT * FROM c"),
+        ("FROM c INSERT INTO b SELECT default WHERE k > 1", "FROM c SELECT *"),
+    ],
+)
+def test_default_may_be_a_column_of_the_rows(statement: str, rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    known = SimpleNamespace(columns=["k", "Default"])
+    monkeypatch.setattr("spark_plugin.sql_definitions.spark_sql", lambda _, text: asked.append(text) or known)
+    _, written = insert_of(statement)
+    assert written.with_defaults(lambda number: f"<{number}>").text.lower() == written.text.lower()
+    assert asked == [rows]
 
 
 def test_replace_using_is_read() -> None:
