@@ -188,6 +188,14 @@ class Assigning:
     def _null(self, wanted: DataType) -> Column:
         return F.lit(None).cast(wanted)
 
+    def constant(self, text: str | None, wanted: DataType) -> Column:
+        """What PARTITION of an INSERT says, which Spark's parser hands over as text: in ANSI mode always, as Spark casts it."""
+        given = F.lit(text)
+        if self.internals is not None:
+            return self.internals.cast(given, wanted, ansi=True)
+        cast: Column = client_cast(given, wanted, "ansi")
+        return cast
+
     def _plain(self, value: Typed, wanted: DataType, name: str) -> Column:
         """A cast by the policy, whatever spark.sql.ansi.enabled is: Catalyst's own, which knows its mode."""
         if self.internals is None:

@@ -213,12 +213,12 @@ def _static_partition(table: _Table, insert: ParsedInsert) -> str:
     return to_sql(And(tuple(equal)))
 
 
-def _static_columns(table: _Table, insert: ParsedInsert) -> Iterator[tuple[StructField, Column]]:
+def _static_columns(table: _Table, insert: ParsedInsert, rule: Assigning) -> Iterator[tuple[StructField, Column]]:
     """The columns that PARTITION has values for, and these in the columns' types."""
     for name, text in insert.values.items():
         field = find_field(table.schema, name)
         assert field is not None, f"{name} is a partition column"
-        yield field, F.lit(text).cast(field.dataType)
+        yield field, rule.constant(text, field.dataType)
 
 
 # ---------------------------------------------------------------- columns
@@ -242,7 +242,7 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
     pairs = zip(names, frame.schema.fields, strict=True)
     columns = [_assigned(rule, table, name, field, by_name=insert.by_name) for name, field in pairs]
-    columns += [(field.name, value) for field, value in _static_columns(table, insert)]
+    columns += [(field.name, value) for field, value in _static_columns(table, insert, rule)]
     filled = {name.lower() for name in (*names, *insert.values)}
     _check_filled(table, filled)
     return frame, [*columns, *_null_partitions(table, filled)]

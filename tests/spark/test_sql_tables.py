@@ -245,6 +245,21 @@ def test_overwrites(spark: SparkSession, table: Path) -> None:
     assert rows(spark, table) == [(7, "f", "z")]
 
 
+def test_values_of_partitions_are_cast_in_ansi_mode(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    spark.sql(f"CREATE TABLE {by_path(path)} (n INT, p INT) USING pydelta PARTITIONED BY (p)")
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        for text in ("'x'", "'99999999999'"):
+            with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+                spark.sql(f"INSERT INTO {by_path(path)} PARTITION (p = {text}) SELECT 1")
+        spark.sql(f"INSERT INTO {by_path(path)} PARTITION (p = ' 2 ') SELECT 1")
+        spark.sql(f"INSERT INTO {by_path(path)} PARTITION (p = NULL) SELECT 2")
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+    assert rows(spark, path) == [(1, 2), (2, None)]
+
+
 def test_insert_in_the_place_of_rows_that_match(spark: SparkSession, table: Path) -> None:
     name = by_path(table)
     spark.sql(f"INSERT INTO {name} REPLACE USING (n) VALUES (2, 'new', 'z'), (2, 'newer', 'z'), (9, 'i', 'x')")
