@@ -34,6 +34,7 @@ from spark_plugin.table_api.arguments import (
     check_flag,
     check_number,
     check_properties,
+    check_rules,
     check_text,
     names_of,
 )
@@ -181,6 +182,7 @@ class DeltaTable:
 
     @classmethod
     def _built(cls, spark: SparkSession, request: TableRequest) -> DeltaTable:
+        check_rules(spark, request.columns, request.properties or {})
         place = build_table(spark, request)
         return cls._opened(spark, place.path, place.name)
 

@@ -167,6 +167,19 @@ def check_condition_text(spark: Any, option: str, text: Any) -> None:
         )
 
 
+def check_rule_text(spark: Any, of: str, text: str) -> None:
+    """Of a rule that a table is to get. of: which one, for messages. Raises InvalidOptionError for a text that the session's
+    parser would read otherwise: a table's rules mean the same in all sessions."""
+    setting = read_otherwise(spark, text)
+    if setting is not None:
+        raise InvalidOptionError(
+            f"{of} is {text!r}. Rules of tables are read as Spark reads SQL by default, and the setting {setting} gives it "
+            "another meaning. Nothing was changed. Write names in backticks and texts in single quotes, without backslashes, or "
+            f"set {setting} to false.",
+            option=setting,
+        )
+
+
 def is_on(spark: Any, name: str, *, default: bool = True) -> bool:
     """A setting that is true or false. Raises InvalidOptionError for another text."""
     text = conf(spark, name)

@@ -25,6 +25,7 @@ from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import our_formats
 from spark_plugin.sql_definitions import ParsedColumn, ParsedDefinition, parsed_definition
 from spark_plugin.sql_internals import ParsedPlan
+from spark_plugin.table_api.arguments import check_rules
 from spark_plugin.table_api.builders import TableRequest, stored_field
 from spark_plugin.table_api.table_names import build_table, path_of_name
 
@@ -42,7 +43,9 @@ def define_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame
         return None
     _check(definition)
     if definition.query is None:
-        build_table(spark, _request(definition))
+        request = _request(definition)
+        check_rules(spark, request.columns, request.properties or {})
+        build_table(spark, request)
     else:
         _define_with_rows(spark, definition)
     return nothing(spark)

@@ -23,7 +23,7 @@ from delta_py.write.rule_columns import rule_column
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options.settings import TablePath, conf
+from spark_plugin.options.settings import TablePath, check_rule_text, conf
 from spark_plugin.run_command import run_command
 from spark_plugin.table_api.arguments import check_flag, check_text, wrong_type
 
@@ -114,10 +114,11 @@ def _schema_of(field: spark_types.StructField) -> str:
 def add_constraint(spark: Any, table: TablePath, name: str, sql: str) -> None:
     """Have Spark count the rows of the newest version that break the condition, and add it if there are none.
 
-    Raises as delta_py's add_constraint.
+    Raises as delta_py's add_constraint; InvalidOptionError for a condition that the session's parser would read otherwise.
     """
     zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
     with as_spark_raises():
+        check_rule_text(spark, f"The constraint {name}", sql)
         version, condition = at_table(spark, partial(_checkable, table.open_store(spark), name, sql, zone))
     rows = spark.read.format(FORMAT).options(**table.storage).option("versionAsOf", str(version)).load(table.url)
     broken = rows.where(~F.coalesce(F.expr(f"({condition})"), F.lit(False))).count()

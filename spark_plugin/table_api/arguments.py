@@ -5,10 +5,15 @@ Which of the two it is, and how the texts begin, is what code written against th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from pyspark.sql import Column
+from pyspark.sql.types import StructField
+
+from delta_py.protocol.column_rules import DEFAULT, GENERATION
+from delta_py.write.constraints import CHECK_PREFIX
+from spark_plugin.options.settings import check_rule_text
 
 
 def check_text(value: Any, name: str) -> None:
@@ -33,6 +38,17 @@ def check_properties(value: Any) -> None:
     for key, item in value.items():
         check_text(key, f"All property keys including {key}")
         check_text(item, f"All property values including {item}")
+
+
+def check_rules(spark: Any, columns: Iterable[StructField], properties: Mapping[str, str]) -> None:
+    """Of a new table. Raises InvalidOptionError for a rule that the session's parser would read otherwise."""
+    for field in columns:
+        for key, what in ((GENERATION, "The generation expression"), (DEFAULT, "The default")):
+            if key in (field.metadata or {}):
+                check_rule_text(spark, f"{what} of column {field.name}", str(field.metadata[key]))
+    for name, text in properties.items():
+        if name.lower().startswith(CHECK_PREFIX):
+            check_rule_text(spark, f"The constraint {name[len(CHECK_PREFIX) :]}", text)
 
 
 def wrong_type(message: str, found: Iterable[Any]) -> NoReturn:

@@ -3,10 +3,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pyspark.sql.types import IntegerType
+import pytest
+from pyspark.sql.types import IntegerType, StringType, StructField
 
+from delta_py.errors import InvalidOptionError
 from spark_plugin.sql.definitions import _field
 from spark_plugin.sql_definitions import ParsedColumn, _called_for, _partitioning, _sql_text
+from spark_plugin.table_api.arguments import check_rules
 
 
 def transform(name: str, *columns: tuple[str, ...]) -> Any:
@@ -44,3 +47,22 @@ def scala(*parts: str) -> Any:
 def test_a_default_is_said_once_where_the_protocol_says_it() -> None:
     column = ParsedColumn("n", IntegerType(), True, None, "7", None, None)
     assert _field(column).metadata == {"CURRENT_DEFAULT": "7"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"spark.sql.ansi.doubleQuotedIdentifiers": "true"}, "upper(\"name\") <> ''"),
+        ({"spark.sql.parser.escapedStringLiterals": "true"}, r"name <> 'a\b'"),
+    ],
+)
+def test_rules_that_the_session_s_parser_reads_otherwise_are_refused(settings: dict[str, str], text: str) -> None:
+    columns = [StructField("c", StringType(), True, {key: text}) for key in ("delta.generationExpression", "CURRENT_DEFAULT")]
+    for session, is_refused in ((SimpleNamespace(conf=settings), True), (SimpleNamespace(conf={}), False)):
+        for column, properties in (*((column, {}) for column in columns), (columns[0], {"delta.constraints.k": text})):
+            fields = [] if properties else [column]
+            if is_refused:
+                with pytest.raises(InvalidOptionError, match=next(iter(settings))):
+                    check_rules(session, fields, properties)
+            else:
+                check_rules(session, fields, properties)
