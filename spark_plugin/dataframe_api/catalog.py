@@ -157,6 +157,16 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
     return Entry(name, provider, path, external, options, "\nPartition Provider: Catalog\n" in text)
 
 
+def find_stored(spark: Any, name: str) -> Entry | None:
+    """As find, but past temporary views, as Spark where it creates or replaces a table: it is one of the catalog, whatever view
+    hides its name."""
+    entry = find(spark, name)
+    if entry is None or entry.provider:
+        return entry
+    namespace, table = _namespace_and_table(spark, name)
+    return find(spark, _quoted([*(namespace or [_SESSION_CATALOG, spark.catalog.currentDatabase()]), table]))
+
+
 def has_catalogs(spark: Any) -> bool:
     """Whether this is a classic session in which our classes tell what Spark's catalog holds under a name: by our own catalog, or
     beside delta-spark's."""

@@ -35,7 +35,7 @@ def save_as_table(save: Save, name: str) -> None:
     if path is not None:
         save.to(path)
         return
-    entry = catalog.find(save.spark, name)
+    entry = catalog.find_stored(save.spark, name)
     if entry is None:
         create(save, name)
     elif save.mode == "ignore":
@@ -68,7 +68,9 @@ def define_with_rows(save: Save, name: str, kind: str) -> None:
     name.
 
     Raises TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS), TableNotFoundError (DELTA_TABLE_NOT_FOUND)."""
-    entry = _existing(save.spark, name) if kind == "replace" else catalog.find(save.spark, name)
+    entry = catalog.find_stored(save.spark, name)
+    if entry is None and kind == "replace":
+        raise _no_table(name)
     if entry is None:
         create(replace(save, mode="error") if save.mode == "ignore" else save, name)
     elif kind == "create":
@@ -163,14 +165,18 @@ def _existing(spark: Any, name: str) -> Entry:
     if path is not None:
         spark.read.format(FORMAT).load(path)  # says what is wrong with a path that has no table
     if entry is None:
-        raise TableNotFoundError(
-            f"There is no table {name} in the catalog. Create it with writeTo({name!r}).using('pydelta').create() or "
-            f"saveAsTable, or enter one that is there with CREATE TABLE {name} USING pydelta LOCATION '...'.",
-            error_class="DELTA_TABLE_NOT_FOUND",
-            sql_state="42P01",
-            table=name,
-        )
+        raise _no_table(name)
     return entry
+
+
+def _no_table(name: str) -> TableNotFoundError:
+    return TableNotFoundError(
+        f"There is no table {name} in the catalog. Create it with writeTo({name!r}).using('pydelta').create() or "
+        f"saveAsTable, or enter one that is there with CREATE TABLE {name} USING pydelta LOCATION '...'.",
+        error_class="DELTA_TABLE_NOT_FOUND",
+        sql_state="42P01",
+        table=name,
+    )
 
 
 # ---------------------------------------------------------------- writeTo
@@ -186,7 +192,7 @@ def run_verb(verb: str, save: Save, name: str, condition: Any = None) -> None:
         case "replace":
             _replace(save, _existing(save.spark, name))
         case "createOrReplace":
-            entry = catalog.find(save.spark, name)
+            entry = catalog.find_stored(save.spark, name)
             if entry is None:
                 create(_of_new_schema(save), name)
             else:

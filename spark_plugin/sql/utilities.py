@@ -259,7 +259,7 @@ def _clone(spark: SparkSession, asked: grammar.Clone) -> DataFrame:
     named = catalog.format_and_path(name)
     if named is not None and named[0] not in our_formats(spark):
         raise NotOurs(asked.table)
-    is_there = catalog.find(spark, name) is not None if named is None else DeltaTable.isDeltaTable(spark, named[1])
+    is_there = catalog.find_stored(spark, name) is not None if named is None else DeltaTable.isDeltaTable(spark, named[1])
     if is_there and asked.if_not_exists:
         return spark.createDataFrame([], _CLONE_RESULT)
     if not is_there and not asked.creates:

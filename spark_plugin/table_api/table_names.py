@@ -89,7 +89,7 @@ def clone_table(
     path = catalog.path_in_name(target) or (target if os.path.isabs(target) or has_scheme(target) else None)
     if path is not None:
         return Cloned(Place(path), make(path))
-    entry = catalog.find(spark, target)
+    entry = catalog.find_stored(spark, target)
     if entry is not None and not arguments["replace_table"]:
         raise catalog.taken(entry)
     path = catalog.new_table_path(spark, target, location) if entry is None else entry.writable_path()
@@ -126,7 +126,7 @@ def build_table(spark: Any, request: TableRequest) -> Place:
         assert request.location is not None
         _run(spark, request, request.location, join=False)
         return Place(request.location)
-    entry = catalog.find(spark, request.name)
+    entry = catalog.find_stored(spark, request.name)
     return _build_new(spark, request, request.name) if entry is None else _build_over(spark, request, entry)
 
 

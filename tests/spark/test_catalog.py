@@ -240,16 +240,15 @@ def test_save_as_table_that_changes_columns_enters_them(spark: SparkSession, ent
 
 def test_save_as_table_over_what_is_not_ours_is_refused(spark: SparkSession, entered: str, path: str) -> None:
     spark.sql(f"create table shop.copy using parquet as select * from {entered}")
-    spark.table(entered).createOrReplaceTempView("sales_view")
+    spark.sql(f"create view shop.sales_view as select * from {entered}")
     rows = frame(spark, (4, "wed"))
     with pytest.raises(UnsupportedOperationError, match="parquet"):
         rows.write.format("pydelta").mode("append").saveAsTable("shop.copy")
     with pytest.raises(UnsupportedOperationError, match="view"):
-        rows.write.format("pydelta").mode("append").saveAsTable("sales_view")
+        rows.write.format("pydelta").mode("append").saveAsTable("shop.sales_view")
     rows.write.insertInto("shop.copy")
     rows.write.mode("append").saveAsTable("shop.copy")
     assert (spark.table("shop.copy").count(), PlainTable(path).version) == (5, 0)
-    spark.catalog.dropTempView("sales_view")
     with pytest.raises(UnsupportedOperationError, match="spark_catalog"):
         rows.write.format("pydelta").saveAsTable("other.shop.sales")
     with pytest.raises(InvalidOptionError, match="letters"):

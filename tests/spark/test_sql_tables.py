@@ -260,6 +260,40 @@ def test_values_of_partitions_are_cast_in_ansi_mode(spark: SparkSession, tmp_pat
     assert rows(spark, path) == [(1, 2), (2, None)]
 
 
+def test_tables_are_made_under_names_of_temporary_views(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """And found behind them."""
+    behind, other = f"spark_catalog.default.{name}", tmp_path / "other"
+    spark.range(6).write.format("pydelta").save(str(other))
+    spark.range(2).createOrReplaceTempView(name)
+    try:
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING pydelta AS SELECT * FROM {name}")
+        assert spark.table(behind).count() == 2
+        with pytest.raises(TableAlreadyExistsError):
+            spark.sql(f"CREATE TABLE {name} (id BIGINT) USING pydelta")
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {name} (id BIGINT) USING pydelta")
+        spark.range(3).write.format("pydelta").mode("append").saveAsTable(name)
+        spark.range(3).write.format("pydelta").mode("ignore").saveAsTable(name)
+        assert (spark.table(behind).count(), spark.table(name).count()) == (5, 2)
+        spark.sql(f"CREATE OR REPLACE TABLE {name} USING pydelta AS SELECT id + 7 AS more FROM {name}")
+        assert spark.table(behind).columns == ["more"]
+        spark.sql(f"CREATE OR REPLACE TABLE {name} (one INT) USING pydelta")
+        spark.range(4).writeTo(name).using("pydelta").createOrReplace()
+        assert spark.table(behind).count() == 4
+        spark.sql(f"CREATE OR REPLACE TABLE {name} SHALLOW CLONE {by_path(other)}")
+        assert (spark.table(behind).count(), spark.table(name).count()) == (6, 2)
+    finally:
+        spark.catalog.dropTempView(name)
+    spark.sql(f"DROP TABLE {name}")
+    spark.range(2).createOrReplaceTempView(name)
+    try:
+        spark.sql(f"CREATE TABLE {name} (id BIGINT) USING pydelta")
+        spark.sql(f"DROP TABLE {behind}")
+        spark.range(3).write.format("pydelta").mode("ignore").saveAsTable(name)
+        assert spark.table(behind).count() == 3
+    finally:
+        spark.catalog.dropTempView(name)
+
+
 def test_insert_in_the_place_of_rows_that_match(spark: SparkSession, table: Path) -> None:
     name = by_path(table)
     spark.sql(f"INSERT INTO {name} REPLACE USING (n) VALUES (2, 'new', 'z'), (2, 'newer', 'z'), (9, 'i', 'x')")
