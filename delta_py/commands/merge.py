@@ -249,7 +249,7 @@ class _Merge:
         if wanted == FALSE:
             return None
         if wanted is not None:
-            wanted = resolve_condition(wanted, self._dml.snapshot.schema, self._dml.state.time_zone).expression
+            wanted = resolve_condition(wanted, self._dml.snapshot.schema).expression
         self._index  # noqa: B018 - before the threads ask for it
         candidates = self._dml.candidates(wanted)
         return candidates if len(candidates) else None

@@ -24,8 +24,8 @@ from delta_py.expressions.coercion import is_atomic
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.functions.text_growth import in_each_row
 from delta_py.expressions.parse import type_of
-from delta_py.expressions.resolve import resolve
-from delta_py.expressions.tree import Cast, Expression, columns_of
+from delta_py.expressions.resolve import resolve_cast
+from delta_py.expressions.tree import Expression, columns_of
 from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.identity import identity_of
 from delta_py.protocol.names import split_name
@@ -194,8 +194,8 @@ def _computed(scope: Scope, sql: str, wanted: DataType, name: str) -> Computed:
     expression = scope.expression(sql)
     kind = type_of(expression, scope.rows)
     if is_atomic(kind) and is_atomic(wanted) and not may_assign(kind, wanted):
-        cast = Cast(expression, wanted)  # SET takes more than storing rows does: texts become numbers, or fail
-        return Computed(resolve(cast, scope.rows, scope.clock.time_zone).expression, None)
+        # SET takes more than storing rows does: texts become numbers, or fail.
+        return Computed(resolve_cast(expression, scope.rows, wanted, scope.clock.time_zone).expression, None)
     return Computed(expression, converter(to_arrow_type(kind), wanted, name, scope.clock.time_zone))
 
 

@@ -3,7 +3,8 @@
 Columns get the schema's own spelling. Casts that Spark inserts are put in, also those that depend on the session's time
 zone (as from_utc_timestamp and to_utc_timestamp, so that what is resolved means the same everywhere). Constants are
 computed. A cast of a column beside a constant that the column's own type can express exactly is taken away again
-(`cast(i as bigint) = 5L` is `i = 5`), which makes columns comparable with statistics. Resolving twice changes nothing.
+(`cast(i as bigint) = 5L` is `i = 5`), which makes columns comparable with statistics. A resolved tree may be resolved again in
+UTC, which changes nothing; in another time zone its times would be turned into wall clocks twice.
 """
 
 from __future__ import annotations
@@ -94,6 +95,12 @@ def resolve_condition(expression: Expression, schema: StructType, session_timezo
     """As resolve, for an expression that must be true, false or null."""
     node = resolve(expression, schema, session_timezone)
     return _Resolver(schema, session_timezone).condition(node, "A predicate")
+
+
+def resolve_cast(expression: Expression, schema: StructType, target: DataType, session_timezone: str = "UTC") -> Node:
+    """CAST(expression AS target) in a time zone. expression: a resolved tree. Raises as resolve."""
+    check_zone(session_timezone)
+    return _Resolver(schema, session_timezone).cast(resolve(expression, schema), target, explicit=True)
 
 
 def _filled(literal: Literal, length: int, beside: int = 1) -> Literal:

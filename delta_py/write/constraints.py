@@ -26,8 +26,8 @@ from delta_py.errors import DeltaError, ExpressionError, InvariantViolationError
 from delta_py.expressions.clock import at_time
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.parse import parse_expression, parse_predicate
-from delta_py.expressions.resolve import resolve, resolve_condition
-from delta_py.expressions.tree import Cast, Column, Comparison, Expression, columns_of
+from delta_py.expressions.resolve import resolve_cast, resolve_condition
+from delta_py.expressions.tree import Column, Comparison, Expression, columns_of
 from delta_py.protocol.char_types import DECLARED_TYPE, CharType, CharTypes
 from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.protocol.names import quoted
@@ -212,11 +212,11 @@ def _what(rule: RowRule) -> str:
 def _condition(rule: RowRule, schema: StructType, clock: Clock) -> Expression:
     if rule.kind != "generated":
         parsed = clock.set(parse_predicate(rule.sql, schema, session_timezone=clock.time_zone))
-        return resolve_condition(parsed, schema, clock.time_zone).expression
+        return resolve_condition(parsed, schema).expression
     target = schema.find(rule.name)
     assert target is not None
     same = Comparison("<=>", Column((target.name,)), _generation(target, rule.sql, schema, clock))
-    return resolve_condition(same, schema, clock.time_zone).expression
+    return resolve_condition(same, schema).expression
 
 
 def _shown(batch: pa.RecordBatch, path: Path, row: int) -> str:
@@ -264,7 +264,7 @@ class GeneratedColumn:
 def _generation(column: StructField, sql: str, schema: StructType, clock: Clock) -> Expression:
     """The value of a generated column, in the column's type."""
     parsed = clock.set(parse_expression(sql, schema, session_timezone=clock.time_zone))
-    return resolve(Cast(parsed, column.data_type), schema, clock.time_zone).expression
+    return resolve_cast(parsed, schema, column.data_type, clock.time_zone).expression
 
 
 def default_value(column: StructField, clock: Clock) -> pa.Scalar:
@@ -276,7 +276,7 @@ def default_value(column: StructField, clock: Clock) -> pa.Scalar:
     what = f"the default of column {column.name}, which the data lacks"
     try:
         parsed = clock.set(parse_expression(sql, StructType(), session_timezone=clock.time_zone))
-        expression = resolve(Cast(parsed, column.data_type), StructType(), clock.time_zone).expression
+        expression = resolve_cast(parsed, StructType(), column.data_type, clock.time_zone).expression
         return evaluate(expression, one_row())[0]
     except DeltaError as error:
         raise unenforceable(what, sql, "allowColumnDefaults", error) from error

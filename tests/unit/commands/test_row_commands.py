@@ -111,6 +111,17 @@ def test_delete_and_overwrite_meet_partitions_whose_texts_are_in_the_zone(tmp_pa
     assert sorted(table().to_arrow(["id"])["id"].to_pylist()) == [3, 10]
 
 
+def test_update_and_merge_turn_a_time_into_the_sessions_wall_clock_once(tmp_path: Path) -> None:
+    schema = StructType((StructField("at", TIMESTAMP), StructField("id", LONG)))
+    rows = pa.table({"at": ["2024-01-02T06:00:00.000000Z", "2024-01-05T06:00:00.000000Z"], "id": pa.array([1, 2], pa.int64())})
+    make_table(tmp_path, [rows], partition_by=["at"], schema_json=schema_to_json(schema))
+    table = DeltaTable(str(tmp_path), session_timezone="America/New_York")
+    table.update({"id": "hour(at) || '7'"}, predicate="id = 1")
+    assert sorted(row["id"] for row in rows_of(tmp_path)) == [2, 17]
+    merge = table.merge(pa.table({"id": pa.array([2], pa.int64())}), "t.id = s.id AND date(t.at) = '2024-01-05'", "s", "t")
+    assert merge.when_matched_delete().execute()["numTargetRowsDeleted"] == 1
+
+
 def test_update_takes_python_values_in_the_types_of_the_columns(tmp_path: Path) -> None:
     schema = pa.schema(
         [

@@ -196,6 +196,25 @@ def test_generated_column_is_computed_in_the_sessions_time_zone() -> None:
     assert conform(state, [{"at": NOON, "id": 1}], fields(GENERATED, "at", "id"))[0]["day"] == date(2024, 1, 1)
 
 
+def test_rules_turn_a_time_into_the_sessions_wall_clock_once() -> None:
+    """At one in the morning in New York, which would be eight in the evening before if it were done twice."""
+    at, zone = datetime(2024, 1, 2, 6, 0, tzinfo=UTC), "America/New_York"
+    schema = StructType(
+        (
+            StructField("at", TIMESTAMP),
+            column("day", DATE, delta__generationExpression="CAST(at AS DATE)"),
+            column("hour", INTEGER, delta__generationExpression="hour(at)"),
+            column("began", DATE, CURRENT_DEFAULT="CAST(current_timestamp() AS DATE)"),
+        )
+    )
+    micros = int(at.timestamp() * 1_000_000)
+    rules = (RowRule("check", "early", "hour(at) = 1 AND at > '2024-01-02 00:30:00'"),)
+    state = WriteState(LocalStore("/t"), 0, schema, time_zone=zone, write_micros=micros, rules=rules, replace_where="day(at) = 2")
+    row = {"at": at, "day": date(2024, 1, 2), "hour": 1, "began": date(2024, 1, 2)}
+    assert conform(state, [{"at": at}], fields(schema, "at")) == [row]
+    assert conform(state, [row]) == [row]
+
+
 def test_generated_column_with_the_right_value_or_two_nulls_is_taken() -> None:
     rows = [{"at": NOON, "day": date(2024, 1, 2), "id": 1, "next": 2}, {"at": None, "day": None, "id": 3, "next": 4}]
     assert conform(state_of(GENERATED), rows) == rows
