@@ -42,6 +42,8 @@ def define_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame
     if definition is None or not _is_ours(spark, definition):
         return None
     _check(definition)
+    if definition.kind == "createIfNotExists" and has_name(spark, definition.name):
+        return nothing(spark)
     if definition.query is None:
         request = _request(definition)
         check_rules(spark, request.columns, request.properties or {})
@@ -49,6 +51,11 @@ def define_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame
     else:
         _define_with_rows(spark, definition)
     return nothing(spark)
+
+
+def has_name(spark: SparkSession, name: str) -> bool:
+    """Whether the catalog has a table, of whatever format, or a view of a name. False for one that is a path."""
+    return catalog.format_and_path(name) is None and catalog.find_stored(spark, name) is not None
 
 
 def _is_ours(spark: SparkSession, definition: ParsedDefinition) -> bool:

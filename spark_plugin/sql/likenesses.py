@@ -25,6 +25,7 @@ from delta_py.protocol.schema import StructField, map_fields, schema_to_json
 from delta_py.snapshot import Snapshot
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dml.jobs import newest
+from spark_plugin.sql.definitions import has_name
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import find_target, our_formats
 from spark_plugin.sql_definitions import ParsedLikeness, parsed_likeness
@@ -56,6 +57,8 @@ def create_parsed(spark: SparkSession, asked: ParsedLikeness) -> DataFrame | Non
         is_ours = source is not None
     if not is_ours:
         return None
+    if asked.if_not_exists and has_name(spark, asked.name):
+        return nothing(spark)
     request = TableRequest(
         "createIfNotExists" if asked.if_not_exists else "create", name=asked.name, location=asked.location
     )

@@ -294,6 +294,13 @@ def test_tables_are_made_under_names_of_temporary_views(spark: SparkSession, tmp
         spark.catalog.dropTempView(name)
 
 
+def test_if_not_exists_leaves_a_table_of_any_format_as_it_is(spark: SparkSession, name: str) -> None:
+    spark.sql(f"CREATE TABLE {name} (a INT) USING parquet")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {name} (b INT) USING pydelta")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {name} LIKE {name} USING pydelta")
+    assert spark.table(name).columns == ["a"]
+
+
 def test_insert_in_the_place_of_rows_that_match(spark: SparkSession, table: Path) -> None:
     name = by_path(table)
     spark.sql(f"INSERT INTO {name} REPLACE USING (n) VALUES (2, 'new', 'z'), (2, 'newer', 'z'), (9, 'i', 'x')")
