@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from delta_py.commands.create import check_empty, with_id_columns
+from delta_py.commands.file_check import paths_named_by
 from delta_py.commands.log_properties import LOG_FEATURES, on_log_of, with_log_of
 from delta_py.commands.properties import READER_VERSION, WRITER_VERSION, refuse_constraints, split_configuration
 from delta_py.commands.protocols import features_in_use, with_features, without_feature
@@ -25,8 +26,6 @@ from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_tracking_domain
 from delta_py.commit.row_counts import row_ids_given
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
-    CommitOutcomeUnknownError,
-    DeltaError,
     InvalidOptionError,
     TableAlreadyExistsError,
     TableNotFoundError,
@@ -34,7 +33,7 @@ from delta_py.errors import (
 )
 from delta_py.index.definition import PREFIX as INDEX_PREFIX
 from delta_py.index.definition import definitions_of
-from delta_py.log.clone_notes import delete_notes, leave_note
+from delta_py.log.clone_notes import noted
 from delta_py.log.coordination import FEATURE as COORDINATED
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
@@ -81,14 +80,9 @@ def shallow_clone(
         "removedFilesSize": sum(file.size_bytes for file in gone),
         "copiedFilesSize": 0,
     }
-    note = leave_note(source.store, target.root, source.version, -1 if present is None else present.version)
-    try:
+    before = -1 if present is None else present.version
+    with noted(target, before, source.store, source.version, paths_named_by(adds)):
         version = transaction.commit("CLONE", clone_parameters(source), metrics=metrics)
-    except CommitOutcomeUnknownError:
-        raise
-    except (DeltaError, OSError):
-        delete_notes(source.store, () if note is None else (note,))
-        raise
     return {"version": version, "metrics": metrics}
 
 

@@ -23,7 +23,9 @@ import pyarrow.compute as pc
 from delta_py.commands.quarantine import list_quarantine
 from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
 from delta_py.progress import progress
+from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector
+from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.listing import listed_objects
 from delta_py.storage.store import ObjectStore
@@ -75,6 +77,12 @@ def _looked_through(files: pa.Table, look: Callable[[pa.Table], pa.RecordBatch])
             found.append(look(part))
             count(part.num_rows)
     return found
+
+
+def paths_named_by(files: Sequence[AddFile | ScanFile]) -> list[str]:
+    """Of the data files, and of their deletion vectors."""
+    vectors = {file.deletion_vector.path for file in files if file.deletion_vector is not None}
+    return [*(file.path for file in files), *sorted(path for path in vectors if path is not None)]
 
 
 def absent(store: ObjectStore, paths: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from delta_py.commands.file_check import absent, file_faults
+from delta_py.commands.file_check import absent, file_faults, paths_named_by
 from delta_py.commands.log_properties import LOG_FEATURES, with_log_of
 from delta_py.commands.protocols import with_features
 from delta_py.commands.row_tracking import renumbered
@@ -27,6 +27,7 @@ from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark
 from delta_py.commit.row_counts import row_ids_given
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import DataFileError, TimestampOutOfRangeError, VersionNotFoundError
+from delta_py.log.clone_notes import noted
 from delta_py.log.history import version_at_timestamp
 from delta_py.log.leases import HeldLease, Lease
 from delta_py.protocol import column_mapping
@@ -112,7 +113,8 @@ def _restore(store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: s
         restored_files_size=_bytes(again),
     )
     parameters = {"version": None if timestamp is not None else past.version, "timestamp": timestamp}
-    committed = transaction.commit("RESTORE", parameters, metrics=result.metrics())
+    with noted(store, present.version, None, past.version, paths_named_by(again)):
+        committed = transaction.commit("RESTORE", parameters, metrics=result.metrics())
     _look_again(store, again, committed)
     return replace(result, version=committed)
 
@@ -142,17 +144,11 @@ def _bytes(files: Iterable[ScanFile]) -> int:
     return sum(file.size_bytes for file in files)
 
 
-def _paths(files: Sequence[ScanFile]) -> list[str]:
-    """Of the data files, and of their deletion vectors."""
-    vectors = {file.deletion_vector.path for file in files if file.deletion_vector is not None}
-    return [*(file.path for file in files), *sorted(path for path in vectors if path is not None)]
-
-
 def _look_again(store: ObjectStore, files: Sequence[ScanFile], committed: int) -> None:
     """A VACUUM that had looked for leases before, and deletes now, is found out: the version stands, and is named."""
     missing: list[str] = []
     with harmless(store, committed, "whether all files are still there was not seen"):
-        missing = absent(store, _paths(files))
+        missing = absent(store, paths_named_by(files))
     if missing:
         raise DataFileError(
             f"Version {committed} of the table at {store.root} restores an earlier one, but {len(missing)} of its files were "
@@ -166,7 +162,7 @@ def _look_again(store: ObjectStore, files: Sequence[ScanFile], committed: int) -
 
 def _check_there(store: ObjectStore, files: Sequence[ScanFile], version: int) -> None:
     """Raises DataFileError for data files and deletion vectors that storage no longer has."""
-    missing = absent(store, _paths(files))
+    missing = absent(store, paths_named_by(files))
     if missing:
         raise DataFileError(
             f"Version {version} of the table at {store.root} cannot be restored: {len(missing)} of its files are gone, such as "

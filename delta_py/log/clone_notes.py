@@ -1,11 +1,13 @@
 """Notes of shallow clones: what tells VACUUM of a table that another one reads its files, by small files in
 `_delta_log/_pydelta_clones`.
 
-    note = leave_note(source_store, clone_store.root, version=12, after=-1)    # before the clone is committed
+    with noted(clone_store, -1, source_store, 12, paths): ...    # the commit of the clone
     for note in read_notes(source_store): ...
 
 A note says where the clone lies. It is a hint of where to look: what the clone needs is asked of the clone's own log
-(commands/vacuum_clones.py). It does not end by itself. Other engines pass over the directory.
+(commands/vacuum_clones.py). It does not end by itself: VACUUM deletes it once the clone reads none of the table's files. So a
+clone that gets such files again, or from a clone that had them once, leaves a note with each table in which they lie. Other
+engines pass over the directory.
 
 Anybody who may write beside the table may leave one, so it is looked at as such: it is read only if it is small, and it counts
 only if it leads to where the table itself lies, this machine's directories or the same account of the same kind of store.
@@ -17,13 +19,15 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from delta_py.errors import DeltaError, StorageError
+from delta_py.errors import CommitOutcomeUnknownError, DeltaError, StorageError
 from delta_py.protocol.json_text import parse_json
-from delta_py.protocol.paths import LOG_DIRECTORY
+from delta_py.protocol.paths import LOG_DIRECTORY, is_absolute
 from delta_py.storage.addresses import in_reach
+from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 CLONE_DIRECTORY = f"{LOG_DIRECTORY}/_pydelta_clones"
@@ -53,11 +57,53 @@ class UnreadableNote:
     reason: str
 
 
-def leave_note(store: ObjectStore, clone: str, version: int, after: int) -> str | None:
-    """Tell the VACUUM of the table of a clone that is about to be made of a version; returns the note's path.
+@contextmanager
+def noted(clone: ObjectStore, after: int, source: ObjectStore | None, version: int, paths: Iterable[str]) -> Iterator[None]:
+    """A clone gets files of other tables by the commit within; notes with these tables tell their VACUUM, and go if it fails.
 
-    after: the version that the clone has before, -1 for none. None where none is written, as the clone lies where VACUUM would
-    not look, or this user may not write there. A warning says so; the clone is as good as with it until VACUUM runs.
+    after: the version that the clone has before, -1 for none. source: the table that is cloned, None where none is. version: the
+    one whose files the clone gets, of the source or of itself. paths: of the files; those in its own directory do not count.
+    """
+    tables = () if source is None else (source,)
+    notes = [(table, leave_note(table, clone.root, version, after)) for table in (*tables, *_tables_of(clone, paths, tables))]
+    try:
+        yield
+    except CommitOutcomeUnknownError:
+        raise
+    except (DeltaError, OSError):
+        for table, note in notes:
+            delete_notes(table, () if note is None else (note,))
+        raise
+
+
+def _tables_of(clone: ObjectStore, paths: Iterable[str], known: Iterable[ObjectStore]) -> Iterator[ObjectStore]:
+    """The tables in whose directories files lie that have absolute paths, but for the clone and those that are known. What
+    cannot be looked at is left out, with a warning."""
+    roots, looked_at = [table.root for table in (clone, *known)], set[str]()
+    for directory in sorted({path.rpartition("/")[0] for path in paths if is_absolute(path)}):
+        while not _is_within(directory, roots) and directory not in looked_at and in_reach(clone.root, directory):
+            looked_at.add(directory)
+            try:
+                table = open_store(directory, clone.options)
+                is_table = next(table.list_from(LOG_DIRECTORY), None) is not None
+            except (DeltaError, OSError) as error:
+                _log.warning("%s: which table has the files in %s was not seen: %s", clone.root, directory, error)
+                break
+            if is_table:
+                roots.append(directory)
+                yield table
+            directory = directory.rpartition("/")[0]
+
+
+def _is_within(directory: str, roots: Iterable[str]) -> bool:
+    return any(f"{directory}/".startswith(f"{root}/") for root in roots)
+
+
+def leave_note(store: ObjectStore, clone: str, version: int, after: int) -> str | None:
+    """Tell the VACUUM of the table of a clone that is about to have its files; returns the note's path.
+
+    version, after: as of `noted`. None where none is written, as the clone lies where VACUUM would not look, or this user may not
+    write there. A warning says so; the clone is as good as with it until VACUUM runs.
     """
     path = f"{CLONE_DIRECTORY}/{version:020}-{uuid.uuid4().hex}.json"
     if not in_reach(store.root, clone):

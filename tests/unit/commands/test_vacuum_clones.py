@@ -15,6 +15,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.clone import clone_table
 from delta_py.commands.quarantine import restore_quarantined
+from delta_py.commands.restore import restore
 from delta_py.commands.vacuum import REMOVED, Vacuum, VacuumKind, VacuumRequest, vacuum
 from delta_py.errors import DataFileError, StorageError
 from delta_py.log.clone_notes import CLONE_DIRECTORY
@@ -162,6 +163,48 @@ def test_clone_of_a_clone_without_files_of_its_own_is_not_forgotten_by_the_clone
     append(path, 9, mode="overwrite")
     assert now(path, 3 * WEEK) == 0
     assert ids(third) == [1]
+
+
+def test_clone_that_gets_files_back_by_restore_keeps_them(path: str, copy: str, kind: VacuumKind) -> None:
+    append(path, 1, 2, configuration={**VECTORS})
+    delete(path, lambda number: number == 2)
+    shallow(path, copy)
+    append(copy, 9, mode="overwrite")
+    now(path, WEEK + 1)
+    assert notes(path) == []
+    restore(LocalStore(copy), version=0)
+    append(path, 3, mode="overwrite")
+    assert (now(path, 2 * WEEK + 2, kind=kind), ids(copy)) == (0, [1])
+    append(copy, 9, mode="overwrite")
+    assert (now(path, 4 * WEEK), notes(path)) == (2, [])
+
+
+def test_clone_of_an_old_version_of_a_clone_keeps_files_of_the_first_table(path: str, copy: str, tmp_path: Path) -> None:
+    third = str(tmp_path / "third")
+    write_delta(path, pa.table({"id": [1, 2], "p": ["a", "b"]}), partition_by="p")
+    shallow(path, copy)
+    append(copy, 9, mode="overwrite", overwrite_schema=True)
+    now(path, WEEK + 1)
+    clone_table(Snapshot.load(open_store(copy), version=0), open_store(third))
+    assert [len(notes(one)) for one in (path, copy, third)] == [1, 1, 0]
+    append(path, 3, mode="overwrite", overwrite_schema=True)
+    assert (now(path, 2 * WEEK + 2), ids(third)) == (0, [1, 2])
+
+
+def test_restore_that_fails_leaves_no_note(path: str, copy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(path, 1)
+    shallow(path, copy)
+    append(copy, 9, mode="overwrite")
+    now(path, WEEK + 1)
+    store = LocalStore(copy)
+    monkeypatch.setattr(LocalStore, "put_if_absent", refuse)
+    with pytest.raises(StorageError):
+        restore(store, version=0)
+    assert notes(path) == []
+
+
+def refuse(store: LocalStore, path: str, data: bytes, *, durably: bool = True) -> None:
+    raise StorageError(f"{path} is refused")
 
 
 def test_tables_that_are_clones_of_each_other_end(path: str, copy: str) -> None:
