@@ -18,7 +18,7 @@ from typing import Any
 
 from delta_py.commands.create import check_empty, with_id_columns
 from delta_py.commands.file_check import paths_named_by
-from delta_py.commands.log_properties import LOG_FEATURES, on_log_of, with_log_of
+from delta_py.commands.log_properties import LOG_FEATURES, on_log_of, with_log_of, with_marks_of
 from delta_py.commands.properties import READER_VERSION, WRITER_VERSION, refuse_constraints, split_configuration
 from delta_py.commands.protocols import features_in_use, with_features, without_feature
 from delta_py.commands.timestamps import transaction_at
@@ -128,7 +128,7 @@ def clone_transaction(
 def _transaction(target: ObjectStore, present: Snapshot | None, protocol: Protocol, metadata: Metadata) -> Transaction:
     if present is None:
         return Transaction(None, store=target).set_metadata(metadata)
-    metadata, at_ms = on_log_of(present, protocol, metadata)
+    metadata, at_ms = on_log_of(present, protocol, with_marks_of(present.schema, metadata))
     return transaction_at(present, at_ms).set_metadata(metadata)
 
 

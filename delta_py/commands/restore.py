@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from delta_py.commands.file_check import absent, file_faults, paths_named_by
-from delta_py.commands.log_properties import LOG_FEATURES, with_log_of
+from delta_py.commands.log_properties import LOG_FEATURES, with_log_of, with_marks_of
 from delta_py.commands.protocols import with_features
 from delta_py.commands.row_tracking import renumbered
 from delta_py.commands.timestamps import ENABLED as TIMESTAMPS
@@ -32,8 +32,6 @@ from delta_py.log.history import version_at_timestamp
 from delta_py.log.leases import HeldLease, Lease
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata
-from delta_py.protocol.identity import identity_columns, with_marks
-from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
@@ -198,16 +196,8 @@ def _metadata(present: Snapshot, past: Snapshot) -> Metadata:
     before, now = (s.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for s in (past, present))
     if before:
         properties[column_mapping.MAX_ID_PROPERTY] = str(max(before, now))
-    marks = _marks(present.schema, past.schema)
-    schema = schema_to_json(with_marks(past.schema, marks)) if marks else past.metadata.schema_string
-    return replace(past.metadata, id=present.metadata.id, configuration=properties, schema_string=schema)
-
-
-def _marks(present: StructType, past: StructType) -> list[tuple[str, int]]:
-    """The present marks of the identity columns that the table gets back."""
-    known = {column.name: column.mark for column in identity_columns(present)}
-    names = (column.name for column in identity_columns(past))
-    return [(name, mark) for name in names if (mark := known.get(name)) is not None]
+    metadata = replace(past.metadata, id=present.metadata.id, configuration=properties)
+    return with_marks_of(present.schema, metadata)
 
 
 def _domains(present: Mapping[str, DomainMetadata], past: Mapping[str, DomainMetadata]) -> Iterator[DomainMetadata]:

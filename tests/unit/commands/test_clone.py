@@ -9,7 +9,9 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.clone import clone_table
+from delta_py.commands.create import create_table, define_table
 from delta_py.errors import DeltaError
+from delta_py.protocol.schema import LONG, STRING, StructField, StructType
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
@@ -45,6 +47,21 @@ def test_clone_reads_the_files_of_the_source_and_writes_its_own(source: Snapshot
     write_delta(target.root, ROWS.slice(0, 0), mode="overwrite", replace_where="id = 1")
     assert (ids(target), ids(source.store)) == ([2, 3, 3], [1, 3])
     Snapshot.load(target).check_integrity()
+
+
+@pytest.mark.parametrize("shallow", [False, True])
+def test_clone_that_is_made_again_gives_no_identity_number_twice(tmp_path: Path, shallow: bool) -> None:
+    path, copy = str(tmp_path / "table"), str(tmp_path / "clone")
+    metadata = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+    schema = StructType((StructField("id", LONG, True, metadata), StructField("name", STRING)))
+    create_table(open_store(path), define_table(schema))
+    name = pa.table({"name": ["a"]})
+    write_delta(path, name, mode="append")
+    DeltaTable(path).clone(copy, shallow=shallow)
+    write_delta(copy, name, mode="append")
+    DeltaTable(path).clone(copy, shallow=shallow, replace=True)
+    write_delta(copy, name, mode="append")
+    assert ids(open_store(copy)) == [1, 3]
 
 
 def test_clone_keeps_ids_of_rows_and_gives_none_twice(source: Snapshot, tmp_path: Path) -> None:

@@ -146,6 +146,27 @@ def test_restore_never_counts_down(tmp_path: Path) -> None:
     assert ids(store) == [3]
 
 
+@pytest.mark.parametrize("change", [lambda table: table.alter.rename_column("id", "key"), lambda table: unmapped(table)])
+def test_restore_never_counts_down_whatever_the_columns_were_called_since(
+    tmp_path: Path, change: Callable[[DeltaTable], object]
+) -> None:
+    store = open_store(str(tmp_path))
+    metadata = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+    schema = StructType((StructField("id", LONG, True, metadata), StructField("name", STRING)))
+    create_table(store, define_table(schema, configuration={"delta.columnMapping.mode": "name"}))
+    name = pa.table({"name": ["a"]})
+    write_delta(store.root, name, mode="append")
+    change(DeltaTable(store.root))
+    write_delta(store.root, name, mode="append")
+    restore(store, version=1)
+    write_delta(store.root, name, mode="append")
+    assert ids(store) == [1, 3]
+
+
+def unmapped(table: DeltaTable) -> int:
+    return table.alter.unset_table_properties(["delta.columnMapping.mode"])
+
+
 def test_files_whose_statistics_the_checkpoint_left_out_are_restored_with_their_row_counts(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     properties = {
