@@ -237,10 +237,10 @@ class Compaction:
 
     def _live(self, newest: Snapshot, bins: Sequence[Bin]) -> list[Bin | None]:
         """The files of each bin as the newest version has them; None for a bin of which one has gone."""
+        if (newest.protocol, newest.metadata) != (self.snapshot.protocol, self.snapshot.metadata):  # or of another table
+            return [None] * len(bins)
         if newest.version == self.snapshot.version:
             return list(bins)
-        if (newest.protocol, newest.metadata) != (self.snapshot.protocol, self.snapshot.metadata):
-            return [None] * len(bins)
         wanted = pa.array([file.path for files in bins for file in files], pa.string())
         files = plan_scan(newest, None, self.predicate, self._scan_options).files
         files = files.filter(pc.is_in(files["path"], wanted))

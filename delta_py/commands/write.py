@@ -47,6 +47,7 @@ from delta_py.protocol.schema import Path, StructField, StructType, from_arrow_s
 from delta_py.protocol.stats_columns import with_paths
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
+from delta_py.snapshot import replaced as made_anew
 from delta_py.storage.opening import coordination_of, open_store
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
@@ -71,7 +72,7 @@ class WritePlan:
     state: for the tasks. mode: as the history names it. definition: of the table that the commit creates, None for a table
     that exists. metadata, protocol, clustering: what the commit changes of a table that exists, or None. overwrites: what is
     replaced.
-    replacement: the definition that a table which exists is given, or None.
+    replacement: the definition that a table which exists is given, or None. table_id: of the table that exists.
     """
 
     request: WriteRequest
@@ -83,6 +84,7 @@ class WritePlan:
     overwrites: Overwrites = Overwrites.NOTHING
     replacement: Replacement | None = None
     clustering: DomainMetadata | None = None
+    table_id: str | None = None
 
 
 def write_delta(
@@ -254,7 +256,8 @@ def _plan_replacement(snapshot: Snapshot, data_schema: StructType, request: Writ
     replacement = Replacement.of(snapshot, _definition(data_schema, request))
     state = _tuned(write_state(replacement.config(snapshot), snapshot.store, snapshot.version), request)
     state = _with_statistics_of(replacement.domains, state)
-    return WritePlan(request, state, mode, overwrites=Overwrites.TABLE, replacement=replacement)
+    table_id = snapshot.metadata.id
+    return WritePlan(request, state, mode, overwrites=Overwrites.TABLE, replacement=replacement, table_id=table_id)
 
 
 def _definition(data_schema: StructType, request: WriteRequest) -> TableDefinition:
@@ -305,7 +308,8 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
         replace_where=request.replace_where,
         insert_changes=overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request),
     )
-    return WritePlan(request, state, mode, None, metadata, protocol, overwrites, clustering=changed)
+    table_id = snapshot.metadata.id
+    return WritePlan(request, state, mode, None, metadata, protocol, overwrites, clustering=changed, table_id=table_id)
 
 
 def _tuned(state: WriteState, request: WriteRequest) -> WriteState:
@@ -504,9 +508,9 @@ def _transaction(store: ObjectStore, plan: WritePlan, snapshot: Snapshot | None)
         for domain in plan.definition.domains:
             transaction.set_domain(domain)
     elif plan.replacement is not None:
-        transaction = plan.replacement.begin(snapshot or Snapshot.load(store, version=plan.state.read_version), isolation)
+        transaction = plan.replacement.begin(snapshot or _planned_on(store, plan), isolation)
     else:
-        transaction = Transaction(snapshot or Snapshot.load(store, version=plan.state.read_version), isolation=isolation)
+        transaction = Transaction(snapshot or _planned_on(store, plan), isolation=isolation)
         if plan.metadata is not None:
             transaction.set_metadata(plan.metadata)
         if plan.protocol is not None:
@@ -516,6 +520,15 @@ def _transaction(store: ObjectStore, plan: WritePlan, snapshot: Snapshot | None)
     if request.txn_app_id is not None and request.txn_version is not None:
         transaction.set_transaction(request.txn_app_id, request.txn_version)
     return transaction
+
+
+def _planned_on(store: ObjectStore, plan: WritePlan) -> Snapshot:
+    """The version that the write was planned on, loaded again. Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS)
+    where another table has one of its number by now."""
+    snapshot = Snapshot.load(store, version=plan.state.read_version)
+    if snapshot.metadata.id != plan.table_id:
+        raise made_anew(store.root, "the write was planned")
+    return snapshot
 
 
 def abort_write(

@@ -234,7 +234,8 @@ class Transaction:
         Raises DeltaConcurrentModificationException when another writer's commit forbids ours, and errors of the rules on
         a commit's actions; the data files are deleted then. Raises CommitOutcomeUnknownError when the store neither
         confirmed nor refused; CorruptTableError when a winning commit cannot be read. The data files are kept then. Where the
-        commit of the version that was read is damaged, CorruptTableError too, and they are deleted.
+        commit of the version that was read is damaged, CorruptTableError too, and where the table has been deleted and made anew
+        since it was read, what Snapshot.check_log raises: then they are deleted.
         """
         written = WrittenFiles.of_all(self._parts)
         new_paths = list(written.new_paths)
@@ -246,6 +247,7 @@ class Transaction:
                 delete_files(self._store, written.new_paths)
                 return self._snapshot.version
             if self._snapshot is not None:
+                self._snapshot.check_log()
                 self._snapshot.check_last_commit()
             info = self._commit_info(operation, parameters, metrics, user_metadata)
             if config.enabled("rowTracking"):
