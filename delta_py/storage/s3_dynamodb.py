@@ -210,14 +210,26 @@ class DynamoDbStore(RemoteStore):
         """Put the commit to its place: the same bytes, whoever does it and however often.
 
         ours: the bytes, where the commit is this store's own. Raises FileExistsError where others are at the place all the same:
-        a writer that does not ask DynamoDB, or asks without the condition, was there first.
+        a writer that does not ask DynamoDB, or asks without the condition, was there first. Raises StorageError where the
+        bytes are gone.
         """
         place = f"{LOG_DIRECTORY}/{entry.file_name}"
         if not self._exists(place):
-            self.put(place, self.read(f"{LOG_DIRECTORY}/{entry.temp_path}") if ours is None else ours)
+            self.put(place, self._bytes_of(entry) if ours is None else ours)
         elif ours is not None and self.read(place) != ours:
             raise FileExistsError(17, "A writer that DynamoDB had not let through wrote this commit", place)
         self._run("complete", lambda: self._commits.complete(entry))
+
+    def _bytes_of(self, entry: CommitEntry) -> bytes:
+        try:
+            return self.read(f"{LOG_DIRECTORY}/{entry.temp_path}")
+        except FileNotFoundError as error:
+            raise StorageError(
+                f"The DynamoDB table has a commit {entry.file_name} of {self.root} that is not at its place yet, and its bytes "
+                f"({entry.temp_path}) are gone: a table was deleted at this place. Nothing was committed. Delete the items of "
+                "its tablePath first, or use another place.",
+                root=self.root,
+            ) from error
 
     def _exists(self, path: str) -> bool:
         address, client = self._locate(path), self._connection.client

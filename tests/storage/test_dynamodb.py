@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.errors import StorageError
+from delta_py.errors import StorageError, TableNotFoundError
 from delta_py.remote_requests import NotAnswered
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.s3_dynamodb import CommitEntry, CommitTable, DynamoDbStore
@@ -184,6 +184,16 @@ def test_place_of_a_table_that_was_deleted_is_refused_while_its_items_are_there(
     store.delete(commit_path(0))
     with pytest.raises(StorageError, match="was deleted at this place"):
         store.put_if_absent(commit_path(0), b"another table")
+
+
+def test_commit_half_done_of_a_table_that_was_deleted_leaves_no_table_and_refuses_others(store: DynamoDbStore) -> None:
+    store.delete(f"_delta_log/{leave_half_done(store, 0, b'old').temp_path}")
+    assert names(store) == []
+    with pytest.raises(TableNotFoundError):
+        DeltaTable(store.root, store=store)
+    with pytest.raises(StorageError, match="Delete the items"):
+        store.put_if_absent(commit_path(0), b"new")
+    assert names(store) == []
 
 
 @pytest.mark.parametrize("lands", [True, False])
