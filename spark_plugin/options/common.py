@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from delta_py.errors import InvalidOptionError, shown
-from delta_py.time_zones import zone_rules
+from delta_py.time_zones import offset_seconds, region_name, zone_rules
 from spark_plugin.options.private import is_private
 
 SESSION = "pydelta.session"
@@ -218,7 +218,7 @@ def property_defaults(confs: Mapping[str, str]) -> dict[str, str]:
 
 def session_of(given: Mapping[str, str]) -> SessionSettings:
     session = json.loads(given.get(SESSION, "{}"))
-    zone = given.get("timeZone") or session.get("timeZone") or local_time_zone()
+    zone = _time_zone(given) or session.get("timeZone") or local_time_zone()
     defaults, cores = SessionSettings(), os.cpu_count() or 1
     return SessionSettings(
         time_zone=zone,
@@ -227,6 +227,19 @@ def session_of(given: Mapping[str, str]) -> SessionSettings:
         wanted_partitions=session.get("wantedPartitions", PARTITIONS_PER_CORE * cores),
         native_partitions=session.get("nativePartitions", cores),
     )
+
+
+def _time_zone(given: Mapping[str, str]) -> str | None:
+    """Of the option. Raises InvalidOptionError for a name of no zone, which may show nowhere else."""
+    name = given.get("timeZone")
+    if name is not None and offset_seconds(name) is None and not _is_zone(region_name(name)):
+        raise InvalidOptionError(
+            f"Invalid value {shown(name)} for option 'timeZone': it must be the name of a time zone, such as Europe/Paris, or an "
+            "offset, such as +01:00.",
+            option="timeZone",
+            value=name,
+        )
+    return name
 
 
 def local_time_zone() -> str:

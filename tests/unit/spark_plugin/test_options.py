@@ -244,6 +244,20 @@ def test_flag_with_another_value_is_refused(name: str) -> None:
     assert name in str(error) and "'yes'" in str(error)
 
 
+@pytest.mark.parametrize("name", ["Mars", "europe/paris", "+25:00", ""])
+def test_time_zone_that_is_none_is_refused(name: str) -> None:
+    for call in (read, write):
+        with pytest.raises(InvalidOptionError, match="timeZone") as caught:
+            call(timeZone=name)
+        assert caught.value.error_class == "DELTA_ILLEGAL_OPTION"
+
+
+@pytest.mark.parametrize("name", ["Europe/Paris", "PST", "EST", "UTC+1", "+01:00", "Z"])
+def test_time_zone_is_a_region_or_an_offset(name: str) -> None:
+    assert read(timeZone=name).session.time_zone == name
+    assert write(timeZone=name).time_zone == name
+
+
 @pytest.mark.parametrize(
     ("text", "columns"),
     [("a", ("a",)), (" a, b ,c", ("a", "b", "c")), ("`a,b`, `c``d`, e", ("a,b", "c`d", "e")), ("a,,b,", ("a", "b"))],
