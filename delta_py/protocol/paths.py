@@ -78,6 +78,11 @@ def encode_path(path: str) -> str:
     return _percent_encode(first).replace(":", "%3A") + slash + _percent_encode(rest)
 
 
+def encode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """`encode_path` of every value of a string array without nulls."""
+    return pa.array(map(encode_path, paths.to_pylist()), pa.string())
+
+
 def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """`decode_path` of every value of a string array; nulls stay. The same object when nothing needs decoding."""
     if isinstance(paths, pa.ChunkedArray):

@@ -21,6 +21,7 @@ from delta_py.errors import DeltaError
 from delta_py.log.history import commit_times
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile
+from delta_py.protocol.paths import encode_paths
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import COMMIT_VERSION
 from delta_py.storage.store import ObjectStore
@@ -109,11 +110,10 @@ class CommitFiles:
         yield files[PLACE].to_numpy(), files["size"].to_numpy()
 
     def batches(self, first: int, stop: int | None, pruner: ChangePruner, exclude: str | None) -> Iterator[pa.RecordBatch]:
-        """PLANNED_CHANGES to read from the place `first` up to `stop`, not included. exclude: an RE2 pattern of paths to leave
-        out."""
+        """PLANNED_CHANGES to read from the place `first` up to `stop`, not included. exclude: as in FileChoice."""
         files = self._between(first, stop)
         if exclude is not None:
-            files = files.filter(pc.invert(pc.match_substring_regex(files["path"], exclude)))
+            files = files.filter(pc.invert(pc.match_substring_regex(encode_paths(files["path"]), exclude)))
         yield from pruner.kept(files)
 
     def _between(self, first: int, stop: int | None) -> pa.Table:

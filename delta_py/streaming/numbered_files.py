@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.protocol.paths import encode_paths
 from delta_py.protocol.stats import parse_stats
 from delta_py.scan.file_pruner import FilePruner
 
@@ -36,8 +37,8 @@ class VersionFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileChoice:
-    """Which files are to be read: those that may hold a row of pruner's predicate. exclude: an RE2 pattern; files whose path it
-    finds are left out."""
+    """Which files are to be read: those that may hold a row of pruner's predicate. exclude: an RE2 pattern; files are left out
+    whose path it finds, percent-encoded, as the reference's streams have it."""
 
     pruner: FilePruner
     exclude: str | None
@@ -48,7 +49,7 @@ class FileChoice:
 
     def keep(self, files: pa.RecordBatch) -> pa.RecordBatch:
         if self.exclude is not None:
-            files = files.filter(pc.invert(pc.match_substring_regex(files["path"], self.exclude)))
+            files = files.filter(pc.invert(pc.match_substring_regex(encode_paths(files["path"]), self.exclude)))
         stats = parse_stats(files["stats"], self.pruner.stats_leaves) if self.needs_stats else None
         return self.pruner.prune(files, stats)
 

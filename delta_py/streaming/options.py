@@ -12,10 +12,9 @@ from delta_py.streaming.commits import ChangeRules
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """exclude: an RE2 pattern; files whose path it finds are left out. fail_on_data_loss: False goes on after commits that are
-    gone. change_feed: the changes of rows, not the rows added. has_start: it was said where a new stream begins. event_time: the
-    column by whose times the rows that are there at the start are read, None for by the age of their files. columns, predicate,
-    scan: as in plan_scan."""
+    """exclude: as in FileChoice. fail_on_data_loss: False goes on after commits that are gone. change_feed: the changes of rows,
+    not the rows added. has_start: it was said where a new stream begins. event_time: the column by whose times the rows that are
+    there at the start are read, None for by the age of their files. columns, predicate, scan: as in plan_scan."""
 
     rules: ChangeRules = field(default_factory=ChangeRules)
     exclude: str | None = None

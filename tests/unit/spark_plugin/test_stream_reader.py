@@ -407,6 +407,14 @@ def test_stream_exclude_regex_leaves_files_out(table: str) -> None:
     assert stream.all() == [(3, "tue")]
 
 
+@pytest.mark.parametrize("options", [{}, {"readChangeFeed": "true"}, {"readChangeFeed": "true", "startingVersion": "0"}], ids=str)
+def test_stream_exclude_regex_looks_at_paths_as_the_log_writes_them(tmp_path: Path, options: dict[str, str]) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, pa.concat_tables([rows(1, day="a b"), rows(2, day="c")]), partition_by=["day"], configuration=FEED)
+    for pattern, expected in (("day=a%20b/", [2]), ("day=a b/", [1, 2])):
+        assert sorted(row[0] for row in Stream(path, excludeRegex=pattern, **options).all()) == expected
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
