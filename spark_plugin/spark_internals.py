@@ -102,6 +102,10 @@ class SparkInternals:
         executors = self._spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
         return any(executor.numRunningTasks() > 0 for executor in executors)
 
+    def holds_tables(self) -> bool:
+        """Whether Spark holds rows of any table or frame in memory."""
+        return not self._spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
     def settings(self) -> dict[str, str]:
         """Those that the session or its context was given. As one text: Py4J would be called twice for each."""
         settings = self._spark._jsparkSession.conf().getAllAsJava()

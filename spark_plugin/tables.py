@@ -71,16 +71,12 @@ _HADOOP_PREFIXES = ("fs.", "dfs.")
 
 
 class DeltaTable:
-    """A table, always at its newest version. Made by forPath, forName and the builders.
+    """A table, always at its newest version. Made by forPath, forName and the builders."""
 
-    name: in Spark's catalog; None for a table that was named by its path.
-    """
-
-    def __init__(self, spark: SparkSession, table: TablePath, alias: str | None = None, name: str | None = None) -> None:
+    def __init__(self, spark: SparkSession, table: TablePath, alias: str | None = None) -> None:
         self._spark = spark
         self._table = table
         self._alias = alias
-        self._name = name
 
     # ------------------------------------------------------------ finding and making tables
 
@@ -189,7 +185,7 @@ class DeltaTable:
     @classmethod
     def _opened(cls, spark: SparkSession, path: str, name: str | None) -> DeltaTable:
         cls.forPath(spark, path)
-        return cls(spark, TablePath(path), name=name)
+        return cls(spark, TablePath(path, name=name))
 
     # ------------------------------------------------------------ what it holds
 
@@ -199,7 +195,7 @@ class DeltaTable:
         return frame if self._alias is None else frame.alias(self._alias)
 
     def alias(self, aliasName: str) -> DeltaTable:
-        return DeltaTable(self._spark, self._table, aliasName, self._name)
+        return DeltaTable(self._spark, self._table, aliasName)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits that the log still has, newest first: the columns of DESCRIBE HISTORY."""
@@ -208,11 +204,11 @@ class DeltaTable:
     def detail(self) -> DataFrame:
         """One row with the columns of DESCRIBE DETAIL. name: the table's in the catalog, when it was found by its name."""
         frame = self._view("detail")
-        if self._name is None:
+        if self._table.name is None:
             return frame
         from pyspark.sql import functions as F
 
-        return frame.withColumn("name", F.when(F.lit(True), F.lit(full_name(self._spark, self._name))))
+        return frame.withColumn("name", F.when(F.lit(True), F.lit(full_name(self._spark, self._table.name))))
 
     def _view(self, name: str, limit: int | None = None) -> DataFrame:
         options = {VIEW: name}
@@ -365,7 +361,7 @@ class DeltaTable:
         check_text(name, "name")
         check_text(expression, "expression")
         add_constraint(self._spark, self._table, name, expression)
-        refresh_name(self._spark, Place(self._table.url, self._name))
+        refresh_name(self._spark, Place(self._table.url, self._table.name))
 
     def dropConstraint(self, name: str, *, ifExists: bool = False) -> None:
         """Drop a CHECK constraint. Raises InvalidOptionError (DELTA_CONSTRAINT_DOES_NOT_EXIST) unless ifExists."""
@@ -375,7 +371,7 @@ class DeltaTable:
 
     def _alter(self, command: str, arguments: Mapping[str, Any]) -> None:
         run_command(self._spark, self._table, command, arguments)
-        refresh_name(self._spark, Place(self._table.url, self._name))
+        refresh_name(self._spark, Place(self._table.url, self._table.name))
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> None:
         """ALTER TABLE ... CLUSTER BY (cols), nested ones dotted; without any CLUSTER BY NONE. No file changes: optimize()
@@ -523,7 +519,7 @@ class DeltaTable:
         before = self._newest_restore() if is_connect(self._spark) else None
         done = run_command(self._spark, self._table, "restore", arguments)
         with as_spark_raises():
-            refresh_name(self._spark, Place(self._table.url, self._name))
+            refresh_name(self._spark, Place(self._table.url, self._table.name))
         if done is None:  # over Spark Connect the table's history has the numbers
             row = self._newest_restore()
             if row is None or row == before:  # the table is at that version, and nothing was committed

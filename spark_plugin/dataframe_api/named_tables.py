@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, TableAlreadyExistsError, TableNotFoundError
 from delta_py.protocol.names import split_name
+from spark_plugin.cached_tables import read_anew
 from spark_plugin.connect_internals import ClientLiteral, ClientSql, client_expression, client_node
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog
@@ -91,6 +92,7 @@ def write_to_entry(save: Save, entry: Entry) -> None:
     save.without("path").to(path)
     if _may_change_columns(save):
         catalog.refresh(save.spark, entry)
+    read_anew(save.spark, entry.name)
 
 
 def write_to_name(save: Save, name: str) -> None:

@@ -36,6 +36,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.write.files import delete_files
 from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
 from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
+from spark_plugin.cached_tables import read_anew
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analyzer import analyzer_of
@@ -235,6 +236,7 @@ def run_changes(
             clean_up(target.spark, partial(dml.close, changes))
     if target.by_session:
         reset_transaction(target.spark)
+    read_anew(target.spark, target.table.name)
     return DmlResult(version, done)
 
 

@@ -43,10 +43,12 @@ _AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
 @dataclass(frozen=True, slots=True)
 class TablePath:
-    """Where a table is, as its user named it. storage: what was said of its store beside the session's settings."""
+    """Where a table is, as its user named it. storage: what was said of its store beside the session's settings. name: in the
+    catalog, quoted as SQL takes it; None for a table that was named by its path."""
 
     url: str
     storage: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
 
     def open_store(self, spark: Any) -> ObjectStore:
         return open_store(self.url, storage_options(self.storage, storage_settings(spark, self.url)))

@@ -34,10 +34,13 @@ _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table of ours. name: in the catalog, quoted as SQL takes it; None for one that was named by its path."""
+    """A table of ours."""
 
     place: TablePath
-    name: str | None = None
+
+    @property
+    def name(self) -> str | None:
+        return self.place.name
 
     @property
     def label(self) -> str:
@@ -72,7 +75,7 @@ def find_target(spark: SparkSession, parts: Sequence[str]) -> Target | None:
         return None  # no name of the session catalog: Spark says what is wrong with it, where it is wrong at all
     if entry is None or entry.provider not in our_formats(spark):
         return None
-    return Target(TablePath(entry.writable_path()), name)
+    return Target(TablePath(entry.writable_path(), name=name))
 
 
 def our_formats(spark: Any) -> frozenset[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
 from delta_py.storage.addresses import has_scheme
+from spark_plugin.cached_tables import read_anew
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.catalog import Entry
 from spark_plugin.maintenance.deep_clone import run_deep_clone
@@ -47,10 +48,15 @@ def find_table(spark: Any, name: str) -> Place:
 
 
 def refresh_name(spark: Any, place: Place) -> None:
-    """Give the table's name, if it was found by one, the columns that the table has now."""
+    """Give the table's name, if it was found by one, the columns and rows that the table has now."""
     entry = None if place.name is None else catalog.find(spark, place.name)
     if entry is not None:
-        catalog.refresh(spark, entry)
+        _refresh(spark, entry)
+
+
+def _refresh(spark: Any, entry: Entry) -> None:
+    catalog.refresh(spark, entry)
+    read_anew(spark, entry.name)
 
 
 # ---------------------------------------------------------------- clone
@@ -100,7 +106,7 @@ def clone_table(
     if entry is None:
         catalog.enter_new(spark, target, path, managed=managed)
     else:
-        catalog.refresh(spark, entry)
+        _refresh(spark, entry)
     return Cloned(Place(path, target), metrics)
 
 
@@ -188,7 +194,7 @@ def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
     if request.location is not None and catalog.new_table_path(spark, entry.name, local_path(request.location)) != path:
         raise location_mismatch(entry, request.location)
     _run(spark, request, path, join=False)
-    catalog.refresh(spark, entry)
+    _refresh(spark, entry)
     return Place(path, entry.name)
 
 

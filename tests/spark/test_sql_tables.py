@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -568,3 +568,33 @@ def test_alter_that_cannot_be(spark: SparkSession, table: Path, statement: str, 
         spark.sql(f"ALTER TABLE {by_path(table)} {statement}")
     assert raised.value.error_class == condition
     assert Snapshot.load(LocalStore(str(table))).version == 0
+
+
+# ---------------------------------------------------------------- tables that Spark holds in memory
+
+
+def test_cached_table_has_the_rows_of_each_change(spark: SparkSession, name: str) -> None:
+    spark.sql(f"CREATE TABLE {name} (id INT) USING pydelta")
+    spark.sql(f"CACHE TABLE {name}")
+    held = spark.table(name).where("id > 1").cache()
+    four, matches = spark.range(4, 5).selectExpr("cast(id as int) as id"), f"MERGE INTO {name} t USING {name} s ON t.id = s.id"
+    changes: list[tuple[Callable[[], object], list[int]]] = [
+        (lambda: spark.sql(f"INSERT INTO {name} VALUES (1), (2), (3)"), [1, 2, 3]),
+        (lambda: spark.sql(f"DELETE FROM {name} WHERE id = 1"), [2, 3]),
+        (lambda: spark.sql(f"UPDATE {name} SET id = 5 WHERE id = 2"), [3, 5]),
+        (lambda: spark.sql(f"{matches} WHEN MATCHED AND t.id = 3 THEN DELETE"), [5]),
+        (lambda: four.write.format("pydelta").mode("append").saveAsTable(name), [4, 5]),
+        (lambda: four.write.insertInto(name), [4, 4, 5]),
+        (lambda: DeltaTable.forName(spark, name).delete("id = 5"), [4, 4]),
+        (lambda: DeltaTable.forName(spark, name).restoreToVersion(3), [3, 5]),
+        (lambda: spark.sql(f"TRUNCATE TABLE {name}"), []),
+    ]
+    try:
+        for change, ids in changes:
+            change()
+            assert sorted(row["id"] for row in spark.table(name).collect()) == ids
+            assert spark.table(name).where("id > 1").count() == sum(number > 1 for number in ids)
+        assert spark.catalog.isCached(name)
+    finally:
+        held.unpersist()
+        spark.catalog.uncacheTable(name)
