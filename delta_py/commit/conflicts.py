@@ -19,9 +19,9 @@ What conflicts, for a winner's commit and ours:
     change a file's deletion vector     as if it removed the file; but if of its files only the rows that ours takes out
                                         matter to ours: where the winner took out one of these, or gave rows back
 
-Isolation: Serializable counts all added files; WriteSerializable leaves out those of blind appends, unless ours changes the
-metadata; SnapshotIsolation counts none. A file may hold a row unless its partition values, its statistics or at last its rows
-exclude it (added_rows.py).
+Isolation: Serializable counts all added files, and so does every level where ours changes the metadata: rows that were added
+under the old one need not go with the new. Else WriteSerializable leaves out those of blind appends, and SnapshotIsolation counts
+none. A file may hold a row unless its partition values, its statistics or at last its rows exclude it (added_rows.py).
 Protocol: Row Tracking; In-Commit Timestamps; Domain Metadata; Transaction Identifiers.
 """
 
@@ -149,20 +149,19 @@ def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) 
     if ours.reads.all_files and winner.adds:
         what = f"added {_files({add.path for add in winner.adds})}, and this one has to write every file of the table anew"
         raise _conflict(ConcurrentAppendException, ours, winner, what)
-    if ours.reads.may_match is None or ours.isolation is IsolationLevel.SNAPSHOT_ISOLATION:
+    level = IsolationLevel.SERIALIZABLE if ours.metadata is not None else ours.isolation
+    if ours.reads.may_match is None or level is IsolationLevel.SNAPSHOT_ISOLATION:
         return
-    blind_counts = ours.isolation is IsolationLevel.SERIALIZABLE or ours.metadata is not None
-    if winner.is_blind_append and not blind_counts:
+    if winner.is_blind_append and level is IsolationLevel.WRITE_SERIALIZABLE:
         return
     adds = [add for add in winner.adds if add.data_change and add.path not in shared]
     matching_adds = [add for add, matches in zip(adds, ours.reads.may_match(adds), strict=True) if matches]
     if not matching_adds:
         return
-    enough = (
-        IsolationLevel.WRITE_SERIALIZABLE
-        if winner.is_blind_append and ours.metadata is None
-        else IsolationLevel.SNAPSHOT_ISOLATION
-    )
+    enough = IsolationLevel.WRITE_SERIALIZABLE if winner.is_blind_append else IsolationLevel.SNAPSHOT_ISOLATION
+    remedy = f"Isolation level {enough.value} would have let it pass ({ours.isolation.value} is in force)."
+    if ours.metadata is not None:
+        remedy = "As it changes the table's metadata too, no isolation level lets it pass."
     values = ", ".join(f"{name}={value}" for name, value in matching_adds[0].partition_values.items())
     where = f" to partition [{values}]" if values else ""
     raise _conflict(
@@ -171,7 +170,7 @@ def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) 
         winner,
         f"added {_files({add.path for add in matching_adds})}{where}, which may hold rows that "
         f"this one had to read: {' or '.join(ours.reads.described)}",
-        f"Run the operation again. Isolation level {enough.value} would have let it pass ({ours.isolation.value} is in force).",
+        f"Run the operation again. {remedy}",
     )
 
 

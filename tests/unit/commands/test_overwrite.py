@@ -696,6 +696,14 @@ def test_overwrite_that_meets_an_append_conflicts_unless_write_serializable(tmp_
     assert rows_of(tmp_path) == [(50, "b"), (60, "a")]
 
 
+def test_overwrite_of_the_schema_conflicts_with_an_append_of_the_former_one_at_each_level(tmp_path: Path) -> None:
+    make(tmp_path)
+    ours = {"mode": "overwrite", "overwrite_schema": True, "isolation_level": "SnapshotIsolation"}
+    with pytest.raises(ConcurrentAppendException, match="no isolation level lets it pass"):
+        race(tmp_path, dict(APPEND), {**ours, "data": pa.table({"id": ["text"]})})
+    assert rows_of(tmp_path) == after(*range(10), plus=((50, "b"),))
+
+
 def test_overwrite_isolation_level_is_the_tables_own(tmp_path: Path) -> None:
     make(tmp_path, {"delta.isolationLevel": "WriteSerializable"})
     race(tmp_path, dict(APPEND), {"mode": "overwrite"})

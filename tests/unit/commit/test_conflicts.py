@@ -182,7 +182,7 @@ _ROWS_READ = {
     "append in the rows read": {S: _APPEND},
     "append without statistics": {S: _APPEND},
 }
-_ROWS_READ_BLIND_TOO = {name: {S: _APPEND, W: _APPEND} for name in _ROWS_READ}
+_ROWS_READ_AT_EACH_LEVEL = {name: dict.fromkeys((S, W, N), _APPEND) for name in _ROWS_READ}
 _FILES_READ = {
     name: dict.fromkeys((S, W, N), _READ_LOST)
     for name in (
@@ -219,7 +219,7 @@ CONFLICTS: dict[str, dict[str, Any]] = {
     "delete of all rows of a file": {**_ROWS_READ, **_FILES_REMOVED},
     "rewrite of a file": {**_ROWS_READ, **_FILES_REMOVED},
     "append that read": {**_ROWS_READ, **_FILES_READ},
-    "append that read, with new columns": {**_ROWS_READ_BLIND_TOO, **_FILES_READ},
+    "append that read, with new columns": {**_ROWS_READ_AT_EACH_LEVEL, **_FILES_READ},
     "overwrite": {
         **_ROWS_READ,
         "append in the partition, other ids": {S: _APPEND},
@@ -284,6 +284,12 @@ def test_conflict_over_an_append_that_depends_on_rows_passes_at_snapshot_isolati
         rebase(OURS["change of rows"], [winner(5, data("theirs", "a", 1, 9))])
 
 
+def test_conflict_over_an_append_beside_a_change_of_the_metadata_passes_at_no_level() -> None:
+    ours = replace(OURS["append that read, with new columns"], isolation=N)
+    with pytest.raises(ConcurrentAppendException, match="no isolation level lets it pass"):
+        rebase(ours, [winner(5, data("theirs", "a", 1, 9), is_blind_append=True)])
+
+
 @pytest.mark.parametrize("level", IsolationLevel, ids=lambda level: level.value)
 def test_conflict_level_that_is_said_to_pass_passes(level: IsolationLevel) -> None:
     for ours in OURS:
@@ -293,7 +299,7 @@ def test_conflict_level_that_is_said_to_pass_passes(level: IsolationLevel) -> No
             try:
                 rebase(commit, winners)
             except DeltaConcurrentModificationException as error:
-                if not isinstance(error, ConcurrentAppendException):
+                if not isinstance(error, ConcurrentAppendException) or commit.metadata is not None:
                     continue
                 (enough,) = [other for other in IsolationLevel if f"Isolation level {other.value} would" in str(error)]
                 assert rebase(replace(commit, isolation=enough), winners).version == commit.version + 1
