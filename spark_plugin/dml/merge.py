@@ -38,7 +38,7 @@ from spark_plugin.dml.jobs import DmlResult, PlannedChange, Target, open_target,
 from spark_plugin.dml.merge_clauses import Clause, ResolvedMerge, checked_clauses
 from spark_plugin.dml.merge_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.dml.merge_rows import PARTITION_VALUE, MergeRows
-from spark_plugin.dml.merge_scopes import MergeScopes, first_clause
+from spark_plugin.dml.merge_scopes import MergeScopes, asked_where_it_stands, first_clause
 from spark_plugin.dml.merge_source import Source, SourceFacts, facts_without_rows, held_source, source_facts, unread_source
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.options.settings import TablePath, conf
@@ -223,7 +223,8 @@ class MergeRun:
             return MergeScopes(self.target, self.merge, self.rows, self.source).changed(near)
         joined = self._unmatched() if near is None else join(self.merge, self.source, near, facts)
         matched = joined.columns.count(ROW_ADDRESS) > 0
-        decided = joined.select("*", self._first_clause(matched).alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
+        clause = asked_where_it_stands(self._first_clause(matched))
+        decided = joined.select("*", clause.alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
         # Without rows of the target there is nothing that the other clauses could take their values from.
         clauses = list(enumerate(self.merge.clauses)) if matched else self.merge.of_kind("not matched")
         makers = [(number, clause) for number, clause in clauses if clause.action != "delete"]

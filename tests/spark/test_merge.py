@@ -373,6 +373,16 @@ def test_merge_condition_without_equal_keys(spark: SparkSession, table: str) -> 
     assert stored(table) == [(None, "z", 0), (-1, "out", None), (1, "a", 10), (2, "in", 20), (3, "c", 30)]
 
 
+@pytest.mark.parametrize("condition", ["10 / (t.n - 30 + s.n - 300) > 0", "10 / (t.n - 30) > 0"], ids=["of both", "of the table"])
+def test_merge_asks_the_condition_of_a_clause_of_rows_that_match_alone(spark: SparkSession, table: str, condition: str) -> None:
+    """For the others it fails, and Spark would like to ask it first."""
+    source = spark.createDataFrame([(2, "B", 400), (3, "C", 300)], "k bigint, v string, n int").alias("s")
+    builder = DeltaTable.forPath(spark, table).alias("t").merge(source, "t.k = s.k AND t.n + s.n <> 330")
+    builder.whenMatchedUpdate(condition + " OR t.k = 2", {"v": "s.v"}).execute()
+    values = PlainTable(table).to_arrow().sort_by("k").select(["k", "v"]).to_pylist()
+    assert [row["v"] for row in values] == ["a", "B", "c", "z"]
+
+
 def test_merge_of_an_empty_source_and_into_an_empty_table(spark: SparkSession, table: str) -> None:
     nothing = spark.createDataFrame([], "k bigint, v string, n int").alias("s")
     builder = DeltaTable.forPath(spark, table).alias("t").merge(nothing, "t.k = s.k")
