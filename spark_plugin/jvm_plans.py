@@ -136,11 +136,27 @@ def nodes_repeat(plan: Any, source: str) -> bool:
     return known and all(nodes_repeat(children.apply(number), source) for number in range(children.length()))
 
 
+def read_paths(plan: Any) -> set[str]:
+    """The paths of the tables of Python data sources that a plan reads, in subqueries too."""
+    plans = [plan, *listed(plan.subqueriesAll())]
+    leaves = [leaf for one in plans for leaf in listed(one.collectLeaves()) if class_of(leaf) == "DataSourceV2Relation"]
+    paths = {_path_of(leaf) for leaf in leaves if class_of(leaf.table()) in (*_PYTHON_TABLES, "SourceTable")}
+    return {str(path) for path in paths if path is not None}
+
+
+def _path_of(relation: Any) -> Any:
+    table = relation.table()
+    return table.properties().get("location") if class_of(table) == "SourceTable" else relation.options().get("path")
+
+
+_PYTHON_TABLES = ("PythonTable", "MetadataTable")
+
+
 def _is_pinned(plan: Any, source: str) -> bool:
     if class_of(plan) != "DataSourceV2Relation":
         return False
     if class_of(plan.table()) == "SourceTable":
         return bool(plan.table().isPinned(plan.options()))
-    if class_of(plan.table()) not in ("PythonTable", "MetadataTable"):
+    if class_of(plan.table()) not in _PYTHON_TABLES:
         return False
     return str(plan.table().name()).lower() == source and not plan.options().getBoolean("followLatest", False)

@@ -29,7 +29,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType
 from pyspark.sql.udf import _wrap_function
 
-from spark_plugin.jvm_plans import HIDDEN_COLUMN, NotRowByRow, column_metadata, listed, nodes_repeat
+from spark_plugin.jvm_plans import HIDDEN_COLUMN, NotRowByRow, column_metadata, listed, nodes_repeat, read_paths
 
 KNOWN_VERSIONS = ("4.2.", "4.3.")
 """How the versions of Spark begin with which all of this is tested. The Java sources must compile with each of them."""
@@ -382,6 +382,10 @@ class SparkInternals:
         odd = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.PLAN_EXPRESSION(), patterns.CURRENT_LIKE())
         repeats = bool(plan.deterministic()) and not any(plan.containsPattern(pattern) for pattern in odd)
         return repeats and nodes_repeat(plan, source)
+
+    def read_paths(self, frame: DataFrame) -> set[str]:
+        """As read_paths of jvm_plans.py."""
+        return read_paths(self._analyzed(frame))
 
     def estimated_bytes(self, frame: DataFrame) -> int:
         """As Spark estimates them; very many when it does not know."""

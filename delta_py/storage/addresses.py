@@ -8,6 +8,7 @@ options. Keys are text as it stands in the URL: `%20` is three characters of a k
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -114,6 +115,16 @@ def below(root: str) -> str:
     schemes = "|".join(scheme for scheme, served in _KINDS.items() if served == kind)
     place = f"{url[2]}/{url[3]}".rstrip("/")
     return rf"^(?:{schemes})://{_literal(place)}/+"
+
+
+def is_same_place(root: str, other: str) -> bool:
+    """Whether two tables' roots, which may be spelled otherwise, are one. An Azure account that one does not name may be the
+    other's. Raises InvalidOptionError as address_of."""
+    if kind_of(root) is None or kind_of(other) is None:
+        return kind_of(root) is kind_of(other) and os.path.realpath(root) == os.path.realpath(other)
+    one, two = address_of(root), address_of(other)
+    is_account = one.account == two.account or not (one.account and two.account)
+    return is_account and (one.kind, one.container, one.key) == (two.kind, two.container, two.key)
 
 
 def in_reach(root: str, other: str) -> bool:

@@ -39,7 +39,15 @@ from spark_plugin.dml.merge_clauses import Clause, ResolvedMerge, checked_clause
 from spark_plugin.dml.merge_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.dml.merge_rows import PARTITION_VALUE, MergeRows
 from spark_plugin.dml.merge_scopes import MergeScopes, asked_where_it_stands, first_clause
-from spark_plugin.dml.merge_source import Source, SourceFacts, facts_without_rows, held_source, source_facts, unread_source
+from spark_plugin.dml.merge_source import (
+    Source,
+    SourceFacts,
+    facts_without_rows,
+    held_source,
+    reads_table,
+    source_facts,
+    unread_source,
+)
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.spark_internals import is_connect
@@ -199,7 +207,9 @@ class MergeRun:
             self._check_matches(near)
         dml = self.target.dml
         dml.only_inserts = self.merge.only_inserts
-        if self.merge.changes_every_match or not self.merge.of_kind("not matched"):
+        if reads_table(self.merge.source, self.target.table):
+            dml.transaction.read_rows()
+        elif self.merge.changes_every_match or not self.merge.of_kind("not matched"):
             dml.transaction.only_taken_rows_matter()  # otherwise a row that stays may be the reason why another is not inserted
         dml.repeats = Repeats.IGNORED if self.merge.deletes_all_matches else Repeats.AMBIGUOUS
         return run_changes(self.target, self._changed_rows(near, facts), self._parameters(), self._metrics(facts))

@@ -33,11 +33,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from delta_py.storage.addresses import is_same_place
 from spark_plugin.connect_internals import release_checkpoint, stand_in_for
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analysis import ConditionParts
 from spark_plugin.dml.merge_clauses import ResolvedMerge
 from spark_plugin.jvm_plans import default_size, holds, used_by
+from spark_plugin.options.read_options import local_path
+from spark_plugin.options.settings import TablePath
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
 SOURCE_ROW = "__pydelta_source_row"
@@ -96,6 +99,14 @@ def _held_by_server(source: DataFrame, level: StorageLevel) -> Iterator[Source]:
         yield Source(held, True, round((time.monotonic() - started) * 1000))
     finally:
         release_checkpoint(checkpoint)
+
+
+def reads_table(source: DataFrame, table: TablePath) -> bool:
+    """Whether the source's rows come from this table too. False over Spark Connect, where the plan is on the server."""
+    spark = source.sparkSession
+    if is_connect(spark):
+        return False
+    return any(is_same_place(local_path(table.url), local_path(path)) for path in SparkInternals(spark).read_paths(source))
 
 
 def unread_source(merge: ResolvedMerge) -> Source:

@@ -156,6 +156,30 @@ def test_merge_that_leaves_a_row_out_because_another_is_there_depends_on_that_on
     check_no_file_is_left(path)
 
 
+@pytest.mark.parametrize("named", ["path", "view", "subquery"])
+def test_merge_whose_source_is_the_table_depends_on_what_it_read_there(
+    spark: SparkSession, tmp_path: Path, rival: Rival, named: str
+) -> None:
+    """Each takes the value of the other's row: one behind the other, both rows have the same one."""
+    path = make(tmp_path / "t")
+    DeltaTable.forPath(spark, path).update("id = 12", {"n": "1"})
+    read = spark.read.format("pydelta").load(f"file:{path}/" if named == "path" else path)
+    read.createOrReplaceTempView("rows_of_target")
+    whole = spark.table("rows_of_target") if named == "view" else read
+
+    def copy(of: int, to: int) -> None:
+        source = whole.where(f"id = {of}").selectExpr(f"{to}L AS id", "n").alias("s")
+        if named == "subquery":
+            source = spark.sql(f"SELECT {to}L AS id, (SELECT max(n) FROM rows_of_target WHERE id = {of}) AS n").alias("s")
+        merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+        merge.whenMatchedUpdate(set={"n": "s.n"}).execute()
+
+    rival.todo = [lambda: copy(2, 12)]
+    with pytest.raises(DeltaConcurrentModificationException):
+        copy(12, 2)
+    check_no_file_is_left(path)
+
+
 @pytest.mark.parametrize("options", [{"replaceUsing": "id"}, {"replaceOn": "t.id = s.id", "targetAlias": "t"}])
 def test_rows_that_match_are_replaced_beside_another_writer_unless_it_took_them_out(
     spark: SparkSession, tmp_path: Path, rival: Rival, options: dict[str, str]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
-from delta_py.storage.addresses import Address, address_of, canonical, in_reach
+from delta_py.storage.addresses import Address, address_of, canonical, in_reach, is_same_place
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import OPTION_NAMES, StorageOptions
@@ -128,3 +129,24 @@ def test_local_table_is_as_it_was(tmp_path_factory: pytest.TempPathFactory) -> N
 )
 def test_other_table_is_in_reach_where_credentials_go_to_no_other_server(root: str, other: str, is_in_reach: bool) -> None:
     assert in_reach(root, other) is is_in_reach
+
+
+@pytest.mark.parametrize(
+    ("root", "other", "is_same"),
+    [
+        ("s3://bucket/t", "s3a://bucket/t/", True),
+        ("s3://bucket/t", "s3://bucket/t2", False),
+        ("s3://bucket/t", "gs://bucket/t", False),
+        ("s3://bucket/t", "/bucket/t", False),
+        ("az://files/t", "abfss://files@account.dfs.core.windows.net/t", True),
+        ("abfss://files@other.dfs.core.windows.net/t", "abfss://files@account.dfs.core.windows.net/t", False),
+    ],
+)
+def test_roots_are_one_place_however_they_are_spelled(root: str, other: str, is_same: bool) -> None:
+    assert is_same_place(root, other) is is_same_place(other, root) is is_same
+
+
+def test_local_roots_are_one_place_where_they_lead_to_one_directory(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "t")
+    assert is_same_place(f"{tmp_path}/t/", f"{tmp_path}/link") and not is_same_place(f"{tmp_path}/t", str(tmp_path))
