@@ -207,17 +207,18 @@ class Snapshot:
         if self._checksum is not None and (fault := self._checksum.files_fault(file_count, size_bytes)) is not None:
             _log.warning("%s: %s", self.table_root, fault.message)
 
-    def check_log(self) -> None:
+    def check_log(self, *, lately: bool = False) -> None:
         """Check that the log is the one that was listed: while a snapshot is held, the table may be deleted and made anew at the
         same place, and its files of the log have the same names. Called before files of the version are read; protocol and
         metadata are held.
 
-        Costs a listing; of a remote store none within a second of the last. A log that was copied, so that only times are other
-        ones, or that was cleaned up, is the same. Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) when it is of
-        another table, or has another commit or schema; what `load` raises for a log that is gone or cannot be read.
+        Costs a listing; of a remote store, and with `lately` of any, none within a second of the last. A log that was copied, so
+        that only times are other ones, or that was cleaned up, is the same. Raises SchemaMismatchError
+        (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) when it is of another table, or has another commit or schema; what `load` raises for
+        a log that is gone or cannot be read.
         """
         begun = time.monotonic()
-        if self.store.is_remote and begun - self._listed_at < _FRESH_SECONDS:
+        if (lately or self.store.is_remote) and begun - self._listed_at < _FRESH_SECONDS:
             return
         directory, _, name = self.segment.last_commit.path.rpartition("/")
         found = next(self.store.list_from(directory, name), None)
