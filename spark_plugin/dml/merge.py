@@ -233,7 +233,7 @@ class MergeRun:
             return MergeScopes(self.target, self.merge, self.rows, self.source).changed(near)
         joined = self._unmatched() if near is None else join(self.merge, self.source, near, facts)
         matched = joined.columns.count(ROW_ADDRESS) > 0
-        clause = asked_where_it_stands(self._first_clause(matched))
+        clause = asked_where_it_stands(self.merge, self._first_clause(matched))
         decided = joined.select("*", clause.alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
         # Without rows of the target there is nothing that the other clauses could take their values from.
         clauses = list(enumerate(self.merge.clauses)) if matched else self.merge.of_kind("not matched")

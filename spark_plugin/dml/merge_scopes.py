@@ -38,10 +38,13 @@ def first_clause(merge: ResolvedMerge, kind: Kind) -> Column:
     return F.coalesce(*tests) if tests else F.lit(None).cast("int")
 
 
-def asked_where_it_stands(value: Column) -> Column:
-    """The value, which Spark's optimizer moves to no other place, as it thinks that it may be another each time. A filter by the
-    condition of a clause would go into the join, or before it, and fail for rows that do not match."""
-    return F.when(F.monotonically_increasing_id() >= 0, value)
+def asked_where_it_stands(merge: ResolvedMerge, number: Column) -> Column:
+    """The number of a row's clause. Where clauses have conditions, Spark's optimizer moves it to no other place, as it thinks
+    that it may be another each time: a filter by such a condition would go into the join, or before it, and fail for rows that do
+    not match."""
+    if all(clause.condition is None for clause in merge.clauses):
+        return number
+    return F.when(F.monotonically_increasing_id() >= 0, number)
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class MergeScopes:
         if not clauses:
             return rows
         number = f"{CLAUSE}_{_KINDS.index(kind)}"
-        clause = asked_where_it_stands(F.when(where, first_clause(self.merge, kind)))
+        clause = asked_where_it_stands(self.merge, F.when(where, first_clause(self.merge, kind)))
         rows = rows.select("*", clause.alias(number))
         new_rows = [F.when(F.col(number) == n, self.rows.new_row(clause)) for n, clause in clauses if clause.action != "delete"]
         return rows.select("*", F.coalesce(*new_rows).alias(f"{NEW}_{_KINDS.index(kind)}")) if new_rows else rows
