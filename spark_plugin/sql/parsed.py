@@ -20,6 +20,7 @@ from spark_plugin.sql.drops import drop_table
 from spark_plugin.sql.explanations import explain_change, explain_of_client
 from spark_plugin.sql.inserts import insert_rows
 from spark_plugin.sql.likenesses import create_like
+from spark_plugin.sql.locations import check_location
 from spark_plugin.sql.partitions import show_partitions
 from spark_plugin.sql.rows import change_rows
 from spark_plugin.sql_internals import ParsedPlan, SqlInternals
@@ -37,6 +38,7 @@ _RUNNERS: Mapping[str, Runner] = {
     **dict.fromkeys(("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"), define_table),
     **dict.fromkeys(("CreateTableLike", "CreateTableLikeCommand"), create_like),
     "DropTable": drop_table,
+    "SetTableLocation": check_location,
     "ShowPartitions": show_partitions,
     "ShowCreateTable": show_create_table,
     "ExplainCommand": explain_change,

@@ -598,3 +598,24 @@ def test_cached_table_has_the_rows_of_each_change(spark: SparkSession, name: str
     finally:
         held.unpersist()
         spark.catalog.uncacheTable(name)
+
+
+def test_set_location_takes_a_table_of_the_same_columns(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    first, same, other = (tmp_path / kind for kind in ("first", "same", "other"))
+    spark.sql(f"CREATE TABLE {name} (id INT) USING pydelta LOCATION '{first}'")
+    spark.range(7, 8).selectExpr("cast(id as int) as id").write.format("pydelta").save(str(same))
+    spark.range(8, 9).write.format("pydelta").save(str(other))
+    for location, error in ((other, SchemaMismatchError), (tmp_path / "nowhere", TableNotFoundError)):
+        with pytest.raises(error):
+            spark.sql(f"ALTER TABLE {name} SET LOCATION '{location}'")
+    with pytest.raises(UnsupportedOperationError, match="named by its path"):
+        spark.sql(f"ALTER TABLE {by_path(same)} SET LOCATION '{first}'")
+    assert spark.table(name).collect() == []
+    spark.sql(f"ALTER TABLE {name} SET LOCATION '{same}'")
+    assert [row["id"] for row in spark.table(name).collect()] == [7]
+    spark.conf.set("spark.databricks.delta.alterLocation.bypassSchemaCheck", "true")
+    try:
+        spark.sql(f"ALTER TABLE {name} SET LOCATION '{other}'")
+    finally:
+        spark.conf.unset("spark.databricks.delta.alterLocation.bypassSchemaCheck")
+    assert [row["id"] for row in spark.table(name).collect()] == [8]
