@@ -27,7 +27,13 @@ from spark_plugin.run_command import run_command
 from spark_plugin.session import register
 from spark_plugin.session_source import private
 from spark_plugin.spark_internals import is_connect
-from spark_plugin.table_api.alterations import add_constraint, column_changes, new_columns, replaced_columns
+from spark_plugin.table_api.alterations import (
+    add_constraint,
+    check_defaults,
+    column_changes,
+    new_columns,
+    replaced_columns,
+)
 from spark_plugin.table_api.arguments import (
     as_assignments,
     as_condition,
@@ -307,7 +313,7 @@ class DeltaTable:
 
         Rows that are there have null. Raises as delta_py's add_columns. delta.tables has no such method, nor those below.
         """
-        self._alter("addColumns", {"columns": new_columns(columns)})
+        self._alter("addColumns", {"columns": check_defaults(self._spark, new_columns(columns))})
 
     def renameColumn(self, name: str, newName: str) -> None:
         """Give a column, or a field of a struct (dotted), another name; needs column mapping."""
@@ -342,7 +348,7 @@ class DeltaTable:
 
     def alterColumns(self, changes: Mapping[str, Mapping[str, Any]]) -> None:
         """As alterColumn, several in one commit: by name, what alterColumn takes."""
-        self._alter("changeColumns", {"changes": column_changes(changes)})
+        self._alter("changeColumns", {"changes": check_defaults(self._spark, column_changes(changes))})
 
     def replaceColumns(self, columns: str | StructType | list[StructField]) -> None:
         """Give the table these columns, in this order: REPLACE COLUMNS. Raises as delta_py's replace_columns."""

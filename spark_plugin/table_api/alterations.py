@@ -81,6 +81,15 @@ def _change(name: Any, change: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
+def check_defaults(spark: Any, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The columns, new or changed. Raises InvalidOptionError for a default that the session's parser would read otherwise."""
+    with as_spark_raises():
+        for column in columns:
+            if "default" in column:
+                check_rule_text(spark, f"The default of column {column['name']}", column["default"])
+    return columns
+
+
 def replaced_columns(columns: Any) -> str:
     """columns: DDL, a StructType, or a list of StructFields."""
     if isinstance(columns, str):

@@ -9,6 +9,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField
 from delta_py.errors import InvalidOptionError
 from spark_plugin.sql.definitions import _field
 from spark_plugin.sql_definitions import ParsedColumn, _called_for, _partitioning, _sql_text
+from spark_plugin.table_api.alterations import check_defaults
 from spark_plugin.table_api.arguments import check_rules
 
 
@@ -66,3 +67,10 @@ def test_rules_that_the_session_s_parser_reads_otherwise_are_refused(settings: d
                     check_rules(session, fields, properties)
             else:
                 check_rules(session, fields, properties)
+
+
+def test_default_of_a_column_that_is_changed_is_refused_where_the_session_reads_it_otherwise() -> None:
+    session, said = SimpleNamespace(conf={"spark.sql.parser.escapedStringLiterals": "true"}), [{"name": "c", "default": r"'a\b'"}]
+    with pytest.raises(InvalidOptionError, match="escapedStringLiterals"):
+        check_defaults(session, said)
+    assert check_defaults(SimpleNamespace(conf={}), said) == said and check_defaults(session, [{"name": "c"}]) == [{"name": "c"}]
