@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,16 +73,25 @@ class ParquetPart:
             file = self._opened(None)
             self._footer: pq.FileMetaData = file.metadata
             self.row_count: int = self._footer.num_rows
-            self.schema: pa.Schema = file.schema_arrow
             leaves = self._footer.schema
             self._positions = {leaves.column(i).path: i for i in range(len(leaves))}
+            self._instants = frozenset(
+                leaves.column(i).path for i in range(len(leaves)) if leaves.column(i).physical_type == "INT96"
+            )
+            self.schema: pa.Schema = self._with_zones(file.schema_arrow)
         for action, leaf in _KEY_LEAVES.items():
             if action in self.schema.names and not _has_leaf(self.schema.field(action).type, (leaf,)):
                 raise CheckpointUnreadableError.of(path, f"its column {action} has no field {leaf}")
 
     def _opened(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
         """One for each reading: pyarrow keeps what it decoded last with the file, which adds up where there are many parts."""
-        return pq.ParquetFile(self._source, metadata=footer, page_checksum_verification=True)
+        # INT96, in which Spark writes timestamps, has years that nanoseconds cannot hold.
+        unit = "us"
+        return pq.ParquetFile(self._source, metadata=footer, page_checksum_verification=True, coerce_int96_timestamp_unit=unit)
+
+    def _with_zones(self, schema: pa.Schema) -> pa.Schema:
+        """With the zone that Arrow does not give INT96: all that is stored so are instants."""
+        return pa.schema([_in_zone(f, f.name, self._instants) for f in schema]) if self._instants else schema
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         if action not in self.schema.names:
@@ -175,7 +184,7 @@ class ParquetPart:
             for part in self._fetched(columns, groups):
                 batches = file.iter_batches(size, part, columns, use_threads=True)
                 while (batch := self._next(batches)) is not None:
-                    yield batch
+                    yield batch.cast(self._with_zones(batch.schema)) if self._instants else batch
 
     def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
         """Rows and masks of them are read at the same time, and the source is not made for that."""
@@ -221,6 +230,13 @@ class ParquetPart:
             return None
         with decoding(self.path):
             return chunk_null_count(self._footer, group, position)
+
+
+def _in_zone(f: pa.Field, path: str, instants: Collection[str]) -> pa.Field:
+    """path: of the field, dotted. instants: of leaves."""
+    if pa.types.is_struct(f.type):
+        return f.with_type(pa.struct([_in_zone(inner, f"{path}.{inner.name}", instants) for inner in f.type]))
+    return f.with_type(pa.timestamp("us", "UTC")) if path in instants else f
 
 
 def total(counts: Iterable[int | None]) -> int | None:

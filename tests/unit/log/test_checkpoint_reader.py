@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 from typing import Any
@@ -15,7 +16,7 @@ from delta_py.log.raw_files import CheckpointUnreadableError, RawFiles, StatsWan
 from delta_py.log.reader import FILE_SCHEMA, CommitReader
 from delta_py.log.segment import load_segment
 from delta_py.protocol.paths import decode_path
-from delta_py.protocol.schema import LONG, STRING
+from delta_py.protocol.schema import LONG, STRING, TIMESTAMP
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, remove, stats, vector
 
@@ -122,9 +123,9 @@ def test_rows_of_many_row_groups_are_all_read(table: TableBuilder) -> None:
 # ---------------------------------------------------------------- writers
 
 
-def write(table: TableBuilder, columns: dict[str, Any]) -> None:
+def write(table: TableBuilder, columns: dict[str, Any], **options: Any) -> None:
     sink = io.BytesIO()
-    pq.write_table(pa.table(columns), sink)
+    pq.write_table(pa.table(columns), sink, **options)
     table.write(f"{0:020d}.checkpoint.parquet", sink.getvalue())
 
 
@@ -245,6 +246,21 @@ def test_leaf_whose_name_has_a_dot_is_found_beside_a_struct_of_the_same_text(tab
     assert set(batch.parsed_leaves) == {("a.b",), ("a", "b")}
     assert batch.parsed is not None
     assert batch.parsed.to_pylist()[0]["minValues"] == one
+
+
+def test_timestamps_of_the_struct_as_int96_are_instants_of_any_year(table: TableBuilder) -> None:
+    late = datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
+    values = pa.struct([("until", pa.timestamp("us", "UTC"))])
+    parsed = pa.struct([("numRecords", pa.int64()), ("minValues", values), ("maxValues", values)])
+    bound = {"until": late}
+    row = {"path": "x", "size": 1, "stats_parsed": {"numRecords": 1, "minValues": bound, "maxValues": bound}}
+    adds = pa.array([row], pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats_parsed", parsed)]))
+    write(table, {"add": adds}, use_deprecated_int96_timestamps=True, store_schema=False)
+    (batch,) = read(table, StatsWanted({("until",): TIMESTAMP}))
+    assert batch.parsed is not None
+    assert batch.parsed.to_pylist()[0]["maxValues"] == {"until": late}
+    (batch,) = read(table, StatsWanted(whole=True))
+    assert json.loads(batch.files["stats"][0].as_py())["maxValues"]["until"] == "9999-12-31T23:59:59.000000Z"
 
 
 # ---------------------------------------------------------------- unreadable
