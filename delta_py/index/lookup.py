@@ -14,6 +14,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,8 @@ from delta_py.storage.store import ObjectStore
 _log = logging.getLogger("delta_py")
 
 _MOST_VALUES = 1000
+# Older instants of files in the legacy calendar are others in each session's time zone. They are moved by less than a day.
+_FIRST_FIXED_INSTANT = datetime(1900, 1, 2, tzinfo=UTC)
 _THREADS = 8
 _MOST_WARNINGS = 1000
 _warned: set[tuple[str, str]] = set()
@@ -148,6 +151,8 @@ def _values(config: TableConfig, path: Path, literals: Sequence[Literal], *, nul
         if kind is None or (null_counts and len(values) < len(literals)):
             return None
         if any(kind_of_type(literal.data_type) != kind for literal in values):
+            return None
+        if kind == "timestamp" and any(literal.value < _FIRST_FIXED_INSTANT for literal in values):
             return None
         arrays = [pa.array([literal.value], to_arrow_type(literal.data_type)) for literal in values]
         found = np.concatenate([np.zeros(0, np.uint64), *(hashes(array, kind) for array in arrays)])

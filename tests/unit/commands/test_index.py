@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable, write_delta
@@ -28,8 +30,10 @@ from delta_py.errors import (
 )
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.parse import parse_predicate
+from delta_py.expressions.tree import Column, Comparison, Literal
 from delta_py.index import lookup, segments
 from delta_py.protocol.actions import DomainMetadata
+from delta_py.protocol.schema import TIMESTAMP
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from tests.unit.commands.test_optimize import compacted, delete
@@ -169,6 +173,18 @@ def test_widened_column_stays_indexed(tmp_path: Path) -> None:
     write_delta(path, pa.table({"id": pa.array([2**40], pa.int64())}), mode="append", merge_schema=True)
     assert DeltaTable(path).schema().field("id").type == pa.int64()
     assert opened(path, "id = 4") == 1 and opened(path, "id = 3") == 0
+
+
+def test_old_instants_of_the_legacy_calendar_are_found_in_any_session_zone(tmp_path: Path) -> None:
+    for year in (1850, 1860):
+        days = pa.array([datetime(year, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+        table = pa.table({"t": days}).replace_schema_metadata({"org.apache.spark.version": "2.4.5"})
+        pq.write_table(table, tmp_path / f"{year}.parquet")
+    DeltaTable.convert(str(tmp_path)).index.create("t")
+    for zone in ("UTC", "America/New_York", "Asia/Tokyo"):
+        table = DeltaTable(str(tmp_path), session_timezone=zone)
+        for instant in table.to_arrow()["t"].to_pylist():
+            assert table.to_arrow(filter=Comparison("=", Column(("t",)), Literal(instant, TIMESTAMP))).num_rows == 1
 
 
 def test_column_of_another_type_is_not_looked_up(path: str) -> None:
