@@ -37,7 +37,8 @@ _STORED = (ColumnSource.DATA, ColumnSource.CONSTANT)
 
 class FilePlan:
     """How the scan's columns stand in files of one schema. matches: one a column, None where it is not of the file.
-    leaves: Parquet leaf columns to decode, in order; text_leaves: those of them whose values have any length."""
+    leaves: Parquet leaf columns to decode, in order; text_leaves: those of them whose values have any length.
+    has_inner_dictionaries: Arrow decodes such a column of one row group at a time, as each has its own dictionary."""
 
     def __init__(
         self, parquet: pq.ParquetFile, schema: FileSchema, calendar: LegacyCalendar, matches: Sequence[Match | None]
@@ -45,6 +46,7 @@ class FilePlan:
         self.schema, self.calendar, self.matches = schema, calendar, tuple(matches)
         self.leaves = sorted(set().union(*(needed_leaves(match, schema) for match in matches if match is not None)))
         self.text_leaves = [leaf for leaf in self.leaves if schema.parquet.column(leaf).physical_type == "BYTE_ARRAY"]
+        self.has_inner_dictionaries = any(_holds_dictionary(f.type) for f in parquet.schema_arrow)
         self._arrow_schema = _stored_arrow_schema(parquet)
         self._context = FileContext(schema, calendar, frozenset(self.leaves))
         self._narrow: dict[frozenset[int], FilePlan] = {}
@@ -98,6 +100,12 @@ class FilePlan:
             return apply(self._converts[place], array)
         except (pa.ArrowInvalid, ValueError) as error:
             raise CannotRead(f"column {match.path} cannot be read as {type_name(match.data_type)}: {error}") from error
+
+
+def _holds_dictionary(kind: pa.DataType) -> bool:
+    """Whether there is a dictionary somewhere in a nested type."""
+    inner = [kind.field(place).type for place in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    return any(pa.types.is_dictionary(part) or _holds_dictionary(part) for part in inner)
 
 
 def _stored_arrow_schema(parquet: pq.ParquetFile) -> bytes | None:

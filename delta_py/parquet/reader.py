@@ -167,7 +167,8 @@ class _ScanReader:
             for start in range(0, run.row_count, self._state.batch_rows):
                 yield BatchRows(run.first_row + start, min(self._state.batch_rows, run.row_count - start), None)
             return
-        for part in data.parts(run, plan.leaves):
+        runs = split_run(data.parquet.metadata, run) if plan.has_inner_dictionaries else [run]
+        for part in (part for each in runs for part in data.parts(each, plan.leaves)):
             yield from self._decode_part(data.parquet, plan, part, sizer)
 
     def _decode_part(self, parquet: pq.ParquetFile, plan: FilePlan, run: Run, sizer: BatchSizer) -> Iterator[BatchRows]:

@@ -184,6 +184,20 @@ def test_arrow_types_stored_in_the_footer_come_out_as_the_tables(tmp_path: Path)
     assert result["t"].cast(pa.int64()).to_pylist() == [1, 2, None]
 
 
+@pytest.mark.parametrize("kind", ["struct", "list", "map"])
+def test_dictionaries_in_nested_columns_are_read_over_row_groups(tmp_path: Path, kind: str) -> None:
+    texts = pa.array(["a", "b", None, "c"] * 3).dictionary_encode()
+    offsets = pa.array(range(13), pa.int32())
+    values, data_type = {
+        "struct": (pa.StructArray.from_arrays([texts], names=["t"]), struct(t=STRING)),
+        "list": (pa.ListArray.from_arrays(offsets, texts), ArrayType(STRING)),
+        "map": (pa.MapArray.from_arrays(offsets, pa.array(range(12)), texts), MapType(LONG, STRING)),
+    }[kind]
+    table = pa.table({"x": values})
+    file = write_file(tmp_path, "a.parquet", table, store_schema=True, row_group_size=5)
+    assert read_rows(scan_state(tmp_path, [column("x", data_type)]), file) == table.to_pylist()
+
+
 def test_files_of_several_schemas_in_one_scan_each_read_by_its_own(tmp_path: Path) -> None:
     files = [
         write_file(tmp_path, "0", {"x": pa.array([1], pa.int32()), "y": ["a"]}),
