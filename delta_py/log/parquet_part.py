@@ -35,6 +35,7 @@ from delta_py.protocol.parquet_ranges import column_ranges
 from delta_py.protocol.parquet_statistics import chunk_null_count
 from delta_py.protocol.paths import decode_paths
 from delta_py.protocol.schema import DataType, Path
+from delta_py.protocol.stats import without_old_times
 from delta_py.storage.files import expect_ranges, is_prefetching
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo
@@ -78,6 +79,7 @@ class ParquetPart:
             self._instants = frozenset(
                 leaves.column(i).path for i in range(len(leaves)) if leaves.column(i).physical_type == "INT96"
             )
+            self._is_legacy = _is_legacy(self._footer.metadata or {})
             self.schema: pa.Schema = self._with_zones(file.schema_arrow)
         for action, leaf in _KEY_LEAVES.items():
             if action in self.schema.names and not _has_leaf(self.schema.field(action).type, (leaf,)):
@@ -184,7 +186,14 @@ class ParquetPart:
             for part in self._fetched(columns, groups):
                 batches = file.iter_batches(size, part, columns, use_threads=True)
                 while (batch := self._next(batches)) is not None:
-                    yield batch.cast(self._with_zones(batch.schema)) if self._instants else batch
+                    yield self._sound(batch)
+
+    def _sound(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """With times that mean what they say."""
+        batch = batch.cast(self._with_zones(batch.schema)) if self._instants else batch
+        if not self._is_legacy:
+            return batch
+        return pa.RecordBatch.from_arrays([without_old_times(column) for column in batch.columns], schema=batch.schema)
 
     def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
         """Rows and masks of them are read at the same time, and the source is not made for that."""
@@ -230,6 +239,13 @@ class ParquetPart:
             return None
         with decoding(self.path):
             return chunk_null_count(self._footer, group, position)
+
+
+def _is_legacy(said: Mapping[bytes, bytes]) -> bool:
+    """Whether Spark wrote some of a file's times in the hybrid calendar. said: in its footer."""
+    version = said.get(b"org.apache.spark.version")
+    marks = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+    return version is not None and (version < b"3.1.0" or any(mark in said for mark in marks))
 
 
 def _in_zone(f: pa.Field, path: str, instants: Collection[str]) -> pa.Field:

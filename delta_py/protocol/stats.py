@@ -319,7 +319,21 @@ def _cast_or_null(array: pa.Array, target: pa.DataType) -> pa.Array:
 # Before these, files of older writers count days in another calendar than the table does: no bound there is trusted.
 _FIRST_SAFE_DAY = -141_427  # 1582-10-15
 _FIRST_SAFE_MICROS = -2_208_988_800_000_000  # 1900-01-01T00:00Z
+_MICROS_PER_DAY = 86_400_000_000
 _TO_MICROS = {"milliseconds": (1_000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1_000)}
+
+
+def without_old_times(array: pa.Array) -> pa.Array:
+    """Statistics out of a file in the other calendar, as a struct: null, which is unknown, where days may have another number."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        inner = [without_old_times(array.field(place)) for place in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(inner, fields=list(kind), mask=array.is_null())
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        times = array.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        first = _FIRST_SAFE_MICROS if pa.types.is_timestamp(kind) else _FIRST_SAFE_DAY * _MICROS_PER_DAY
+        return pc.if_else(pc.less(times, first), pa.scalar(None, kind), array)
+    return array
 
 
 def stats_from_parquet_footer(footer: Any, columns: Mapping[Path, int], leaves: Mapping[Path, DataType]) -> FileStats:

@@ -16,7 +16,7 @@ from delta_py.log.raw_files import CheckpointUnreadableError, RawFiles, StatsWan
 from delta_py.log.reader import FILE_SCHEMA, CommitReader
 from delta_py.log.segment import load_segment
 from delta_py.protocol.paths import decode_path
-from delta_py.protocol.schema import LONG, STRING, TIMESTAMP
+from delta_py.protocol.schema import DATE, LONG, STRING, TIMESTAMP
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, remove, stats, vector
 
@@ -261,6 +261,24 @@ def test_timestamps_of_the_struct_as_int96_are_instants_of_any_year(table: Table
     assert batch.parsed.to_pylist()[0]["maxValues"] == {"until": late}
     (batch,) = read(table, StatsWanted(whole=True))
     assert json.loads(batch.files["stats"][0].as_py())["maxValues"]["until"] == "9999-12-31T23:59:59.000000Z"
+
+
+@pytest.mark.parametrize("mark", ["org.apache.spark.legacyINT96", "org.apache.spark.legacyDateTime", None])
+def test_old_times_of_the_struct_in_the_legacy_calendar_are_unknown(table: TableBuilder, mark: str | None) -> None:
+    kinds = [("at", pa.timestamp("us", "UTC")), ("day", pa.date32())]
+    old = {"at": datetime.datetime(1500, 1, 10, tzinfo=datetime.UTC), "day": datetime.date(1500, 1, 10)}
+    new = {"at": datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), "day": datetime.date(2020, 1, 1)}
+    parsed = pa.struct([("numRecords", pa.int64()), ("minValues", pa.struct(kinds)), ("maxValues", pa.struct(kinds))])
+    row = {"path": "x", "size": 1, "stats_parsed": {"numRecords": 1, "minValues": old, "maxValues": new}}
+    adds = pa.array([row], pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats_parsed", parsed)]))
+    said = {"org.apache.spark.version": "4.0.0", **({} if mark is None else {mark: ""})}
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"add": adds}).replace_schema_metadata(said), sink)
+    table.write(f"{0:020d}.checkpoint.parquet", sink.getvalue())
+    (batch,) = read(table, StatsWanted({("at",): TIMESTAMP, ("day",): DATE}))
+    assert batch.parsed is not None
+    unknown = {"at": None, "day": None}
+    assert batch.parsed.to_pylist() == [{"numRecords": 1, "minValues": unknown if mark else old, "maxValues": new}]
 
 
 # ---------------------------------------------------------------- unreadable
