@@ -204,6 +204,6 @@ def _opened(store: ObjectStore, definition: IndexDefinition, segment: Segment) -
     agrees = (size, metadata.num_rows, files.num_rows) == (segment.bytes, segment.rows, segment.files)
     if said.get(_IDENTITY) != _identity(definition) or not agrees or files.schema != FILES_SCHEMA:
         raise UnusableSegmentError(f"{segment.path} is not the segment that the log speaks of")
-    if len(starts) != metadata.num_row_groups or files["path"].null_count or files["size"].null_count:
+    if len(starts) != (metadata.num_row_groups if segment.rows else 0) or files["path"].null_count or files["size"].null_count:
         raise UnusableSegmentError(f"{segment.path} is damaged")
     return OpenSegment(store, segment, metadata, files, starts)

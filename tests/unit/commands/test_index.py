@@ -175,6 +175,16 @@ def test_widened_column_stays_indexed(tmp_path: Path) -> None:
     assert opened(path, "id = 4") == 1 and opened(path, "id = 3") == 0
 
 
+def test_column_without_a_value_is_covered_by_an_empty_segment(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    root = str(tmp_path)
+    for _ in range(3):
+        write_delta(root, pa.table({"x": pa.nulls(2, pa.int64())}), mode="append")
+    created = DeltaTable(root).index.create("x", "ix")
+    assert DeltaTable(root).index.refresh("ix") == created
+    assert DeltaTable(root).to_arrow(filter="x = 1 OR x IS NULL").num_rows == 6
+    assert not caplog.records
+
+
 def test_old_instants_of_the_legacy_calendar_are_found_in_any_session_zone(tmp_path: Path) -> None:
     for year in (1850, 1860):
         days = pa.array([datetime(year, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
