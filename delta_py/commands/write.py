@@ -162,6 +162,13 @@ def write_delta(
 
 
 def arrow_stream(data: Any) -> pa.RecordBatchReader:
+    """The rows of data as Arrow batches, none of them empty: an empty one that lies far in its column comes through Arrow's C
+    stream with an offset beyond its buffers, and then cannot be put together with others. Raises as write_delta."""
+    reader = _arrow_stream(data)
+    return pa.RecordBatchReader.from_batches(reader.schema, (batch for batch in reader if batch.num_rows))
+
+
+def _arrow_stream(data: Any) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):
         return data
     if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):

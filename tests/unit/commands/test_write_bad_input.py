@@ -67,6 +67,17 @@ def test_data_nested_too_deep_for_an_arrow_stream_is_refused(tmp_path: Path) -> 
     assert files(tmp_path) == {}
 
 
+def test_columns_in_chunks_of_other_sizes_with_an_empty_one_among_them_are_written_and_merged(tmp_path: Path) -> None:
+    numbers, path = pa.array([1, 2, 3]), str(tmp_path)
+    ids = pa.chunked_array([numbers[1:], numbers[:0], numbers[:1]])
+    rows = pa.table({"id": ids, "n": pa.chunked_array([pa.array([0]), pa.array([1, 2])])})
+    write_delta(path, rows)
+    write_delta(path, pa.RecordBatchReader.from_stream(rows), mode="append")
+    assert rows_of(tmp_path) == [(1, 2), (1, 2), (2, 0), (2, 0), (3, 1), (3, 1)]
+    DeltaTable(path).merge(rows, "t.id = s.id", "s", "t").when_matched_update({"n": "s.n + 10"}).execute()
+    assert rows_of(tmp_path) == [(1, 12), (1, 12), (2, 10), (2, 10), (3, 11), (3, 11)]
+
+
 @pytest.mark.parametrize("data", [pa.table({}), ROWS.select([]), pd.DataFrame()], ids=["nothing", "rows only", "pandas"])
 @pytest.mark.parametrize("mode", ["error", "append", "overwrite"])
 def test_write_delta_without_columns_creates_nothing(tmp_path: Path, data: Any, mode: str) -> None:
