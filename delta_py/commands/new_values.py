@@ -235,7 +235,7 @@ def _value(f: StructField, old: Callable[[], pa.Array], inside: Mapping[Path, Va
     parts = []
     for child in f.data_type.fields:
         deeper = {path[1:]: value for path, value in inside.items() if path[0] == child.name}
-        parts.append(_value(child, lambda name=child.name: pc.struct_field(old(), name), deeper, batch))  # type: ignore[misc]
+        parts.append(_value(child, lambda name=child.name: pc.struct_field(old(), [name]), deeper, batch))  # type: ignore[misc]
     return pa.StructArray.from_arrays(parts, fields=list(to_arrow_type(f.data_type)))
 
 

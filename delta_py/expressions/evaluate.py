@@ -302,7 +302,7 @@ def _field_of(column: pa.Field) -> Any:
 def _column(path: tuple[str, ...], data_type: DataType, batch: pa.RecordBatch) -> Any:
     values = batch.column(path[0])
     for name in path[1:]:
-        values = pc.struct_field(values, name)
+        values = pc.struct_field(values, [name])
     target = to_arrow_type(data_type)
     return values if values.type == target or pa.types.is_nested(target) else values.cast(target)
 

@@ -215,7 +215,7 @@ def _field(struct: pa.Array, path: Path) -> pa.Array | None:
     for name in path:
         if not pa.types.is_struct(struct.type) or struct.type.get_field_index(name) < 0:
             return None
-        struct = pc.struct_field(struct, name)
+        struct = pc.struct_field(struct, [name])
     return struct
 
 

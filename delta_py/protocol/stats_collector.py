@@ -152,9 +152,8 @@ def _typed(raw: int, data_type: DataType) -> pa.Scalar:
 
 def _leaf(batch: pa.RecordBatch, path: Path) -> pa.Array:
     column = batch.column(path[0])
-    for name in path[1:]:
-        column = pc.struct_field(column, name)
-    return column
+    # Names as they are: pyarrow takes a text by itself for a path in a notation of its own where it begins with a dot.
+    return pc.struct_field(column, list(path[1:])) if path[1:] else column
 
 
 def _python_value(bound: pa.Scalar | None) -> Any:

@@ -223,7 +223,7 @@ def _shown(batch: pa.RecordBatch, path: Path, row: int) -> str:
     """A value for a message, as text that is not too long."""
     value: Any = batch.column(path[0]).slice(row, 1)
     for name in path[1:]:
-        value = pc.struct_field(value, name)
+        value = pc.struct_field(value, [name])
     try:
         shown = value[0].as_py()
         text = "null" if shown is None else str(shown)

@@ -352,3 +352,26 @@ def test_commits_say_that_rows_keep_their_ids(tmp_path: Path, vectors: str) -> N
 def test_commits_say_nothing_of_row_ids_where_they_are_not_kept(tmp_path: Path) -> None:
     write_delta(str(tmp_path), pa.table({"id": [1]}), configuration={"delta.feature.rowTracking": "supported"})
     assert commit_tags(LocalStore(str(tmp_path))) == [None]
+
+
+# ---------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize("mode", ["none", "name"])
+@pytest.mark.parametrize("name", [".b", "..b", ".[1]", "[1]", "."])
+def test_a_field_whose_name_pyarrow_takes_for_a_path_is_that_field(tmp_path: Path, name: str, mode: str) -> None:
+    path, quoted = str(tmp_path), f"`{name}`"
+    rows = [{"id": n, name: n, "at": {name: n, "b": 100 * n}, "b": 100 * n} for n in (1, 2)]
+    checkpoints = {"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpoint.writeStatsAsJson": "false"}
+    write_delta(path, pa.Table.from_pylist(rows), configuration={"delta.columnMapping.mode": mode, **checkpoints})
+    DeltaTable(path).alter.add_constraint({"small": f"at.{quoted} < 10"})
+    DeltaTable(path).update({"at.b": "7"})
+    rows = [{**row, "at": {**row["at"], "b": 7}} for row in rows]
+    assert rows_of(tmp_path) == rows
+    with pytest.raises(InvariantViolationError, match="11"):
+        DeltaTable(path).update({f"at.{quoted}": "11"})
+    DeltaTable(path).checkpoint()
+    for condition in (f"at.{quoted} = 2", f"{quoted} = 2", f"at.{quoted} > 1 and at.b = 7"):
+        assert DeltaTable(path).to_arrow(filter=condition).to_pylist() == rows[1:]
+        assert DeltaTable(path).explain_files(condition)["is_read"].to_pylist() == [True]
+    assert DeltaTable(path).explain_files(f"at.{quoted} = 7")["is_read"].to_pylist() == [False]
