@@ -22,7 +22,9 @@ from pydelta_cli.text import cell
 
 _CLOCK_FORMAT = "%Y-%m-%dT%H:%M:%S"
 _FAR_MICROS = 9 * 10**17  # some 28,500 years from 1970
-_SPAN_MICROS = 146_097 * 86_400_000_000  # 400 years
+_FAR_DAYS = 10**7  # some 27,400 years
+_SPAN_DAYS = 146_097  # 400 years
+_SPAN_MICROS = _SPAN_DAYS * 86_400_000_000
 
 
 def json_rows(batch: pa.RecordBatch | pa.Table, zone: str) -> Iterator[dict[str, Any]]:
@@ -96,7 +98,7 @@ def _plain_values(array: pa.Array, zone: str) -> list[Any]:
     if pa.types.is_timestamp(kind):
         return _timestamps(array, zone)
     if pa.types.is_date(kind):
-        return array.cast(pa.string()).to_pylist()  # type: ignore[no-any-return]
+        return _date_texts(array.cast(pa.date32())).to_pylist()  # type: ignore[no-any-return]
     if pa.types.is_decimal(kind):
         return decimal_text(array.cast(pa.decimal128(kind.precision, kind.scale)), kind.scale).to_pylist()  # type: ignore[no-any-return]
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -137,9 +139,25 @@ def _clock_texts(clocks: pa.Array) -> pa.Array:
         return texts
     spans, near = np.divmod(micros.filter(is_far).to_numpy(), _SPAN_MICROS)
     near_texts = pc.strftime(pa.array(near).cast(WALL_CLOCK), _CLOCK_FORMAT)
-    years = pc.add(pc.utf8_slice_codeunits(near_texts, 0, 4).cast(pa.int64()), pa.array(spans * 400))
-    far_texts = pc.binary_join_element_wise(years.cast(pa.string()), pc.utf8_slice_codeunits(near_texts, 4), "")
-    return pc.replace_with_mask(texts, is_far, far_texts)
+    return pc.replace_with_mask(texts, is_far, _moved(near_texts, spans))
+
+
+def _date_texts(dates: pa.Array) -> pa.Array:
+    """`2024-01-31`; far years as of _clock_texts."""
+    days = dates.cast(pa.int32()).cast(pa.int64())
+    is_far = pc.or_(pc.less(days, -_FAR_DAYS), pc.greater(days, _FAR_DAYS)).fill_null(False)
+    texts = dates.cast(pa.string())
+    if not is_far.true_count:
+        return texts
+    spans, near = np.divmod(days.filter(is_far).to_numpy(), _SPAN_DAYS)
+    near_texts = pa.array(near, pa.int32()).cast(pa.date32()).cast(pa.string())
+    return pc.replace_with_mask(texts, is_far, _moved(near_texts, spans))
+
+
+def _moved(texts: pa.Array, spans: np.ndarray[Any, Any]) -> pa.Array:
+    """Texts that begin with a year of four digits, so many times 400 years later."""
+    years = pc.add(pc.utf8_slice_codeunits(texts, 0, 4).cast(pa.int64()), pa.array(spans * 400))
+    return pc.binary_join_element_wise(years.cast(pa.string()), pc.utf8_slice_codeunits(texts, 4), "")
 
 
 def _parts(numbers: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -838,6 +838,12 @@ def test_times_of_far_years(micros: int, text: str) -> None:
     assert json_values(times, "UTC") == ["1970-01-01T00:00:00.000000+00:00", text, None]
 
 
+def test_far_dates_are_told_with_their_years() -> None:
+    days = pa.array([2**31 - 1, -(2**31), 10**7, 10**7 + 1, -(10**7) - 1, 0, None], pa.int32()).cast(pa.date32())
+    texts = ["5881580-07-11", "-5877641-06-23", "29349-01-26", "29349-01-27", "-25410-12-05", "1970-01-01", None]
+    assert json_values(days, "UTC") == texts
+
+
 def test_store_options_reach_the_store(table: str) -> None:
     result = CliRunner().invoke(app, ["schema", table, "--option", "nosuch.option=1"])
     assert result.exit_code == 3 and "nosuch.option" in result.stderr
