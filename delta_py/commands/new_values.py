@@ -172,7 +172,8 @@ def identity_assigned(name: str, action: str) -> UnsupportedOperationError:
 
 def _asks_for_default(sql: str, scope: Scope) -> bool:
     """The word DEFAULT alone. A column of that name goes first."""
-    return sql.strip().lower() == "default" and all(side.schema.find("default") is None for side in scope.sides)
+    is_word = str(sql).strip().lower() == "default"  # of what is no text, Scope tells so
+    return is_word and all(side.schema.find("default") is None for side in scope.sides)
 
 
 def _no_default(name: str) -> SchemaMismatchError:

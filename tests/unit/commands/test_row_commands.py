@@ -354,6 +354,15 @@ def test_commits_say_nothing_of_row_ids_where_they_are_not_kept(tmp_path: Path) 
     assert commit_tags(LocalStore(str(tmp_path))) == [None]
 
 
+def test_values_that_are_no_sql_are_refused(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    with pytest.raises(TypeError, match="SQL text is expected, not int"):
+        table.update({"price": 5})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="SQL text is expected, not int"):
+        table.merge(pa.table({"k": [1]}), "id = k").when_matched_update({"price": 5}).execute()  # type: ignore[dict-item]
+    assert DeltaTable(str(tmp_path)).version == table.version
+
+
 # ---------------------------------------------------------------- names
 
 
