@@ -172,7 +172,7 @@ def _arrow_stream(data: Any) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):
         return data
     if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
-        data = pa.Table.from_pandas(data, preserve_index=False)
+        data = _of_pandas(data)
     if isinstance(data, pa.RecordBatch):
         return pa.RecordBatchReader.from_batches(data.schema, [data])
     if not hasattr(data, "__arrow_c_stream__"):
@@ -186,6 +186,17 @@ def _arrow_stream(data: Any) -> pa.RecordBatchReader:
         raise UnsupportedOperationError(
             f"The data's Arrow stream cannot be read: {error}. Nothing was written. Columns nested more than 60 levels deep "
             "cannot be passed so: flatten them, or pass a RecordBatchReader."
+        ) from error
+
+
+def _of_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        what = ". ".join(str(part) for part in error.args)
+        raise UnsupportedOperationError(
+            f"The pandas frame cannot become columns of a table: {what}. Nothing was written. Give each column a name of its own "
+            "and values of one type, such as frame.astype({'column': 'string'})."
         ) from error
 
 

@@ -67,6 +67,21 @@ def test_data_nested_too_deep_for_an_arrow_stream_is_refused(tmp_path: Path) -> 
     assert files(tmp_path) == {}
 
 
+@pytest.mark.parametrize(
+    ("frame", "why"),
+    [
+        (pd.DataFrame({"id": [1, "x"]}), "Could not convert 'x'.*column id"),
+        (pd.DataFrame([[1, 2]], columns=["id", "id"]), "Duplicate column names"),
+        (pd.DataFrame({"id": pd.arrays.SparseArray([0, 1])}), "column id"),
+    ],
+    ids=["two types", "one name", "sparse"],
+)
+def test_pandas_frame_that_is_no_table_is_refused(tmp_path: Path, frame: pd.DataFrame, why: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match=why):
+        write_delta(str(tmp_path / "t"), frame)
+    assert files(tmp_path) == {}
+
+
 def test_columns_in_chunks_of_other_sizes_with_an_empty_one_among_them_are_written_and_merged(tmp_path: Path) -> None:
     numbers, path = pa.array([1, 2, 3]), str(tmp_path)
     ids = pa.chunked_array([numbers[1:], numbers[:0], numbers[:1]])
