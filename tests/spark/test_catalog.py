@@ -124,8 +124,8 @@ def test_entry_stands_for_the_table_at_its_location_whatever_columns_it_has(
     spark: SparkSession, entered: str, path: str, tmp_path: Path
 ) -> None:
     other, third = str(tmp_path / "other"), str(tmp_path / "third")
-    for place in (other, third):
-        write_delta(place, pa.table({"id": pa.array([1], pa.int64()), "day": ["mon"]}))
+    for place, partition_by in ((other, []), (third, ["day"])):  # SET LOCATION wants a table like that which was entered
+        write_delta(place, pa.table({"id": pa.array([1], pa.int64()), "day": ["mon"]}), partition_by=partition_by)
     spark.catalog.createTable("shop.copied", other, "pydelta", spark.table(entered).schema)
     frame(spark, (5, "x")).write.format("pydelta").mode("append").saveAsTable("shop.copied")
     spark.sql(f"alter table {entered} set location '{third}'")
