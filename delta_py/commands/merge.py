@@ -22,13 +22,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.commands.arrow_data import arrow_stream
 from delta_py.commands.dml import Candidates, Dml
 from delta_py.commands.merge_clauses import Clause, ResolvedClause, effective_clauses, resolved_clauses
 from delta_py.commands.merge_join import JoinCondition, SourceIndex, beside
 from delta_py.commands.merge_metrics import Kind, merge_metrics
 from delta_py.commands.row_jobs import address, change_rows, target_rows
 from delta_py.commands.sql_scope import SOURCE, TARGET, Scope, Side
-from delta_py.commands.write import arrow_stream
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.resolve import resolve_condition

@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-
 from delta_py.commands.after_commit import after_commit
+from delta_py.commands.arrow_data import arrow_stream
 from delta_py.commands.create import TableDefinition, check_empty, create_parameters, define_table
 from delta_py.commands.evolve import changed_clustering, changed_metadata
 from delta_py.commands.overwrite import (
@@ -36,7 +35,6 @@ from delta_py.errors import (
     StorageError,
     TableAlreadyExistsError,
     TableNotFoundError,
-    UnsupportedOperationError,
 )
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_leaves, clustering_paths, logical_clustering_paths
@@ -159,45 +157,6 @@ def write_delta(
     found_out = store.is_remote or coordination_of(store) is not None
     is_fresh = found_out and time.monotonic() - begin < _FRESH_SECONDS
     return commit_write(store, plan, [written], snapshot=snapshot if is_fresh else None)
-
-
-def arrow_stream(data: Any) -> pa.RecordBatchReader:
-    """The rows of data as Arrow batches, none of them empty: an empty one that lies far in its column comes through Arrow's C
-    stream with an offset beyond its buffers, and then cannot be put together with others. Raises as write_delta."""
-    reader = _arrow_stream(data)
-    return pa.RecordBatchReader.from_batches(reader.schema, (batch for batch in reader if batch.num_rows))
-
-
-def _arrow_stream(data: Any) -> pa.RecordBatchReader:
-    if isinstance(data, pa.RecordBatchReader):
-        return data
-    if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
-        data = _of_pandas(data)
-    if isinstance(data, pa.RecordBatch):
-        return pa.RecordBatchReader.from_batches(data.schema, [data])
-    if not hasattr(data, "__arrow_c_stream__"):
-        raise TypeError(
-            f"{type(data).__name__} gives no Arrow stream (__arrow_c_stream__). Pass a pyarrow Table or RecordBatchReader, a "
-            "pandas, polars or duckdb frame, or convert it with pyarrow.table(...)."
-        )
-    try:
-        return pa.RecordBatchReader.from_stream(data)
-    except pa.ArrowInvalid as error:
-        raise UnsupportedOperationError(
-            f"The data's Arrow stream cannot be read: {error}. Nothing was written. Columns nested more than 60 levels deep "
-            "cannot be passed so: flatten them, or pass a RecordBatchReader."
-        ) from error
-
-
-def _of_pandas(frame: Any) -> pa.Table:
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        what = ". ".join(str(part) for part in error.args)
-        raise UnsupportedOperationError(
-            f"The pandas frame cannot become columns of a table: {what}. Nothing was written. Give each column a name of its own "
-            "and values of one type, such as frame.astype({'column': 'string'})."
-        ) from error
 
 
 # ---------------------------------------------------------------- driver: before the tasks
