@@ -42,6 +42,7 @@ _file_uri = re.compile(_FILE_URI)
 # readers that compare actions before decoding them then still match our remove with their add.
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~'()*:@&=+$,;/")
 _is_plain = re.compile(f"[{re.escape(''.join(sorted(_PLAIN)))}]*").fullmatch
+_MAY_CHANGE = rf"^/|[^{re.escape(''.join(sorted(_PLAIN - {':'})))}]"  # by encoding
 
 
 def decode_path(text: str) -> str:
@@ -78,9 +79,15 @@ def encode_path(path: str) -> str:
     return _percent_encode(first).replace(":", "%3A") + slash + _percent_encode(rest)
 
 
-def encode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """`encode_path` of every value of a string array without nulls."""
-    return pa.array(map(encode_path, paths.to_pylist()), pa.string())
+def encode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """`encode_path` of every value of a string array without nulls. The same array when nothing needs encoding."""
+    if isinstance(paths, pa.ChunkedArray):
+        return pa.chunked_array([encode_paths(chunk) for chunk in paths.chunks], paths.type)
+    may_change = pc.match_substring_regex(paths, _MAY_CHANGE)
+    if not _any(may_change):
+        return paths
+    encoded = map(encode_path, paths.filter(may_change).to_pylist())
+    return pc.replace_with_mask(paths, may_change, pa.array(encoded, paths.type))
 
 
 def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

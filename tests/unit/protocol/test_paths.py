@@ -5,7 +5,16 @@ import pytest
 
 from delta_py.errors import CorruptTableError
 from delta_py.protocol import paths
-from delta_py.protocol.paths import LogKind, decode_path, decode_paths, encode_path, parse_log_name, partition_directory, resolve
+from delta_py.protocol.paths import (
+    LogKind,
+    decode_path,
+    decode_paths,
+    encode_path,
+    encode_paths,
+    parse_log_name,
+    partition_directory,
+    resolve,
+)
 
 DECODED = [
     ("part-0.parquet", "part-0.parquet"),
@@ -38,6 +47,16 @@ def test_decode_path_gives_the_canonical_path(text: str, path: str) -> None:
 @pytest.mark.parametrize("path", sorted({path for _, path in DECODED}))
 def test_encode_path_of_a_canonical_path_decodes_to_it(path: str) -> None:
     assert decode_path(encode_path(path)) == path
+
+
+def test_encode_paths_is_encode_path_of_each() -> None:
+    odd = ["a:b/c", "day=a b/x", "/abs", "s3://b/a b", "ä/\u2028", "plain/x.parquet", ""]
+    given = [*sorted({path for _, path in DECODED}), *odd]
+    expected = [encode_path(path) for path in given]
+    assert encode_paths(pa.array(given)).to_pylist() == expected
+    assert encode_paths(pa.chunked_array([given[:3], given[3:]])).to_pylist() == expected
+    plain = pa.array(["day=1/x-0.parquet", "a@b&c=+$,;!~'()*"])
+    assert encode_paths(plain) is plain and [encode_path(path) for path in plain.to_pylist()] == plain.to_pylist()
 
 
 def test_decode_paths_of_an_array_agrees_with_decode_path() -> None:
