@@ -54,7 +54,7 @@ from spark_plugin.table_api.builders import (
 )
 from spark_plugin.table_api.conversions import convert_identifier
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
-from spark_plugin.table_api.table_names import Place, build_table, clone_table, find_table, refresh_name
+from spark_plugin.table_api.table_names import build_table, clone_table, find_table, refresh_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -367,7 +367,7 @@ class DeltaTable:
         check_text(name, "name")
         check_text(expression, "expression")
         add_constraint(self._spark, self._table, name, expression)
-        refresh_name(self._spark, Place(self._table.url, self._table.name))
+        refresh_name(self._spark, self._table.name)
 
     def dropConstraint(self, name: str, *, ifExists: bool = False) -> None:
         """Drop a CHECK constraint. Raises InvalidOptionError (DELTA_CONSTRAINT_DOES_NOT_EXIST) unless ifExists."""
@@ -377,7 +377,7 @@ class DeltaTable:
 
     def _alter(self, command: str, arguments: Mapping[str, Any]) -> None:
         run_command(self._spark, self._table, command, arguments)
-        refresh_name(self._spark, Place(self._table.url, self._table.name))
+        refresh_name(self._spark, self._table.name)
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> None:
         """ALTER TABLE ... CLUSTER BY (cols), nested ones dotted; without any CLUSTER BY NONE. No file changes: optimize()
@@ -525,7 +525,7 @@ class DeltaTable:
         before = self._newest_restore() if is_connect(self._spark) else None
         done = run_command(self._spark, self._table, "restore", arguments)
         with as_spark_raises():
-            refresh_name(self._spark, Place(self._table.url, self._table.name))
+            refresh_name(self._spark, self._table.name)
         if done is None:  # over Spark Connect the table's history has the numbers
             row = self._newest_restore()
             if row is None or row == before:  # the table is at that version, and nothing was committed

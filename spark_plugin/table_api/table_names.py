@@ -47,9 +47,9 @@ def find_table(spark: Any, name: str) -> Place:
     return Place(entry.writable_path(), name)
 
 
-def refresh_name(spark: Any, place: Place) -> None:
+def refresh_name(spark: Any, name: str | None) -> None:
     """Give the table's name, if it was found by one, the columns and rows that the table has now."""
-    entry = None if place.name is None else catalog.find(spark, place.name)
+    entry = None if name is None else catalog.find(spark, name)
     if entry is not None:
         _refresh(spark, entry)
 
