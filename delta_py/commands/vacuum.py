@@ -8,7 +8,7 @@
 A file stays if the newest version has it, if a version of `keep_versions` has it, if it was removed within the retention time, or
 if it is younger than that: a writer may be about to commit it. So do the deletion vectors of such files. What cannot be judged
 stays: hidden files and directories (names that begin with `_` or `.`), whatever lies in a directory that is a table of its own,
-names that are no text, links to directories and what is behind them.
+names that are no text, links to directories and what is behind them, files and directories below the root to which links lead.
 
 LITE lists nothing: it takes what commits removed before the retention time, those after the commit to which the last VACUUM came.
 It leaves names that the log does not spell plainly below the table's root. What it leaves is for a full VACUUM.
@@ -51,7 +51,16 @@ from delta_py.commands.vacuum_candidates import (
     newest_outside,
 )
 from delta_py.commands.vacuum_clones import Clones
-from delta_py.commands.vacuum_paths import HiddenNames, NeededFiles, PathSet, paths_of, table_above, tables_around, vector_files
+from delta_py.commands.vacuum_paths import (
+    HiddenNames,
+    NeededFiles,
+    PathSet,
+    are_linked,
+    paths_of,
+    table_above,
+    tables_around,
+    vector_files,
+)
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import DeltaError, InvalidOptionError, StorageError, UnsupportedOperationError
 from delta_py.log.clone_notes import delete_notes, list_notes
@@ -205,8 +214,18 @@ class Vacuum:
             found = self._inventoried(needed, tombstones)
         else:
             found = self._listed(needed, tombstones)
-        found = pa.concat_tables([found, self._overdue(needed)]).sort_by("path")
+        found = self._without_linked(pa.concat_tables([found, self._overdue(needed)]).sort_by("path"))
         return self._without_clones(found) if self._request.keep_clones else self._clones.marked(found)
+
+    def _without_linked(self, found: pa.Table) -> pa.Table:
+        """Less the files to which links lead: a version may need them by the links' names."""
+        stay = are_linked(self._store, found["path"])
+        if count := pc.sum(stay).as_py():
+            advice = "stay, because links lead to them"
+            _log.warning("%s: %d files that no version of this table needs %s", self._store.root, count, advice)
+            if self._request.kind is VacuumKind.LITE:
+                self._through = None  # what stays is for the next one
+        return found.filter(pc.invert(stay))
 
     def _without_clones(self, found: pa.Table) -> pa.Table:
         """Less the files that clones need."""

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commands.vacuum_paths import vector_files
+from delta_py.commands.vacuum_paths import is_text, vector_files
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.log.history import newest_commit_at
 from delta_py.log.last_vacuum import read_last_vacuum
@@ -53,7 +53,7 @@ _LISTED_AT_ONCE = 10_000
 
 def listed(store: ObjectStore) -> Iterator[pa.RecordBatch]:
     """All files below the table's root with a name that is text, as no log names others; reason: UNKNOWN."""
-    for infos in _groups(info for info in store.list_recursive("") if _is_text(info.path)):
+    for infos in _groups(info for info in store.list_recursive("") if is_text(info.path)):
         sizes, times = [info.size_bytes for info in infos], [info.modification_time_ms for info in infos]
         paths = pa.array([info.path for info in infos], pa.string())
         yield _batch(paths, pa.array(sizes, pa.int64()), pa.array(times, pa.int64()), UNKNOWN)
@@ -67,14 +67,6 @@ def _groups(infos: Iterable[ObjectInfo]) -> Iterator[Sequence[ObjectInfo]]:
             yield group
             group = []
     yield group
-
-
-def _is_text(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _batch(path: pa.Array, size: pa.Array | None, time: pa.Array | None, reason: str) -> pa.RecordBatch:

@@ -9,6 +9,7 @@ file that may go.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,10 @@ from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, LOG_DIRECTORY, are_plain
 from delta_py.protocol.schema import find_path
 from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.links import linked_places
 from delta_py.storage.store import ObjectStore
+
+_log = logging.getLogger("delta_py")
 
 Paths: TypeAlias = pa.Array | pa.ChunkedArray
 _PROBES = 16
@@ -101,6 +105,15 @@ def vector_files(table: pa.Table) -> pa.Array:
     return pa.array(files - {None}, pa.string())
 
 
+def is_text(path: str) -> bool:
+    """Whether it can be in a column: names of files on this machine need not be."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class HiddenNames:
     """partitions: beginnings of the names of directories of partitions, which are not hidden whatever they begin with."""
@@ -127,6 +140,24 @@ class HiddenNames:
         """Whether all parts of the name of a directory, of data or of change data, are partitions'."""
         parts = directory.removeprefix(f"{CHANGE_DATA_DIRECTORY}/").split("/")
         return all(part.startswith(self.partitions) for part in parts)
+
+
+# ---------------------------------------------------------------- links below the table
+
+
+def are_linked(store: ObjectStore, paths: Paths) -> pa.Array:
+    """Which of the names below the root symbolic links lead to, or to a directory above them. Logs the links to directories.
+    Raises OSError."""
+    if store.is_remote or not len(paths):  # no remote store has links
+        return pa.repeat(False, len(paths))
+    places = [place for place in linked_places(store.root) if is_text(place.place)]
+    stay = PathSet([pa.array([place.place for place in places], pa.string())]).hold(paths)
+    for directory in (place for place in places if place.is_directory):
+        above = pc.starts_with(paths, directory.place and f"{directory.place}/")
+        if pc.any(above).as_py():
+            _log.warning("%s: what is in %r stays, because %r leads there", store.root, directory.place or ".", directory.link)
+        stay = pc.or_(stay, above)
+    return stay
 
 
 # ---------------------------------------------------------------- tables below the table

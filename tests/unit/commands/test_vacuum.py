@@ -20,7 +20,7 @@ from delta_py.commands.dml import Dml
 from delta_py.commands.optimize import LocalBinWriters, optimize
 from delta_py.commands.optimize_bins import OptimizeRequest
 from delta_py.commands.restore import restore
-from delta_py.commands.vacuum import CHANGE_DATA, REMOVED, UNKNOWN, Vacuum, Vacuumed, VacuumRequest, vacuum
+from delta_py.commands.vacuum import CHANGE_DATA, REMOVED, UNKNOWN, Vacuum, Vacuumed, VacuumKind, VacuumRequest, vacuum
 from delta_py.errors import (
     DataFileError,
     InvalidOptionError,
@@ -269,6 +269,61 @@ def test_links_to_directories_are_not_followed(path: str, tmp_path: Path) -> Non
     (Path(path) / "link").symlink_to(tmp_path / "elsewhere")
     assert cleaned(path, WEEK + 1).deleted == 0
     assert (tmp_path / "elsewhere" / "x.parquet").exists()
+
+
+@pytest.mark.parametrize("kind", list(VacuumKind))
+@pytest.mark.parametrize("quarantine", [False, True])
+def test_what_a_link_leads_to_stays(path: str, kind: VacuumKind, quarantine: bool, caplog: pytest.LogCaptureFixture) -> None:
+    append(path, 1)
+    (old,) = files_of(path)
+    append(path, 2, mode="overwrite")
+    append(path, 3)
+    append(path, 3, mode="overwrite")
+    (live,) = files_of(path)
+    (Path(path) / live).unlink()
+    (Path(path) / live).symlink_to(Path(path) / old)
+    done = cleaned(path, WEEK + 1, kind=kind, quarantine=quarantine)
+    assert done.deleted + done.quarantined == 2
+    assert (Path(path) / live).read_bytes() == (Path(path) / old).read_bytes() != b""
+    assert "1 files that no version of this table needs stay, because links lead to them" in caplog.text
+    (Path(path) / live).unlink()
+    (Path(path) / live).write_bytes(b"x")
+    assert cleaned(path, WEEK + 1, kind=kind).deleted >= 1
+    assert not (Path(path) / old).exists()
+
+
+def test_every_step_of_a_link_stays(path: str, tmp_path: Path) -> None:
+    append(path, 1)
+    (live,) = files_of(path)
+    table, outside = Path(path), tmp_path / "outside"
+    (table / live).rename(table / "bytes")
+    (table / "second").symlink_to("bytes")
+    outside.symlink_to(table / "second")
+    (table / live).symlink_to(f"../{outside.name}")
+    (table / "to nothing").symlink_to("nothing")
+    (table / "circle").symlink_to("circle")
+    (table / os.fsdecode(b"no text \xff")).symlink_to(os.fsdecode(b"nothing \xff"))
+    (table / "stray").write_bytes(b"x")
+    assert set(dry(path, WEEK + 1)) - {"to nothing", "circle"} == {"stray"}
+    assert ids(path) == [1]
+
+
+def test_a_directory_stays_to_which_a_link_leads(path: str, tmp_path: Path) -> None:
+    append(path, 1)
+    (live,) = files_of(path)
+    table = Path(path)
+    (table / "real").mkdir()
+    (table / "real" / "stray").write_bytes(b"x")
+    (table / "realm").write_bytes(b"x")
+    (table / live).rename(table / "real" / live)
+    (table / "link").symlink_to("real")
+    commit = table / "_delta_log" / f"{0:020}.json"
+    commit.write_text(commit.read_text().replace(live, f"link/{live}"))
+    named_by_a_link = tmp_path / "by a link"
+    named_by_a_link.symlink_to(table)
+    for name in (path, str(named_by_a_link)):
+        assert ids(name) == [1]
+        assert dry(name, WEEK + 1) == {"realm": UNKNOWN}
 
 
 def test_files_of_another_table_that_a_clone_reads_stay(path: str, tmp_path: Path) -> None:
