@@ -16,6 +16,7 @@ TARGETS = {
     "delete 1 %, rewriting": 1.2,
     "update 1 %": 1.0,
     "merge 200,000 rows, half match": 1.0,
+    "merge 200,000 rows, clauses with conditions": 1.0,
     "merge into 1 of 100 partitions": 0.5,
 }
 

@@ -61,6 +61,13 @@ def _merge(table: Any, source: DataFrame, condition: str) -> None:
     builder.whenMatchedUpdate(set={"x": "s.x"}).whenNotMatchedInsertAll().execute()
 
 
+def merge_by_conditions(table: Any, spark: SparkSession, rows: int) -> None:
+    """Of the rows that match, a tenth is deleted, and about half is updated; a third of the others is inserted."""
+    builder = table.alias("t").merge(merge_source(spark, rows).alias("s"), "t.id = s.id")
+    builder = builder.whenMatchedDelete("s.b % 10 = 0").whenMatchedUpdate("t.a % 2 = 0", {"x": "s.x"})
+    builder.whenNotMatchedInsertAll("s.b % 3 = 0").execute()
+
+
 def optimize(table: Any, spark: SparkSession, rows: int) -> None:
     assert table.optimize().executeCompaction().first()["metrics"]["numFilesAdded"] == 1
 
@@ -102,6 +109,7 @@ OPERATIONS = {
     "delete 1 %, rewriting": Operation("plain", False, delete),
     "update 1 %": Operation("plain", True, update),
     "merge 200,000 rows, half match": Operation("plain", True, merge),
+    "merge 200,000 rows, clauses with conditions": Operation("plain", True, merge_by_conditions),
     "merge into 1 of 100 partitions": Operation("hundred", True, merge_one_partition),
     "optimize 200 small files": Operation("small", True, optimize),
     "z-order by 2 columns": Operation("small", True, z_order("a", "x")),

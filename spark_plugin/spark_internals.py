@@ -15,7 +15,7 @@ Everything else is asked of that Spark as of the known ones, and what it does no
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -333,6 +333,14 @@ class SparkInternals:
         """The frame over what `change` gives for its Java Dataset."""
         java: Any = frame
         return type(frame)(change(java._jdf), self._spark)
+
+    def called(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
+        """The frame under a name of several parts, as tables of a catalog have."""
+        *qualifiers, name = parts
+        sql, java = self._jvm.org.apache.spark.sql, frame._jdf
+        identifier = sql.catalyst.AliasIdentifier(name, self._jvm.PythonUtils.toSeq(qualifiers))
+        plan = sql.catalyst.plans.logical.SubqueryAlias(identifier, java.queryExecution().analyzed())
+        return DataFrame(sql.classic.Dataset.ofRows(self._spark._jsparkSession, plan), self._spark)
 
     def filter_condition(self, frame: DataFrame, condition: Any) -> Any:
         """The condition of a filter of the frame, as the analyzer understands it: an expression. Raises AnalysisException."""

@@ -152,7 +152,6 @@ class ParsedReplaceOn:
     alias: str | None
 
     def condition(self) -> Column:
-        """Names of the table as `ParsedPlan.call_target` has said."""
         return self.plan.column(self.node)
 
 

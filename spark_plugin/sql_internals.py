@@ -236,13 +236,7 @@ class ParsedPlan:
     def __init__(self, internals: SqlInternals, plan: Any) -> None:
         self.internals = internals
         self.node = plan
-        self._full_name: tuple[str, ...] = ()
-        self._alias: str | None = None
         self.kind = str(plan.nodeName())
-
-    def call_target(self, full_name: tuple[str, ...], alias: str) -> None:
-        """From now on columns that are qualified by a name of several parts, or the last of them, are those of the alias."""
-        self._full_name, self._alias = tuple(part.lower() for part in full_name), alias
 
     def target(self) -> ParsedTarget | None:
         """The table that a DELETE, UPDATE or MERGE changes; None for other statements, and for what is no name of a table."""
@@ -313,7 +307,7 @@ class ParsedPlan:
                     raise NotImplementedError(f"MERGE has an action of Spark's that is not known here: {name}")
 
     def _assignments(self, assignments: Any) -> Assignments:
-        return tuple((self._renamed(_parts(one.key())), self.column(one.value())) for one in items(assignments))
+        return tuple((_parts(one.key()), self.column(one.value())) for one in items(assignments))
 
     def _optional(self, condition: Any) -> Column | None:
         return self._condition(condition.get()) if condition.isDefined() else None
@@ -322,31 +316,8 @@ class ParsedPlan:
         is_true = condition.getClass().getSimpleName() == "Literal" and condition.sql() == "true"
         return None if is_true else self.column(condition)
 
-    # ------------------------------------------------------------ names of the target
-
     def column(self, expression: Any) -> Column:
-        return self.internals.column(expression if self._alias is None else self._with_alias(expression))
-
-    def _with_alias(self, expression: Any) -> Any:
-        sequence = self.internals.jvm.PythonUtils.toSeq
-        if expression.getClass().getSimpleName() == "UnresolvedAttribute":
-            parts = _parts(expression)
-            renamed = self._renamed(parts)
-            attributes = self.internals.jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
-            return expression if renamed == parts else attributes(sequence(list(renamed)))
-        children = items(expression.children())
-        renamed_children = [self._with_alias(child) for child in children]
-        if all(new is old for new, old in zip(renamed_children, children, strict=True)):
-            return expression
-        return expression.withNewChildren(sequence(renamed_children))
-
-    def _renamed(self, parts: tuple[str, ...]) -> tuple[str, ...]:
-        lower = tuple(part.lower() for part in parts)
-        for count in range(len(self._full_name), 1, -1):
-            if len(parts) > count and lower[:count] == self._full_name[-count:]:
-                assert self._alias is not None
-                return (self._alias, *parts[count:])
-        return parts
+        return self.internals.column(expression)
 
 
 # ---------------------------------------------------------------- views

@@ -14,6 +14,7 @@ from delta_py.errors import InvalidOptionError, TableNotFoundError
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.catalog import full_name, path_in_name
 from spark_plugin.dml.merge_clauses import Clause
+from spark_plugin.dml.target_names import Alias
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.fsck import run_fsck, run_restore_check
 from spark_plugin.maintenance.layout import run_layout
@@ -82,7 +83,7 @@ class DeltaTable:
     def __init__(self, spark: SparkSession, table: TablePath, alias: str | None = None) -> None:
         self._spark = spark
         self._table = table
-        self._alias = alias
+        self._alias: Alias = () if alias is None else (alias,)
 
     # ------------------------------------------------------------ finding and making tables
 
@@ -198,7 +199,7 @@ class DeltaTable:
     def toDF(self) -> DataFrame:
         """The rows of the version that is the newest now."""
         frame = self._spark.read.format(FORMAT).options(**self._table.storage).load(self._table.url)
-        return frame if self._alias is None else frame.alias(self._alias)
+        return frame.alias(*self._alias) if self._alias else frame
 
     def alias(self, aliasName: str) -> DeltaTable:
         return DeltaTable(self._spark, self._table, aliasName)

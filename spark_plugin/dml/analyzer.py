@@ -20,6 +20,7 @@ from spark_plugin.dml.analysis import ConditionParts, Resolved
 from spark_plugin.dml.merge_names import Names
 from spark_plugin.dml.name_analyzer import NameAnalyzer
 from spark_plugin.dml.plan_analyzer import PlanAnalyzer
+from spark_plugin.dml.target_names import Alias
 from spark_plugin.spark_internals import is_connect
 
 
@@ -40,7 +41,7 @@ class Analyzer(Protocol):
 
     # ------------------------------------------------------------ UPDATE
 
-    def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: str | None) -> list[Path]:
+    def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
         """The column or field of a struct that each name is. alias: the frame's. Raises Spark's AnalysisException for a name that
         is not there; UnsupportedOperationError (DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE) for parts of arrays and maps."""
 
@@ -68,7 +69,7 @@ class Analyzer(Protocol):
     def resolve_names(self, frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
         """Columns of the frame, as `resolve`."""
 
-    def resolve_assigned(self, frame: DataFrame, name: str, alias: str | None, where: str) -> Path:
+    def resolve_assigned(self, frame: DataFrame, name: str, alias: Alias, where: str) -> Path:
         """As assigned_paths, of one name, with the errors of `resolve`."""
 
     def check_condition(self, frame: DataFrame, condition: Resolved, where: str) -> None:

@@ -25,11 +25,12 @@ from spark_plugin.convert import delta_type, is_storable, spark_type
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import asks_for_default, default_of
 from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.dml.target_names import Alias
 
 Assignments: TypeAlias = dict[Path, Column]
 
 
-def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Column], *, alias: str | None = None) -> Assignments:
+def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Column], *, alias: Alias = ()) -> Assignments:
     """What SET names, by the path of the column in the table, in the order given.
 
     frame: over the target alone; Spark resolves the names in it, so that aliases, backticks and the session's rule on case

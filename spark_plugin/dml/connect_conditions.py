@@ -36,6 +36,7 @@ from spark_plugin.connect_internals import (
     client_node,
 )
 from spark_plugin.convert import delta_type
+from spark_plugin.dml.target_names import Alias, without_alias
 from spark_plugin.options.settings import conf, read_otherwise
 from spark_plugin.pruning.handover import Wanted
 
@@ -53,10 +54,10 @@ _MAX_PRECISION = 38
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
-def wanted_by(spark: Any, condition: Column | None, schema: StructType, alias: str | None) -> Wanted:
+def wanted_by(spark: Any, condition: Column | None, schema: StructType, alias: Alias) -> Wanted:
     """Which rows of the table a condition wants: those for which the parts of it that can be read are true.
 
-    alias: a name of the table that may stand before those of columns. Without ANSI mode Spark compares otherwise than we do.
+    alias: of the table, which may stand before names of columns. Without ANSI mode Spark compares otherwise than we do.
     """
     if condition is None or (conf(spark, "spark.sql.ansi.enabled") or "true").lower() != "true":
         return Wanted(None)
@@ -114,7 +115,7 @@ class KeyPart:
 
 def _tree_of(column: Column, spark: Any) -> tree.Expression | None:
     try:
-        return _Reader(StructType(()), None, spark).read(client_expression(column))
+        return _Reader(StructType(()), (), spark).read(client_expression(column))
     except (_NotRead, DeltaError):
         return None
 
@@ -134,7 +135,7 @@ class _Reader:
     """spark: None where the session is not known; then constants that depend on its time zone are not read."""
 
     schema: StructType
-    alias: str | None
+    alias: Alias
     spark: Any
 
     @cached_property
@@ -147,12 +148,8 @@ class _Reader:
     def resolved(self, expression: Any) -> tree.Expression:
         from delta_py.expressions.resolve import resolve_condition  # few sessions are of Spark Connect
 
-        named = tree.transform_columns(self.read(expression), lambda path: tree.Column(self._without_alias(path)))
+        named = tree.transform_columns(self.read(expression), lambda path: tree.Column(without_alias(path, self.alias)))
         return resolve_condition(named, self.schema, self._zone).expression
-
-    def _without_alias(self, path: tuple[str, ...]) -> tuple[str, ...]:
-        aliased = self.alias is not None and len(path) > 1 and path[0].lower() == self.alias.lower()
-        return path[1:] if aliased else path
 
     def read(self, expression: Any) -> tree.Expression:
         match client_node(expression):

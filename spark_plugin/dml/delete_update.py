@@ -15,6 +15,7 @@ from delta_py.write.row_changes import DELETED, UPDATED
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.assignments import assigned_paths, new_row, with_defaults
 from spark_plugin.dml.jobs import DmlResult, PlannedChange, Shown, Target, open_target, run_changes
+from spark_plugin.dml.target_names import Alias
 from spark_plugin.options.settings import TablePath
 
 
@@ -23,7 +24,7 @@ def delete(
     table: TablePath,
     condition: Column | None = None,
     *,
-    alias: str | None = None,
+    alias: Alias = (),
     shown: Shown | None = None,
 ) -> DmlResult:
     """Delete the rows for which the condition is true; None: all. shown: the columns that the condition is about, where they are
@@ -66,7 +67,7 @@ def update(
     condition: Column | None,
     assignments: Mapping[str, Column],
     *,
-    alias: str | None = None,
+    alias: Alias = (),
 ) -> DmlResult:
     """Give columns of the rows for which the condition is true (None: of all rows) new values.
 

@@ -43,6 +43,7 @@ from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.at_table import abandon, at_table, clean_up, in_tasks, tasks_worth_while
 from spark_plugin.dml.connect_conditions import wanted_by
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
+from spark_plugin.dml.target_names import Alias, called
 from spark_plugin.dml.task_answers import from_text
 from spark_plugin.dml.tasks import RESULT, file_rewriter, row_writer
 from spark_plugin.exceptions import as_spark_raises
@@ -63,14 +64,14 @@ Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]
 @dataclass
 class Target:
     """The table that a DML changes, at the version that it read. listed: where the list of its files is put, for the process
-    that plans the scan. alias: the name by which conditions may call it. by_session: it follows what the session says of all
+    that plans the scan. alias: by what name conditions may call it. by_session: it follows what the session says of all
     writes, its transaction too. shown: makes other columns of the table's, for conditions."""
 
     spark: SparkSession
     dml: Dml
     table: TablePath
     listed: str
-    alias: str | None = None
+    alias: Alias = ()
     by_session: bool = True
     shown: Shown | None = None
     has_metadata: bool = False
@@ -93,7 +94,7 @@ class Target:
         reader = reader.option("metadataColumn", str(self.has_metadata).lower())
         loaded = reader.options(**self.table.storage).load(self.table.url)
         loaded = loaded if self.shown is None else self.shown(loaded, ROW_ADDRESS)
-        return loaded if self.alias is None else loaded.alias(self.alias)
+        return called(loaded, self.alias)
 
     @cached_property
     def shape(self) -> DataFrame:
@@ -104,7 +105,7 @@ class Target:
         columns = self.dml.snapshot.schema.fields
         metadata = (metadata_scan_column().logical,) if self.has_metadata else ()
         empty = self.spark.createDataFrame([], to_spark_schema(StructType((*columns, *metadata))))
-        return empty if self.alias is None else empty.alias(self.alias)
+        return called(empty, self.alias)
 
     def address(self, change: int) -> list[Column]:
         """The columns of a row of `changed` that replaces or deletes a row of the target. change: as in row_changes.py."""
@@ -168,7 +169,7 @@ def open_target(
     table: TablePath,
     operation: str,
     *,
-    alias: str | None = None,
+    alias: Alias = (),
     evolve: Evolution | None = None,
     request: WriteRequest | None = None,
     shown: Shown | None = None,

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError
 from delta_py.protocol.names import list_parts, quoted, split_name
+from spark_plugin.dml.target_names import Alias
 
 MATCHING_OPTIONS = ("replaceusing", "replaceon", "targetalias")
 _TARGET, _SOURCE = "__pydelta_target", "__pydelta_source"
@@ -30,17 +31,17 @@ class Matching:
 
     columns: tuple[str, ...] = ()
     condition: str = ""
-    alias: str | None = None
+    alias: Alias = ()
     parsed: Column | None = None
     values: Mapping[str, str] | None = None
 
     @classmethod
     def using(cls, columns: Sequence[str], written: str | None = None) -> Matching:
-        return cls(tuple(columns), ", ".join(columns) if written is None else written, _TARGET)
+        return cls(tuple(columns), ", ".join(columns) if written is None else written, (_TARGET,))
 
     @classmethod
     def on(cls, condition: str, alias: str | None) -> Matching:
-        return cls((), condition, alias)
+        return cls((), condition, () if alias is None else (alias,))
 
     def recorded(self) -> dict[str, Any]:
         """As the history names it."""

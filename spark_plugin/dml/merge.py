@@ -1,6 +1,6 @@
 """MERGE: a join of the source and the target, of whose rows the first clause that applies makes changed rows.
 
-    result = merge(spark, table, source, condition, clauses, alias="t")
+    result = merge(spark, table, source, condition, clauses, alias=("t",))
 
 The source says first which files of the target can matter (merge_source.py); only those are read. What is done with changed
 rows is jobs.py's, as for DELETE and UPDATE.
@@ -49,6 +49,7 @@ from spark_plugin.dml.merge_source import (
     unread_source,
 )
 from spark_plugin.dml.store_assignment import Assigning
+from spark_plugin.dml.target_names import Alias, called
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.spark_internals import is_connect
 
@@ -68,7 +69,7 @@ def merge(
     condition: Column,
     clauses: Sequence[Clause],
     *,
-    alias: str | None = None,
+    alias: Alias = (),
     evolves: bool = False,
 ) -> DmlResult:
     """Carry out a MERGE in one commit, or none when nothing changes.
@@ -107,7 +108,7 @@ class MergeRequest:
 
     spark: SparkSession
     table: TablePath
-    alias: str | None
+    alias: Alias
     source: DataFrame
     condition: Column
     clauses: tuple[Clause, ...]
@@ -118,7 +119,7 @@ class MergeRequest:
         cls,
         spark: SparkSession,
         table: TablePath,
-        alias: str | None,
+        alias: Alias,
         source: DataFrame,
         condition: Column,
         clauses: Sequence[Clause],
@@ -165,7 +166,7 @@ class MergeRequest:
         if not self.evolves:
             return {}
         shape = self.spark.createDataFrame([], to_spark_schema(snapshot.schema))
-        resolved = self._resolve(shape if self.alias is None else shape.alias(self.alias), snapshot.schema.names)
+        resolved = self._resolve(called(shape, self.alias), snapshot.schema.names)
         wanted = resolved.evolved_columns()
         if not wanted.fields:
             return {}

@@ -24,6 +24,7 @@ from spark_plugin.dml.analyzer import Analyzer, analyzer_of
 from spark_plugin.dml.column_defaults import asks_for_default
 from spark_plugin.dml.merge_names import Names
 from spark_plugin.dml.store_assignment import Given, Path, Typed
+from spark_plugin.dml.target_names import Alias
 from spark_plugin.options.settings import is_on
 
 
@@ -100,7 +101,7 @@ class ResolvedMerge:
         clauses: Sequence[Clause],
         *,
         evolves: bool,
-        alias: str | None = None,
+        alias: Alias = (),
     ) -> ResolvedMerge:
         """columns: of the table. alias: the target's. evolves: columns that only the source has may be assigned.
 
@@ -218,7 +219,7 @@ class _ClauseReader:
         """The column or field that a name means: of the table, or, where it may get new ones, of the source."""
         frame, alias = self.target, self.names.alias
         if self.evolves and clause.kind != "not matched by source" and self._is_new(split_name(name)):
-            frame, alias = self.source, None
+            frame, alias = self.source, ()
         path = self.analyzer.resolve_assigned(frame, name, alias, clause.where)
         table_names = {column.lower(): column for column in self.columns}
         if path[0].lower() not in table_names and not self.evolves:

@@ -1,6 +1,6 @@
 """Whether a name in a MERGE is a column of the target or of the source, by their schemas alone.
 
-    names = Names(target=schema, source=schema, alias="t", case_sensitive=False)
+    names = Names(target=schema, source=schema, alias=("t",), case_sensitive=False)
     names.column(("t", "id"))            # Named("target", LongType())
 
 A server of Spark Connect logs each question that it has to refuse, so it is not asked whether one of the frames knows a name.
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pyspark.sql.types import DataType, StructType
+
+from spark_plugin.dml.target_names import Alias, counts_of_qualifiers
 
 Side: TypeAlias = Literal["target", "source"]
 
@@ -29,12 +31,12 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """target, source: the columns of both. alias: the target's, which has no other qualifier. Those of the source are not known.
+    """target, source: the columns of both. alias: the target's, which has no other qualifiers. Those of the source are not known.
     case_sensitive: as the session's setting says."""
 
     target: StructType
     source: StructType
-    alias: str | None
+    alias: Alias
     case_sensitive: bool
 
     def column(self, path: tuple[str, ...]) -> Named | None:
@@ -58,9 +60,8 @@ class Names:
 
     def _target(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
         """By the number of qualifiers that the path would begin with: the type of the column, None for one of several."""
-        columns = self._found(self.target, path, 0)
-        aliased = self.alias is not None and self._same(self.alias, path[0])
-        return {**columns, **(self._found(self.target, path, 1) if aliased else {})}
+        counts = [0, *counts_of_qualifiers(path, self.alias, self._same)]
+        return {count: kind for qualifiers in counts for count, kind in self._found(self.target, path, qualifiers).items()}
 
     def _source(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
         counts = range(_MOST_QUALIFIERS + 1)

@@ -24,6 +24,7 @@ from spark_plugin.dml.merge_clauses import ResolvedMerge
 from spark_plugin.dml.merge_join import FROM_SOURCE
 from spark_plugin.dml.merge_rows import MergeRows
 from spark_plugin.dml.merge_source import Source
+from spark_plugin.dml.target_names import called
 
 _TARGET_ROW = "__pydelta_target_row"
 _KINDS: tuple[Kind, ...] = ("matched", "not matched", "not matched by source")
@@ -67,9 +68,7 @@ class MergeScopes:
             rows = rows.select(source["*"], *self._beside(rows), self._packed())
             rows = self._decided(rows, "not matched", of_source & ~of_target)
             rows = rows.select(f"{_TARGET_ROW}.*", FROM_SOURCE, *self._beside(rows))
-            if self.target.alias is not None:
-                rows = rows.alias(self.target.alias)
-            rows = self._decided(rows, "not matched by source", of_target & ~of_source)
+            rows = self._decided(called(rows, self.target.alias), "not matched by source", of_target & ~of_source)
         new_names = [name for name in rows.columns if name.startswith(f"{NEW}_")]
         clause = F.coalesce(*(F.col(name) for name in rows.columns if name.startswith(f"{CLAUSE}_"))).alias(CLAUSE)
         places = [] if near is None else [ROW_ADDRESS]

@@ -39,6 +39,7 @@ from spark_plugin.dml.analysis import (
 )
 from spark_plugin.dml.connect_conditions import condition_text, is_plain, key_parts
 from spark_plugin.dml.merge_names import Named, Names
+from spark_plugin.dml.target_names import Alias, without_alias
 
 _NON_DETERMINISTIC = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
 _NO_AGGREGATES, _NOT_IN_FILTERS = "INVALID_WHERE_CONDITION", ("WINDOW_FUNCTION_NOT_ALLOWED", GENERATOR)
@@ -63,7 +64,7 @@ class NameAnalyzer:
     def written_text(self, column: Column) -> str:
         return condition_text(column)
 
-    def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: str | None) -> list[Path]:
+    def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
         selected(frame, [F.col(name) for name in names])  # the server says by its own errors which names are none
         return [_path_by_name(frame.schema, name, alias) for name in names]
 
@@ -87,7 +88,7 @@ class NameAnalyzer:
             types = {name: value.data_type for name, value in zip(names, values, strict=True)}
         return [Resolved(frame[quoted(name)], types[name], None) for name in names]
 
-    def resolve_assigned(self, frame: DataFrame, name: str, alias: str | None, where: str) -> Path:
+    def resolve_assigned(self, frame: DataFrame, name: str, alias: Alias, where: str) -> Path:
         self.resolve(frame, [F.col(name)], where)
         return _path_by_name(frame.schema, name, alias)
 
@@ -148,14 +149,11 @@ class NameAnalyzer:
             raise
 
 
-def _path_by_name(schema: StructType, name: str, alias: str | None) -> Path:
+def _path_by_name(schema: StructType, name: str, alias: Alias) -> Path:
     """The names on the way to a column or field, for a name that Spark has resolved: alias first, whatever the case."""
-    path = split_name(name)
-    if alias is not None and len(path) > 1 and path[0].lower() == alias.lower():
-        path = path[1:]
     data_type: DataType = schema
     names = []
-    for part in path:
+    for part in without_alias(split_name(name), alias):
         field = find_field(data_type, part) if isinstance(data_type, StructType) else None
         if field is None:
             raise no_field(name)

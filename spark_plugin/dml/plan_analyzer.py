@@ -28,6 +28,7 @@ from spark_plugin.dml.analysis import (
     selected_values,
 )
 from spark_plugin.dml.merge_names import Names
+from spark_plugin.dml.target_names import Alias
 from spark_plugin.jvm_plans import (
     NotRowByRow,
     aliased,
@@ -63,7 +64,7 @@ class PlanAnalyzer:
     def written_text(self, column: Column) -> str:
         return unanalyzed_sql(column)
 
-    def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: str | None) -> list[Path]:
+    def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
         projection = frame.select(*(F.col(name).alias(f"c{number}") for number, name in enumerate(names)))
         expressions = self._internals.projected(projection, len(names))
         return [_path_of(expression, name) for expression, name in zip(expressions, names, strict=True)]
@@ -82,7 +83,7 @@ class PlanAnalyzer:
     def resolve_names(self, frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
         return self.resolve(frame, [F.col(quoted(name)) for name in names], where)
 
-    def resolve_assigned(self, frame: DataFrame, name: str, alias: str | None, where: str) -> Path:
+    def resolve_assigned(self, frame: DataFrame, name: str, alias: Alias, where: str) -> Path:
         (column,) = self.resolve(frame, [F.col(name)], where)
         return _path_of(column.expression, name)
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from delta_py.commands.new_values import assigned_twice
 from delta_py.protocol.names import quoted
+from spark_plugin.dml.target_names import Alias
 from spark_plugin.sql.targets import Target
-from spark_plugin.sql_internals import ParsedPlan, ParsedTarget
+from spark_plugin.sql_internals import ParsedTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,19 +39,31 @@ def counted(spark: SparkSession, rows: int) -> DataFrame:
     return spark.createDataFrame([(rows,)], "num_affected_rows bigint")
 
 
-def call_target(plan: ParsedPlan, named: ParsedTarget, target: Target, text: str) -> str | None:
-    """By what the statement's conditions and values may call the table: its alias, or its name where the catalog has it; one of
-    several parts (db.t.id), too, which the plan's Columns have as the alias from now on. text: of the statement."""
-    if named.alias is not None:
-        return named.alias
-    alias = None if target.name is None else named.parts[-1]
-    if _has_qualifiers(text, named.parts):
-        alias = named.parts[-1]
-        plan.call_target(named.parts if len(named.parts) != 2 or target.name is None else (_CATALOG, *named.parts), alias)
-    return alias
+def alias_of(spark: SparkSession, named: ParsedTarget, target: Target, text: str) -> Alias:
+    """By what name the statement's conditions and values may call the table: its alias, or its own where the catalog has it. All
+    parts of that only where columns may have several in front: the history tells conditions with names as they stand in the plan.
+    text: of the statement."""
+    if named.alias is None:
+        whole = named.parts if target.name is None else _whole_name(spark, named.parts)
+        if _has_qualifiers(text, whole):
+            return whole
+    return short_alias(named.alias, named.parts, target)
+
+
+def short_alias(alias: str | None, parts: tuple[str, ...], target: Target) -> Alias:
+    """The alias that a statement gives a table, or the last part of the name that the catalog has."""
+    if alias is not None:
+        return (alias,)
+    return () if target.name is None else parts[-1:]
+
+
+def _whole_name(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """With the catalog and the database, which names of the session catalog may leave out."""
+    whole = parts if len(parts) > 1 else (spark.catalog.currentDatabase(), *parts)
+    return whole if len(whole) > 2 else (_CATALOG, *whole)
 
 
 def _has_qualifiers(text: str, parts: tuple[str, ...]) -> bool:
-    """Whether a column may be qualified by a name of several parts, db.t.id: quick, and rarely so."""
+    """Whether a column may be qualified by the last two parts of a name, db.t.id: quick, and rarely so."""
     written = r"`?\s*\.\s*`?".join(re.escape(part.replace("`", "``")) for part in parts[-2:])
-    return len(parts) > 1 and re.search(rf"{written}`?\s*\.", text, re.IGNORECASE) is not None
+    return re.search(rf"{written}`?\s*\.", text, re.IGNORECASE) is not None

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from spark_plugin.dataframe_api.batch_save import OPTIMIZE_CONF
 from spark_plugin.dataframe_api.rule_columns import asks_for_saves
 from spark_plugin.options.settings import conf, is_on, resets_transaction
+from spark_plugin.sql.changes import short_alias
 from spark_plugin.sql.grammar import properties_of
 from spark_plugin.sql.inserts import may_evolve, write_insert
 from spark_plugin.sql.syntax import Words
@@ -51,8 +52,7 @@ def insert_of_client(spark: SparkSession, words: Words) -> DataFrame | None:
         return None
     if not (_is_asked_of_client(spark, insert) or asks_for_saves(spark, target.place)):
         return None
-    alias = insert.target.alias
-    return write_insert(spark, target, insert, alias if alias is not None or target.name is None else insert.target.parts[-1])
+    return write_insert(spark, target, insert, short_alias(insert.target.alias, insert.target.parts, target))
 
 
 def _is_asked_of_client(spark: SparkSession, insert: ParsedInsert) -> bool:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from spark_plugin.dml import delete_update
 from spark_plugin.dml.merge_clauses import Clause
-from spark_plugin.sql.changes import by_name, counted
+from spark_plugin.dml.target_names import Alias
+from spark_plugin.sql.changes import by_name, counted, short_alias
 from spark_plugin.sql.clauses import Assignments, Change, DeleteRows, MergeRows, UpdateRows, change_of
 from spark_plugin.sql.syntax import SyntaxFault, Words
 from spark_plugin.sql.targets import Target, find_target
@@ -30,7 +31,7 @@ class WrittenChange:
 
     asked: Change
     target: Target
-    alias: str | None
+    alias: Alias
 
     @classmethod
     def of(cls, spark: SparkSession, words: Words) -> WrittenChange | None:
@@ -43,8 +44,7 @@ class WrittenChange:
         target = None if asked is None else find_target(spark, asked.table.parts)
         if asked is None or target is None:
             return None
-        alias = asked.alias if asked.alias is not None or target.name is None else asked.table.parts[-1]
-        return cls(asked, target, alias)
+        return cls(asked, target, short_alias(asked.alias, asked.table.parts, target))
 
 
 def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:

@@ -37,8 +37,9 @@ from spark_plugin.dml.column_defaults import default_text
 from spark_plugin.dml.jobs import newest
 from spark_plugin.dml.matching import Matching
 from spark_plugin.dml.store_assignment import Assigning, Typed, overflows_as_the_gates
+from spark_plugin.dml.target_names import Alias
 from spark_plugin.options.settings import check_condition_text, conf
-from spark_plugin.sql.changes import call_target
+from spark_plugin.sql.changes import alias_of
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import Target, find_target
 from spark_plugin.sql_definitions import ParsedInsert, ParsedReplaceOn, WrittenReplaceOn, parsed_insert
@@ -59,11 +60,11 @@ def insert_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
     target = None if insert is None else find_target(spark, insert.target.parts)
     if insert is None or target is None:
         return None
-    alias = None if insert.replaces_on is None else _alias(plan, insert, target, text)
+    alias = () if insert.replaces_on is None else _alias(spark, insert, target, text)
     return write_insert(spark, target, insert, alias)
 
 
-def write_insert(spark: SparkSession, target: Target, insert: ParsedInsert, alias: str | None) -> DataFrame:
+def write_insert(spark: SparkSession, target: Target, insert: ParsedInsert, alias: Alias) -> DataFrame:
     """The same once it is parsed. alias: by what the condition of REPLACE ON may call the table."""
     table = _Table.of(spark, target)
     _check(table, insert)
@@ -181,11 +182,11 @@ def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: S
     return named_tables.overwriting_where(save, path, F.expr(_static_partition(table, insert)))
 
 
-def _alias(plan: ParsedPlan, insert: ParsedInsert, target: Target, text: str) -> str | None:
+def _alias(spark: SparkSession, insert: ParsedInsert, target: Target, text: str) -> Alias:
     """By what the condition of REPLACE ON may call the table: its alias, or its name."""
     assert insert.replaces_on is not None
     named = ParsedTarget(insert.target.parts, insert.replaces_on.alias)
-    return call_target(plan, named, target, text)
+    return alias_of(spark, named, target, text)
 
 
 def _replacing_on(
@@ -193,7 +194,7 @@ def _replacing_on(
     on: ParsedReplaceOn | WrittenReplaceOn,
     save: Save,
     columns: Sequence[tuple[str, Column]],
-    alias: str | None,
+    alias: Alias,
 ) -> Save:
     """The condition speaks of the query's columns under their own names, and of values that are not cast: so they stay, and those
     of the table's columns come beside them."""

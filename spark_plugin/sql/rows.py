@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from spark_plugin.dml import delete_update
 from spark_plugin.dml.jobs import Shown
 from spark_plugin.dml.merge_clauses import Clause
-from spark_plugin.sql.changes import by_name, call_target, counted
+from spark_plugin.dml.target_names import Alias
+from spark_plugin.sql.changes import alias_of, by_name, counted
 from spark_plugin.sql.targets import Target, find_target
 from spark_plugin.sql.views import viewed_target
 from spark_plugin.sql_internals import ParsedPlan
@@ -28,7 +29,7 @@ class ChangedTable:
     """The table that a statement changes. alias: by what its conditions and values may call it. shown: as of ViewedTarget."""
 
     target: Target
-    alias: str | None
+    alias: Alias
     shown: Shown | None
 
 
@@ -39,9 +40,9 @@ def changed_table(spark: SparkSession, plan: ParsedPlan, text: str) -> ChangedTa
         return None
     target = find_target(spark, named.parts)
     if target is not None:
-        return ChangedTable(target, call_target(plan, named, target, text), None)
+        return ChangedTable(target, alias_of(spark, named, target, text), None)
     viewed = viewed_target(spark, named.parts, STATEMENTS[plan.kind])
-    return None if viewed is None else ChangedTable(viewed.table, named.alias or named.parts[-1], viewed.shown)
+    return None if viewed is None else ChangedTable(viewed.table, (named.alias or named.parts[-1],), viewed.shown)
 
 
 STATEMENTS = {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE", "MergeIntoTable": "MERGE"}

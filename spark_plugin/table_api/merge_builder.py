@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_py.commands.merge_metrics import Action, Kind
 from spark_plugin.dml.merge_clauses import Clause
+from spark_plugin.dml.target_names import Alias
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath
 from spark_plugin.retries import run_with_retries
@@ -26,7 +27,7 @@ class DeltaMergeBuilder:
 
     spark: SparkSession
     table: TablePath
-    alias: str | None
+    alias: Alias
     source: DataFrame
     condition: Column
     clauses: tuple[Clause, ...] = ()

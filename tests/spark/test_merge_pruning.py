@@ -108,7 +108,7 @@ def test_merge_chooses_only_files_that_may_hold_a_key_of_the_source(
     source = spark.createDataFrame([(key(23),), (key(27),), (None,)], f"key {kind}").coalesce(1).alias("s")
     monkeypatch.setattr(merge, "run_changes", lambda *_: DmlResult(0, {}))  # what comes behind the choice is for other tests
     clause = Clause("matched", "delete")
-    merge.merge(spark, TablePath(table), source, F.expr(condition), [clause], alias="t")
+    merge.merge(spark, TablePath(table), source, F.expr(condition), [clause], alias=("t",))
     # No statistics tell of NaN, which is larger than any number: by a least key no file of a double column is left out.
     assert asked == [3 if kind == "double" else 1]
 

@@ -154,6 +154,34 @@ def test_names_of_the_catalog_are_ours_and_views_and_other_formats_are_not(
         spark.sql("DROP DATABASE sql_rows CASCADE")
 
 
+def test_whole_names_qualify_columns_where_both_tables_have_one_last_name_and_in_subqueries(spark: SparkSession) -> None:
+    for database in ("rows_a", "rows_b"):
+        spark.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
+    try:
+        spark.createDataFrame([(1, 10), (2, 20), (3, 30)], "id int, v int").write.format("pydelta").saveAsTable("rows_a.t")
+        spark.createDataFrame([(2, 7), (9, 8)], "id int, v int").write.format("pydelta").saveAsTable("rows_b.t")
+        into = "MERGE INTO rows_a.t USING rows_b.t ON rows_a.t.id = spark_catalog.rows_b.t.id"
+        clauses = (
+            "WHEN MATCHED AND Rows_B.t.v < rows_a.T.v THEN UPDATE SET rows_a.t.v = rows_a.t.v + rows_b.t.v "
+            "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (rows_b.t.id, rows_b.t.v) "
+            "WHEN NOT MATCHED BY SOURCE AND rows_a.t.id = 3 THEN DELETE"
+        )
+        refused(spark, f"{into} WHEN MATCHED THEN UPDATE SET v = t.v", "AMBIGUOUS_REFERENCE")
+        assert spark.sql(f"{into} {clauses}").collect() == [(3, 1, 1, 1)]
+        assert sorted(spark.table("rows_a.t").collect()) == [(1, 10), (2, 27), (9, 8)]
+        same = "SELECT 1 FROM rows_b.t b WHERE b.id = rows_a.t.id"
+        assert spark.sql(f"UPDATE rows_a.t SET v = 0 WHERE EXISTS ({same} AND b.v = 7)").first() == (1,)
+        spark.sql("USE rows_a")
+        assert spark.sql(f"DELETE FROM t WHERE NOT EXISTS ({same}) AND rows_a.t.v = t.v").first() == (1,)
+        path = f"pydelta.`{spark.sql('DESCRIBE DETAIL t').first()['location']}`"
+        assert spark.sql(f"DELETE FROM {path} WHERE {path}.id IN (SELECT id FROM rows_b.t WHERE v = 8)").first() == (1,)
+        assert spark.table("t").collect() == [(2, 0)]
+    finally:
+        spark.sql("USE default")
+        for database in ("rows_a", "rows_b"):
+            spark.sql(f"DROP DATABASE {database} CASCADE")
+
+
 def test_a_path_without_a_table_is_said_to_be_none(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError) as raised:
         spark.sql(f"DELETE FROM pydelta.`{tmp_path}`")

@@ -39,7 +39,7 @@ class Session:
         self.conf = {"spark.sql.session.timeZone": "UTC", **{name.replace("_", "."): value for name, value in settings.items()}}
 
 
-def wanted(condition: Any, alias: str | None = "t", **settings: str) -> tuple[str | None, bool]:
+def wanted(condition: Any, alias: tuple[str, ...] = ("t",), **settings: str) -> tuple[str | None, bool]:
     found = wanted_by(Session(**settings), condition, SCHEMA, alias)
     return None if found.predicate is None else to_sql(found.predicate), found.exact
 
@@ -97,8 +97,8 @@ def test_nothing_is_read_without_ansi_mode_or_condition() -> None:
 
 
 def test_alias_stands_before_names_only() -> None:
-    assert wanted(F.expr("t.id = 3"), alias=None) == ("t.id = 3", True)
-    assert wanted(F.expr("x.id = 3"), alias="t") == (None, False)
+    assert wanted(F.expr("t.id = 3"), alias=()) == ("t.id = 3", True)
+    assert wanted(F.expr("x.id = 3"), alias=("t",)) == (None, False)
 
 
 def test_text_for_the_history_is_sql_where_it_can_be() -> None:

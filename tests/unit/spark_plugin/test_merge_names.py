@@ -10,7 +10,7 @@ from spark_plugin.dml.merge_names import Named, Names
 INNER = StructType([StructField("id", IntegerType())])
 TARGET = StructType([StructField("id", LongType()), StructField("name", StringType()), StructField("st", INNER)])
 SOURCE = StructType([StructField("id", IntegerType()), StructField("key", StringType()), StructField("own", INNER)])
-AS_T = Names(TARGET, SOURCE, "t", case_sensitive=False)
+AS_T = Names(TARGET, SOURCE, ("t",), case_sensitive=False)
 
 
 @pytest.mark.parametrize(
@@ -35,20 +35,29 @@ def test_name_is_of_the_side_that_alone_can_have_it(name: str, meant: Named | No
 
 
 def test_name_in_another_case_is_another_name_where_the_session_says_so() -> None:
-    names = Names(TARGET, SOURCE, "t", case_sensitive=True)
+    names = Names(TARGET, SOURCE, ("t",), case_sensitive=True)
     assert names.column(("t", "ID")) is None and names.column(("t", "id")) == Named("target", LongType())
     assert names.column(("T", "id")) == Named("source", IntegerType()), "the target is not called so"
 
 
 def test_name_without_an_alias_of_the_target_is_of_the_source() -> None:
-    names = Names(TARGET, SOURCE, None, case_sensitive=False)
+    names = Names(TARGET, SOURCE, (), case_sensitive=False)
     assert names.column(("t", "id")) == Named("source", IntegerType())
     assert names.column(("t", "name")) is None
 
 
+def test_name_of_several_parts_calls_the_target_by_its_last_ones() -> None:
+    names = Names(TARGET, SOURCE, ("spark_catalog", "a", "t"), case_sensitive=False)
+    for name in ("spark_catalog.a.t.id", "A.T.id", "t.id"):
+        assert names.column(tuple(name.split("."))) == Named("target", LongType())
+    assert names.column(("b", "t", "id")) == Named("source", IntegerType())
+    assert names.column(("spark_catalog", "b", "t", "id")) == Named("source", IntegerType())
+    assert names.column(("a", "t", "name")) == Named("target", StringType()) and names.column(("a", "t")) is None
+
+
 def test_name_of_two_columns_of_one_side_has_no_type() -> None:
     twice = StructType([StructField("k", LongType()), StructField("k", StringType())])
-    assert Names(TARGET, twice, "t", case_sensitive=False).column(("a", "k")) == Named("source", None)
+    assert Names(TARGET, twice, ("t",), case_sensitive=False).column(("a", "k")) == Named("source", None)
 
 
 def test_name_is_known_where_a_column_or_field_may_be_meant() -> None:
