@@ -21,7 +21,7 @@ from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.schema import StructType, from_arrow_schema, to_arrow_schema
 from delta_py.scan.time_travel import named_version, to_timestamp_ms
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import open_store
+from delta_py.storage.opening import PathLike, open_store, path_text
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
 
@@ -55,7 +55,7 @@ class DeltaTable:
 
     def __init__(
         self,
-        path: str,
+        path: PathLike,
         *,
         version: int | None = None,
         timestamp: str | datetime | int | None = None,
@@ -63,6 +63,7 @@ class DeltaTable:
         store: ObjectStore | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
+        path = path_text(path)
         timestamp_ms = None if timestamp is None else to_timestamp_ms(timestamp, session_timezone)
         options = StorageOptions.of(storage_options or {})
         if version is None and timestamp_ms is None and store is None:
@@ -79,7 +80,7 @@ class DeltaTable:
     @classmethod
     def convert(
         cls,
-        path: str,
+        path: PathLike,
         partition_schema: StructType | pa.Schema | None = None,
         *,
         collect_stats: bool = True,
@@ -386,7 +387,7 @@ class DeltaTable:
 
     def clone(
         self,
-        target: str,
+        target: PathLike,
         *,
         shallow: bool = False,
         replace: bool = False,

@@ -38,7 +38,7 @@ from delta_py.expressions.parse import parse_predicate
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import place_of, root_of
-from delta_py.storage.opening import named_coordination, open_store
+from delta_py.storage.opening import PathLike, named_coordination, open_store, path_text
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
 from delta_py.table import DeltaTable
@@ -149,9 +149,10 @@ class DeltaTransaction:
 
     # ------------------------------------------------------------ tables
 
-    def storage_options(self, path: str) -> dict[str, str]:
+    def storage_options(self, path: PathLike) -> dict[str, str]:
         """Options by which a table is read and written as a part of this transaction, by Spark too. The table counts as one of
         the transaction's."""
+        path = path_text(path)
         named = {"coordinator": self._coordinator, "coordinator.transaction": self._open().identity}
         options = {**self._options_of(path), **named}
         paths = self._paths.setdefault(named_coordination(open_store(path, StorageOptions.of(options))).place, [])
@@ -159,12 +160,12 @@ class DeltaTransaction:
             paths.append(path)
         return options
 
-    def table(self, path: str) -> DeltaTable:
+    def table(self, path: PathLike) -> DeltaTable:
         """A table as it was when the transaction began, with its own changes up to now. Its methods that change it become part of
         the transaction. What is read by it is not held against others: `read` does that."""
         return DeltaTable(path, store=self._store(path))
 
-    def read(self, path: str, columns: list[str] | None = None, filter: str | None = None) -> pa.Table:
+    def read(self, path: PathLike, columns: list[str] | None = None, filter: str | None = None) -> pa.Table:
         """Rows of a table. In a serializable transaction they must be the same when it commits."""
         table = self.table(path)
         self.note_read(table, filter)
@@ -178,21 +179,21 @@ class DeltaTransaction:
         transaction.scan(predicate, options=ScanOptions(timezone=time_zone))
         self._reads.setdefault(place_of(table.snapshot.table_root), []).append(transaction)
 
-    def append(self, path: str, data: Any, **options: Any) -> None:
+    def append(self, path: PathLike, data: Any, **options: Any) -> None:
         """As write_delta in mode append."""
         write_delta(path, data, mode="append", store=self._store(path), **options)
 
-    def overwrite(self, path: str, data: Any, **options: Any) -> None:
+    def overwrite(self, path: PathLike, data: Any, **options: Any) -> None:
         """As write_delta in mode overwrite."""
         write_delta(path, data, mode="overwrite", store=self._store(path), **options)
 
-    def delete(self, path: str, predicate: str | None = None) -> dict[str, int]:
+    def delete(self, path: PathLike, predicate: str | None = None) -> dict[str, int]:
         """As DeltaTable.delete."""
         return self.table(path).delete(predicate)
 
     def update(
         self,
-        path: str,
+        path: PathLike,
         updates: Mapping[str, str] | None = None,
         new_values: Mapping[str, Any] | None = None,
         predicate: str | None = None,
@@ -201,14 +202,14 @@ class DeltaTransaction:
         return self.table(path).update(updates, new_values, predicate)
 
     def merge(
-        self, path: str, source: Any, predicate: str, source_alias: str | None = None, target_alias: str | None = None
+        self, path: PathLike, source: Any, predicate: str, source_alias: str | None = None, target_alias: str | None = None
     ) -> TableMerger:
         """As DeltaTable.merge; `.execute()` makes it part of the transaction."""
         return self.table(path).merge(source, predicate, source_alias, target_alias)
 
     # ------------------------------------------------------------ inside
 
-    def _store(self, path: str) -> ObjectStore:
+    def _store(self, path: PathLike) -> ObjectStore:
         return open_store(path, StorageOptions.of(self.storage_options(path)))
 
     def _plain_store(self, place: str) -> ObjectStore:

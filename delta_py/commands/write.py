@@ -46,7 +46,7 @@ from delta_py.protocol.stats_columns import with_paths
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.snapshot import replaced as made_anew
-from delta_py.storage.opening import coordination_of, open_store
+from delta_py.storage.opening import PathLike, coordination_of, open_store
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import Conformer, WriteState, write_state
@@ -86,7 +86,7 @@ class WritePlan:
 
 
 def write_delta(
-    path: str,
+    path: PathLike,
     data: Any,
     *,
     mode: str = "error",

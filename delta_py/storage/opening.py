@@ -8,6 +8,8 @@ SDKs are imported when something is asked of a store of their kind.
 
 from __future__ import annotations
 
+import os
+from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError, shown
@@ -20,13 +22,27 @@ from delta_py.storage.remote import RemoteStore
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.table_store import TableStore
 
+PathLike: TypeAlias = str | os.PathLike[str]
 
-def open_store(url: str, options: StorageOptions = NO_OPTIONS) -> ObjectStore:
+
+def path_text(path: PathLike) -> str:
+    """A path or URL as text. Raises InvalidOptionError for what is neither text nor a path of Python's."""
+    given = path if isinstance(path, str) else getattr(path, "__fspath__", lambda: None)()
+    if not isinstance(given, str):
+        raise InvalidOptionError(
+            f"The path of the table is {shown(path)}, of type {type(path).__name__}. Give text, or a pathlib.Path.",
+            option="path",
+        )
+    return given
+
+
+def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectStore:
     """The store of a table's root: a local path, a file: URL, or the URL of an object store. Nothing is asked of it yet.
 
-    Raises UnsupportedOperationError for a scheme that no store serves and for another host, InvalidOptionError for a text that is
-    empty or can name nothing, and for a URL of an object store that names no container.
+    Raises UnsupportedOperationError for a scheme that no store serves and another host; InvalidOptionError for what is no path,
+    a text that is empty or can name nothing, and a URL of an object store that names no container.
     """
+    url = path_text(url)
     if not url:
         raise InvalidOptionError("The path of the table is empty. Give a directory or a URL.", option="path")
     if kind_of(url) is not None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from delta_py import DeltaTable, write_delta
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.storage.addresses import Address, address_of, canonical, in_reach, is_same_place
 from delta_py.storage.local import LocalStore
@@ -98,6 +100,17 @@ def test_file_in_another_store_is_read_from_there(monkeypatch: pytest.MonkeyPatc
     open_store("gs://c/t", options).read("s3://b/a/f.parquet")
     open_store("s3://b/t", options).read("s3a://other/f.parquet")
     assert asked == [("s3://b/a", "f.parquet"), ("s3://b/a", "f.parquet"), ("s3://b/t", "s3a://other/f.parquet")]
+
+
+def test_path_of_python_is_its_text(tmp_path: Path) -> None:
+    write_delta(tmp_path / "t", pa.table({"id": [1]}))
+    write_delta(f"{tmp_path}/t", pa.table({"id": [2]}), mode="append")
+    assert DeltaTable(tmp_path / "t@v0").version == 0
+    assert DeltaTable(tmp_path / "t").clone(tmp_path / "copy").to_arrow().num_rows == 2
+    for wrong in (None, 3, b"/t", ["/t"]):
+        with pytest.raises(InvalidOptionError, match="path of the table") as raised:
+            DeltaTable(wrong)  # type: ignore[arg-type]
+        assert type(wrong).__name__ in str(raised.value)
 
 
 def test_local_table_is_as_it_was(tmp_path_factory: pytest.TempPathFactory) -> None:
