@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self
+from datetime import date
+from operator import index
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import pyarrow as pa
 
@@ -46,7 +47,7 @@ class DeltaTable:
 
     path: a directory or URL of the table's root; `path@v12` and `path@yyyyMMddHHmmssSSS` name a version too.
     version: read this one. timestamp: read the newest version committed at or before this time (text as Spark casts
-        it, a datetime, or ms since 1970; without a zone it is read in session_timezone).
+        it, a datetime, a date, or ms since 1970; without a zone it is read in session_timezone).
     store: the storage to use instead of the one that the path's scheme means.
     storage_options: endpoints, credentials and the like of an object store, by the names of StorageOptions.
     Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, CorruptTableError,
@@ -57,8 +58,8 @@ class DeltaTable:
         self,
         path: PathLike,
         *,
-        version: int | None = None,
-        timestamp: str | datetime | int | None = None,
+        version: SupportsIndex | None = None,
+        timestamp: str | date | int | None = None,
         session_timezone: str = "UTC",
         store: ObjectStore | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -70,6 +71,10 @@ class DeltaTable:
             named = named_version(path, session_timezone, options)
             if named is not None:
                 path, version, timestamp_ms = named.path, named.version, named.timestamp_ms
+        if isinstance(version, SupportsIndex):
+            version = index(version)
+        elif version is not None:
+            raise InvalidOptionError(f"The version is {version!r}, and must be a whole number.", option="version", value=version)
         if version is not None and timestamp_ms is not None:
             raise InvalidOptionError(
                 "Give version or timestamp, not both.", error_class="DELTA_ONEOF_IN_TIMETRAVEL", sql_state="42601"
@@ -205,8 +210,8 @@ class DeltaTable:
         *,
         starting_version: int | None = None,
         ending_version: int | None = None,
-        starting_timestamp: str | datetime | int | None = None,
-        ending_timestamp: str | datetime | int | None = None,
+        starting_timestamp: str | date | int | None = None,
+        ending_timestamp: str | date | int | None = None,
         columns: Sequence[str] | None = None,
         filter: str | Expression | None = None,
     ) -> pa.RecordBatchReader:
@@ -470,7 +475,7 @@ class DeltaTable:
 
     # ------------------------------------------------------------ helpers
 
-    def _timestamp_ms(self, value: str | datetime | int | None) -> int | None:
+    def _timestamp_ms(self, value: str | date | int | None) -> int | None:
         return None if value is None else to_timestamp_ms(value, self._session_timezone)
 
     def _predicate(self, filter: str | Expression | None, schema: StructType | None = None) -> Expression | None:

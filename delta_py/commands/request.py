@@ -103,7 +103,8 @@ class WriteRequest:
         (DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS, DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE,
         DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE, DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE)."""
         mode = self.save_mode
-        if self.partition_overwrite_mode.lower() not in ("static", "dynamic"):
+        self._check_texts()
+        if str(self.partition_overwrite_mode).lower() not in ("static", "dynamic"):
             raise _illegal("partitionOverwriteMode", self.partition_overwrite_mode, "static or dynamic")
         if self.replace_where is not None and not self.replace_where.strip():
             raise _illegal("replaceWhere", self.replace_where, "a condition in SQL, such as \"day = '2024-05-01'\"")
@@ -116,17 +117,16 @@ class WriteRequest:
         if mode == "Overwrite":
             self._check_one_kind_of_overwrite()
         for option, number in (("maxRecordsPerFile", self.max_records_per_file), ("targetFileSize", self.target_file_bytes)):
-            if number is not None and number <= 0:
-                raise _illegal(option, number, "at least 1")
+            if number is not None and (type(number) is not int or number <= 0):
+                raise _illegal(option, number, "a whole number of at least 1")
         if self.isolation_level is not None:
             IsolationLevel.parse(self.isolation_level)
         self._check_transaction()
-        self._check_texts()
 
     @property
     def save_mode(self) -> str:
         """The mode as the history names it. Raises InvalidOptionError (INVALID_SAVE_MODE)."""
-        found = _SAVE_MODES.get(self.mode.lower())
+        found = _SAVE_MODES.get(str(self.mode).lower())
         if found is None:
             raise InvalidOptionError(
                 f"There is no write mode {self.mode!r}. Use error, append, overwrite or ignore. Nothing was written.",
@@ -182,6 +182,8 @@ class WriteRequest:
             "txnAppId": self.txn_app_id,
             "userMetadata": self.user_metadata,
             "replaceWhere": self.replace_where,
+            "compression": self.compression,
+            "isolationLevel": self.isolation_level,
             **{f"the name of property {key!r}": key for key in self.configuration or {}},
             **{f"property {key!r}": value for key, value in (self.configuration or {}).items()},
         }

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from operator import index
+from typing import SupportsIndex
 
 from delta_py.errors import InvalidOptionError
 from delta_py.protocol.paths import LOG_DIRECTORY
@@ -54,12 +56,18 @@ def named_version(path: str, session_timezone: str = "UTC", storage: StorageOpti
     return None if named is None or any(True for _ in open_store(path, storage).list_from(LOG_DIRECTORY)) else named
 
 
-def to_timestamp_ms(value: str | datetime | int, session_timezone: str = "UTC") -> int:
-    """A time as ms since 1970: text as Spark casts it, a datetime (naive: in the session's zone), or ms themselves."""
+def to_timestamp_ms(value: str | date | SupportsIndex, session_timezone: str = "UTC") -> int:
+    """A time as ms since 1970: text as Spark casts it, a datetime (naive: in the session's zone), the midnight with which a date
+    begins there, or ms themselves. Raises InvalidOptionError."""
     if isinstance(value, datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=_zone(session_timezone, session_timezone))
         return _floor_ms(aware)
-    return value if isinstance(value, int) else parse_timestamp_ms(value, session_timezone)
+    if isinstance(value, SupportsIndex):
+        return index(value)
+    text: object = value.isoformat() if isinstance(value, date) else value
+    if not isinstance(text, str):
+        raise _invalid(text)
+    return parse_timestamp_ms(text, session_timezone)
 
 
 def parse_timestamp_ms(text: str, session_timezone: str = "UTC") -> int:
@@ -96,7 +104,7 @@ def _zone(name: str, text: str) -> tzinfo:
         raise _invalid(text) from error
 
 
-def _invalid(text: str) -> InvalidOptionError:
+def _invalid(text: object) -> InvalidOptionError:
     return InvalidOptionError(
         f"The provided timestamp ({text!r}) cannot be converted to a valid timestamp. Write it as 'yyyy-MM-dd HH:mm:ss.SSS', "
         "with an offset such as +01:00 if it is not in the session's time zone.",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from typing import Any
 
+import numpy as np
 import pytest
 
 from delta_py.errors import InvalidOptionError
@@ -70,7 +72,14 @@ def test_datetime_without_zone_is_read_in_the_session_zone() -> None:
     assert to_timestamp_ms(datetime(2024, 7, 5, 6, 7, 8), "Europe/Paris") == ms(2024, 7, 5, 4, 7, 8)
     assert to_timestamp_ms(datetime(2024, 7, 5, 6, 7, 8, tzinfo=UTC), "Europe/Paris") == ms(2024, 7, 5, 6, 7, 8)
     assert to_timestamp_ms(datetime(2024, 7, 5, 6, 7, 8), "PST") == ms(2024, 7, 5, 13, 7, 8)
-    assert to_timestamp_ms(1234, "Europe/Paris") == 1234
+    assert to_timestamp_ms(1234, "Europe/Paris") == to_timestamp_ms(np.int64(1234)) == 1234
+    assert to_timestamp_ms(date(2024, 7, 5), "Europe/Paris") == ms(2024, 7, 4, 22, 0, 0)
+
+
+@pytest.mark.parametrize("value", [1.5, b"2024-01-01", [2024]])
+def test_time_that_is_none_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidOptionError, match="DELTA_TIMESTAMP_INVALID"):
+        to_timestamp_ms(value)
 
 
 @pytest.mark.parametrize(

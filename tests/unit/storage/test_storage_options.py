@@ -113,6 +113,12 @@ def test_path_of_python_is_its_text(tmp_path: Path) -> None:
         assert type(wrong).__name__ in str(raised.value)
 
 
+def test_version_that_is_no_whole_number_is_refused(tmp_path: Path) -> None:
+    write_delta(tmp_path, pa.table({"id": [1]}))
+    with pytest.raises(InvalidOptionError, match="version is '0'"):
+        DeltaTable(tmp_path, version="0")  # type: ignore[arg-type]
+
+
 def test_local_table_is_as_it_was(tmp_path_factory: pytest.TempPathFactory) -> None:
     directory = tmp_path_factory.mktemp("t")
     store = open_store(str(directory))
