@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, TimestampOutOfRangeError, shown
 from delta_py.log.reader import CommitReader, corrupt_line, text_map
-from delta_py.log.segment import LogFile, available_versions, list_commits
+from delta_py.log.segment import LogFile, available_in, available_versions, list_commits, list_log
 from delta_py.protocol.actions import CommitInfo
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.store import ObjectStore
@@ -174,8 +174,9 @@ def version_at_timestamp(
     or_last: a time after the last commit means the last; or_earliest: a time before the first means the first.
     Raises TimestampOutOfRangeError (DELTA_TIMESTAMP_GREATER_THAN_COMMIT, DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION).
     """
-    commit = commit_at_timestamp(store, timestamp_ms, config, recreatable=recreatable)
-    newest = _newest(store, config)
+    commits = _commits(store, recreatable=recreatable)
+    commit = newest_commit_at(store, commits, timestamp_ms, config)
+    newest = CommitTime(commits[-1].version, commit_timestamp(store, commits[-1], config))
     if commit.timestamp_ms > timestamp_ms and not or_earliest:
         raise _too_early(store, timestamp_ms, commit)
     if commit.version == newest.version and commit.timestamp_ms < timestamp_ms and not or_last:
@@ -185,8 +186,14 @@ def version_at_timestamp(
 
 def commit_at_timestamp(store: ObjectStore, timestamp_ms: int, config: TableConfig, *, recreatable: bool = True) -> CommitTime:
     """The newest commit at or before a time; the earliest one when the time is before all of them."""
-    earliest, newest = available_versions(store)
-    return newest_commit_at(store, list_commits(store, earliest if recreatable else 0, newest), timestamp_ms, config)
+    return newest_commit_at(store, _commits(store, recreatable=recreatable), timestamp_ms, config)
+
+
+def _commits(store: ObjectStore, *, recreatable: bool) -> list[LogFile]:
+    """Up to the newest version, ascending. recreatable: from the first that can be rebuilt on."""
+    listing = list_log(store, 0)
+    earliest, newest = available_in(store, listing)
+    return listing.commits_between(earliest if recreatable else 0, newest)
 
 
 def newest_commit_at(store: ObjectStore, commits: Sequence[LogFile], timestamp_ms: int, config: TableConfig) -> CommitTime:
@@ -206,11 +213,6 @@ def _last_at_or_before(commits: Sequence[LogFile], time_of: Callable[[LogFile], 
     """By halving: in-commit timestamps increase, and each one costs a read."""
     position = max(0, bisect_right(commits, timestamp_ms, key=time_of) - 1)
     return CommitTime(commits[position].version, time_of(commits[position]))
-
-
-def _newest(store: ObjectStore, config: TableConfig) -> CommitTime:
-    _, newest = available_versions(store)
-    return commit_times(store, config, newest, newest)[0]
 
 
 def _too_early(store: ObjectStore, timestamp_ms: int, earliest: CommitTime) -> TimestampOutOfRangeError:

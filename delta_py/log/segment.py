@@ -131,6 +131,10 @@ class Listing:
     checkpoints: list[Checkpoint] = field(default_factory=list)
     incomplete: list[tuple[int, int, int]] = field(default_factory=list)
 
+    def commits_between(self, start: int, end: int | None) -> list[LogFile]:
+        """Of versions start to end (both included; None: to the newest), ascending, gaps not checked."""
+        return [self.commits[v] for v in sorted(self.commits) if v >= start and (end is None or v <= end)]
+
     def newest(self) -> int | None:
         """The newest version that the files speak of."""
         versions = [*self.commits, *(checkpoint.version for checkpoint in self.checkpoints)]
@@ -171,13 +175,16 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
 
 def list_commits(store: ObjectStore, start: int = 0, end: int | None = None) -> list[LogFile]:
     """The commit files of versions start to end (both included; None: to the newest), ascending, gaps not checked."""
-    listing = list_log(store, start)
-    return [listing.commits[v] for v in sorted(listing.commits) if v >= start and (end is None or v <= end)]
+    return list_log(store, start).commits_between(start, end)
 
 
 def available_versions(store: ObjectStore) -> tuple[int, int]:
     """The oldest and the newest version that can be rebuilt. Raises TableNotFoundError, LogFileNotFoundError."""
-    listing = list_log(store, 0)
+    return available_in(store, list_log(store, 0))
+
+
+def available_in(store: ObjectStore, listing: Listing) -> tuple[int, int]:
+    """The same, by a listing of the whole log."""
     newest = _require_table(store, listing)
     earliest = listing.earliest()
     if earliest is None:

@@ -143,6 +143,13 @@ def test_enablement_version_that_is_no_number_is_refused() -> None:
         version_at(table, 1500)
 
 
+def test_version_of_a_time_takes_one_listing_more_than_the_newest_and_its_own() -> None:
+    table = by_file_times(*range(0, 900, 100))
+    table.store.calls.clear()
+    assert Snapshot.load(table.store, timestamp_ms=T + 450).version == 4
+    assert [call for call, _ in table.store.calls].count("list_from") == 3
+
+
 def test_snapshot_loads_the_version_of_a_time() -> None:
     table = by_file_times(1000, 2000, 4000)
     snapshot = Snapshot.load(table.store, timestamp_ms=T + 3999)
