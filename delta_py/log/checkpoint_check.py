@@ -32,7 +32,7 @@ def open_checkpoint(
     elif reader.file_count == file_count:
         reader.names_each_file_once = True
     elif (distinct := reader.count_files()) != file_count:
-        why = f"it holds {distinct} files, but {record} says {file_count}"
+        why = f"it holds {distinct} files, but {record} says {file_count} (delete that, if you know the checkpoint to be whole)"
         raise CheckpointUnreadableError.of(checkpoint.files[0].path, why)
     return reader
 

@@ -368,6 +368,21 @@ def test_checkpoint_that_lost_files_gives_way_to_the_rest_of_the_log(
     assert f"the checkpoint of version {at} is passed over" in caplog.text
 
 
+@pytest.mark.parametrize(("where", "record"), [("checksum", f"{4:020d}.crc"), ("hint", "_last_checkpoint")])
+def test_number_of_files_that_alone_contradicts_the_checkpoint_may_be_deleted(
+    table: TableBuilder, store: MemoryStore, where: str, record: str
+) -> None:
+    name = table.checkpoint(4)[-1]
+    record_counts(table, 4, where)
+    table.write(name, doubled(store.read(f"_delta_log/{name}"), rows=3))
+    for version in range(4):
+        table.delete(f"{version:020d}.json")
+    with pytest.raises(CorruptTableError, match=f"{record} says 8 .delete that, if you know the checkpoint to be whole"):
+        live(Snapshot.load(store))
+    table.delete(record)
+    assert len(live(Snapshot.load(store))) > 0
+
+
 @pytest.mark.parametrize("where", ["checksum", "hint", "older hint", "nowhere"])
 @pytest.mark.parametrize("kind", ["classic", "multipart", "v2-parquet", "v2-json"])
 @pytest.mark.parametrize("at", [4, 5])
