@@ -242,4 +242,5 @@ def _checksum(name: str, content: memoryview) -> bytes:
 
 
 def _on_disk(size_bytes: int) -> int:
-    return -(-size_bytes // _BLOCK_BYTES) * _BLOCK_BYTES
+    """In whole blocks. An empty file counts as one, so that such entries are trimmed, too."""
+    return max(1, -(-size_bytes // _BLOCK_BYTES)) * _BLOCK_BYTES

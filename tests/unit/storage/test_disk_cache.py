@@ -225,6 +225,13 @@ def test_small_entries_by_short_lived_processes_keep_the_limit(tmp_path: Path) -
     assert limit // 2 < most <= limit
 
 
+def test_empty_entries_and_what_is_no_file_go_too(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / f"{'a' * 64}.object")
+    (tmp_path / f"{'b' * 64}.object").touch()
+    DiskCache(tmp_path, 0).trim()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_longest_unused_go_first_and_half_written_ones_of_the_dead(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path, 12_000)  # of blocks of 4096 bytes, a quarter to be free: two
     oldest, newer, newest = (f"{digit * 64}.stats" for digit in "abc")
