@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from delta_py.commands.arrow_data import arrow_stream
 from delta_py.commands.write import write_delta
 from delta_py.commit.group import GroupTable, commit_group, strange_tables
 from delta_py.commit.prepared import ReadSet, any_match
@@ -254,7 +255,10 @@ class Step:
 
 
 def append(path: str, data: Any) -> Step:
-    return Step(path, lambda tx: tx.append(path, data))
+    """data: as write_delta takes it. Its rows are held in memory: a stream gives them once, and `transact` may try several times.
+    Raises as write_delta."""
+    rows = arrow_stream(data).read_all()
+    return Step(path, lambda tx: tx.append(path, rows))
 
 
 def delete(path: str, predicate: str | None = None) -> Step:

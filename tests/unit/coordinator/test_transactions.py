@@ -31,7 +31,7 @@ from delta_py.errors import (
     UnsupportedOperationError,
 )
 from delta_py.storage.opening import coordination_of
-from delta_py.transactions import CheckFailedError, DeltaTransaction, check, delete, transact, update
+from delta_py.transactions import CheckFailedError, DeltaTransaction, Step, check, delete, transact, update
 from delta_py.transactions import append as append_rows
 from tests.support.coordination import (
     FaultyLedger,
@@ -394,6 +394,20 @@ def test_steps_are_carried_out_once_for_a_token_or_not_at_all(url: str, a: Path,
         transact(url, [check(str(a), "id = 2", rows=2)])
     assert transact(url, [update(str(a), {"id": "9"}, "id = 3"), check(str(a), "id = 9")], token="other")
     assert (rows_of(a, url), rows_of(b, url)) == ([2, 9], [1, 10])
+    check_tables(url, a, b)
+
+
+def test_rows_of_a_stream_are_there_when_it_is_tried_again(url: str, a: Path, b: Path) -> None:
+    others = iter([20])
+
+    def meanwhile(tx: DeltaTransaction) -> None:
+        for number in others:
+            append(b, url, number)
+
+    stream = pa.RecordBatchReader.from_batches(rows().schema, rows(4, 5).to_batches())
+    steps = [check(str(b), "id >= 10"), append_rows(str(a), stream), Step(str(b), meanwhile), append_rows(str(b), rows(11))]
+    assert transact(url, steps)
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, 4, 5], [10, 11, 20])
     check_tables(url, a, b)
 
 
