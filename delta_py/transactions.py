@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from delta_py.commands.merge import TableMerger
 
 SECONDS = 24 * 3600.0
+_MOST_SECONDS = 1e10  # some 300 years
 
 
 class DeltaTransaction:
@@ -70,6 +71,11 @@ class DeltaTransaction:
             raise InvalidOptionError(
                 f"There is no isolation {isolation!r} of transactions. Use serializable or snapshot.", option="isolation"
             )
+        if not abs(seconds) <= _MOST_SECONDS:
+            raise InvalidOptionError(
+                f"A transaction is given up after a number of seconds, at most {_MOST_SECONDS:.0f}, not {seconds}.",
+                option="seconds",
+            )
         self._is_serializable = isolation.lower() == "serializable"
         self._coordinator, self._seconds = coordinator, seconds
         self._options_of = storage_options if callable(storage_options) else lambda path: storage_options or {}
@@ -82,6 +88,13 @@ class DeltaTransaction:
     # ------------------------------------------------------------ begin and end
 
     def __enter__(self) -> Self:
+        """Raises UnsupportedOperationError for one that has begun and not ended: what it has changed so far would be lost."""
+        if self._begun is not None:
+            raise UnsupportedOperationError(
+                f"The transaction {self._begun.identity} has begun and not ended, so it does not begin anew. Use another "
+                "DeltaTransaction for a transaction within its block."
+            )
+        self._reads, self._paths, self.versions = {}, {}, {}  # of one before
         self._begun = open_ledger(self._coordinator).begin(self._seconds)
         return self
 

@@ -555,6 +555,33 @@ def test_wrong_isolation_is_named(url: str) -> None:
         DeltaTransaction(url, isolation="dirty")
 
 
+@pytest.mark.parametrize("seconds", [1e300, float("inf"), float("nan")])
+def test_time_that_no_transaction_can_have_is_refused(url: str, seconds: float) -> None:
+    with pytest.raises(InvalidOptionError, match="number of seconds"):
+        DeltaTransaction(url, seconds=seconds)
+
+
+def test_transaction_that_is_under_way_does_not_begin_anew(url: str, a: Path, b: Path) -> None:
+    tx = DeltaTransaction(url)
+    with pytest.raises(UnsupportedOperationError, match="has begun and not ended"), tx:
+        tx.append(str(a), rows(4))
+        with tx:
+            tx.append(str(b), rows(11))
+    assert versions(url, a, b) == [0, 0]
+    check_tables(url, a, b)
+
+
+def test_reads_of_the_transaction_before_do_not_count(url: str, a: Path, b: Path) -> None:
+    tx = DeltaTransaction(url)
+    with tx:
+        tx.read(str(a))
+        tx.append(str(b), rows(11))
+    with tx:
+        tx.append(str(b), rows(12))
+        append(a, url, 4)
+    assert tx.versions == {str(b): 2} and rows_of(b, url) == [10, 11, 12]
+
+
 def test_ledger_that_is_gone_is_named(url: str, a: Path, tmp_path: Path) -> None:
     with pytest.raises(DeltaError, match="DELTA_PATH_BASED_ACCESS"), DeltaTransaction(ledger_url(tmp_path / "a")) as tx:
         tx.append(str(a), rows(4))
