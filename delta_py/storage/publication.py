@@ -1,4 +1,5 @@
 """Ratified commits go to their places behind the backs of their writers: one thread of the process, all that wait at once.
+Where no thread can be had their writers do it.
 
     later(store)                  # store.publish() before long
     finish()                      # all of it now
@@ -10,10 +11,13 @@ Protocol: Publishing Commits.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 import time
 from typing import Protocol
+
+_log = logging.getLogger("delta_py")
 
 _GATHER_SECONDS = 0.02  # commits that come meanwhile are published with those that wait
 _IDLE_SECONDS = 5.0  # after which the thread ends
@@ -39,9 +43,20 @@ class _Publisher:
         with self._changed:
             self._waiting[store.place] = store
             self._changed.notify_all()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="delta_py-publication", daemon=True)
-                self._thread.start()
+            has_thread = self._thread is not None or self._start()
+        if not has_thread:
+            self._publish_waiting()
+
+    def _start(self) -> bool:
+        """Whether there is a thread now. Where none can be had, as in a process that ends, the commit stands nevertheless."""
+        thread = threading.Thread(target=self._run, name="delta_py-publication", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            _log.info("no thread could be started, and commits are published without one: %s", error)
+            return False
+        self._thread = thread
+        return True
 
     def finish(self) -> None:
         self._publish_waiting()

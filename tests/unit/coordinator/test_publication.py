@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from delta_py.coordinator import opening
 from delta_py.coordinator.opening import open_ledger
 from delta_py.storage import publication
 from delta_py.storage.coordinated import place_of
+from delta_py.transactions import DeltaTransaction
 from tests.support.coordination import FaultyLedger, coordinated, create_coordinated, ledger_url, rows_of
 
 
@@ -158,3 +160,24 @@ def test_thread_ends_when_nothing_comes_and_starts_again(path: Path, url: str, m
     append(path, url, 2)
     wait_until(lambda: published(path) == [0, 1, 2])
     assert published(path) == [0, 1, 2]
+
+
+def test_commit_stands_where_no_thread_can_be_started(path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, waits = threading.Thread.start, threading.Event()
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name == "delta_py-publication" and not waits.is_set():
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(publication, "_publisher", publication._Publisher())
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert [append(path, url, number) for number in (1, 2)] == [1, 2]
+    with DeltaTransaction(url) as tx:
+        tx.append(str(path), pa.table({"id": [3]}))
+    assert rows_of(path, url) == [0, 1, 2, 3]
+    assert published(path) == [0, 1, 2, 3] and staged(path) == 0
+    waits.set()
+    append(path, url, 4)
+    wait_until(lambda: published(path) == [0, 1, 2, 3, 4])
+    assert published(path) == [0, 1, 2, 3, 4]
