@@ -241,7 +241,7 @@ class DeltaTransaction:
         if held:
             config = Snapshot.load(store, version=base).config
             reads += [reads_from_json(each, store, config) for each in held]
-        return GroupTable(store, base, _joined(reads))
+        return GroupTable(store, base, _joined(reads), self._is_serializable)
 
 
 def _joined(reads: list[ReadSet]) -> ReadSet | None:

@@ -22,7 +22,14 @@ from typing import Any
 from delta_py.commit.attempts import winning_commit
 from delta_py.commit.conflicts import rebase
 from delta_py.commit.post_commit import run_post_commit
-from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, PreparedCommit, ReadSet, WinningCommit, row_id_high_water_mark
+from delta_py.commit.prepared import (
+    ROW_TRACKING_DOMAIN,
+    IsolationLevel,
+    PreparedCommit,
+    ReadSet,
+    WinningCommit,
+    row_id_high_water_mark,
+)
 from delta_py.commit.proposed_form import from_json
 from delta_py.commit.shared_rows import settle_shared
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
@@ -48,11 +55,13 @@ _LONGEST_WAIT_SECONDS = 0.05
 @dataclass(frozen=True, slots=True)
 class GroupTable:
     """A table of the transaction. store: without the transaction. base: its version when that began. reads: what was read of it
-    and must still hold; None for nothing, or where only what is written counts."""
+    and must still hold; None for nothing, or where only what is written counts. is_serializable: what its commits have looked at
+    must hold as at level Serializable, whatever the table's own is."""
 
     store: ObjectStore
     base: int
     reads: ReadSet | None = None
+    is_serializable: bool = False
 
 
 @dataclass(slots=True)
@@ -71,6 +80,8 @@ class _Tried:
             return cls(table)
         base = Snapshot.load(table.store, version=table.base)
         parsed = [from_json(one.described, table.store, base.config) for one in proposed]
+        if table.is_serializable:
+            parsed = [_serializable(prepared) for prepared in parsed]
         return cls(table, base, [replace(prepared, checksum=base.checksum) for prepared in parsed])
 
     def follow(self) -> int:
@@ -86,6 +97,14 @@ class _Tried:
             base, reads = self.table.base, self.table.reads
             rebase(PreparedCommit(base + 1, base, str(uuid.uuid4()), info, reads=reads), self.winners)
         return self.table.base + len(self.winners)
+
+
+def _serializable(prepared: PreparedCommit) -> PreparedCommit:
+    """At a table of WriteSerializable a commit may come before blind appends, and another one of its transaction behind them."""
+    if prepared.isolation is not IsolationLevel.WRITE_SERIALIZABLE:
+        return prepared
+    level = IsolationLevel.SERIALIZABLE
+    return replace(prepared, isolation=level, commit_info={**prepared.commit_info, "isolationLevel": level.value})
 
 
 @dataclass(slots=True)
@@ -223,11 +242,7 @@ def _behind(prepared: PreparedCommit, before: Sequence[Sequence[Action]]) -> Pre
 
 def _name_group(placed: Sequence[_Placed], transaction: str) -> None:
     """Each commit names all of the transaction, so that the tables tell of it without the ledger."""
-    participants = [
-        {"tableId": one.base.metadata.id, "version": prepared.version}
-        for one in placed
-        for prepared in one.prepared
-    ]
+    participants = [{"tableId": one.base.metadata.id, "version": prepared.version} for one in placed for prepared in one.prepared]
     group: dict[str, Any] = {"transactionId": transaction, "participants": participants}
     for one in placed:
         one.actions = [list(named_group(actions, group)) for actions in one.actions]

@@ -159,6 +159,29 @@ def test_rows_that_were_read_are_held_against_others(url: str, a: Path, b: Path,
     check_tables(url, a, b)
 
 
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+def test_rows_that_a_delete_has_found_are_held_at_every_level_of_the_table(url: str, tmp_path: Path, isolation: str) -> None:
+    """The first takes the ones from one table to the other; the second adds one where the other table has none."""
+    a, b = tmp_path / "from", tmp_path / "to"
+    for path in (a, b):
+        create_coordinated(path, url, {"id": [1, 2] if path is a else [0]}, delta__isolationLevel="WriteSerializable")
+
+    def attempt() -> None:
+        with DeltaTransaction(url, isolation=isolation) as first:
+            first.append(str(b), rows(*[1] * first.delete(str(a), "id = 1")["numDeletedRows"]))
+            with DeltaTransaction(url, isolation=isolation) as second:
+                assert second.read(str(b), filter="id = 1").num_rows == 0
+                second.append(str(a), rows(1))
+
+    if isolation == "snapshot":
+        attempt()
+        assert (rows_of(a, url), rows_of(b, url)) == ([1, 2], [0, 1])
+    else:
+        with pytest.raises(ConcurrentAppendException):
+            attempt()
+        assert (rows_of(a, url), rows_of(b, url)) == ([1, 1, 2], [0])
+
+
 def test_rows_read_by_another_spelling_of_the_path_are_held_against_others(url: str, a: Path, b: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(a)
