@@ -414,6 +414,7 @@ def commit_write(
             "Nothing was committed."
         ) from error
     if _changes_nothing(transaction, plan, written, replaced.written):
+        transaction.commit_nothing()
         return plan.state.read_version
     operation, parameters = _in_history(plan, batch)
     transaction.add(written).add(replaced.written)

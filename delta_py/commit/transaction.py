@@ -276,7 +276,7 @@ class Transaction:
         that, as the process in which the transaction ends may be another. Raises CoordinatorUnavailableError,
         TransactionEndedError."""
         coordinated = coordination_of(self._store)
-        if coordinated is not None and coordinated.transaction is not None:
+        if coordinated is not None and coordinated.transaction is not None and not self.reads.is_empty:
             reads = self.reads
             if reads.only_taken_rows:  # none were: files may lose rows, of which none would have been taken
                 reads = replace(reads, paths=frozenset())

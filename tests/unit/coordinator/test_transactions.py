@@ -182,6 +182,22 @@ def test_rows_that_a_delete_has_found_are_held_at_every_level_of_the_table(url: 
         assert (rows_of(a, url), rows_of(b, url)) == ([1, 1, 2], [0])
 
 
+def test_rows_that_an_overwrite_has_not_found_are_held_against_others(url: str, a: Path, b: Path) -> None:
+    with DeltaTransaction(url) as tx:
+        tx.overwrite(str(a), rows(), replace_where="id = 5")
+        tx.append(str(b), rows())
+        tx.append(str(b), rows(11))
+        append(a, url, 4)
+        append(b, url, 12)
+    assert rows_of(b, url) == [10, 11, 12], "other rows do not matter"
+    with pytest.raises(ConcurrentAppendException), DeltaTransaction(url) as tx:
+        tx.overwrite(str(a), rows(), replace_where="id = 5")
+        tx.append(str(b), rows(13))
+        append(a, url, 5)
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, 4, 5], [10, 11, 12])
+    check_tables(url, a, b)
+
+
 def test_rows_read_by_another_spelling_of_the_path_are_held_against_others(url: str, a: Path, b: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(a)
