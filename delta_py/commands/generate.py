@@ -8,7 +8,8 @@ Protocol: Table Properties.
 from __future__ import annotations
 
 from delta_py.commit.symlink_manifests import write_manifests
-from delta_py.errors import InvalidOptionError
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.storage.opening import is_in_transaction
 from delta_py.storage.store import ObjectStore
 
 SYMLINK_MANIFEST = "symlink_format_manifest"
@@ -17,7 +18,8 @@ SYMLINK_MANIFEST = "symlink_format_manifest"
 def generate(store: ObjectStore, mode: str = SYMLINK_MANIFEST) -> int:
     """Write what the mode names, by the newest version of the table; returns how many files were written.
 
-    Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for another mode; else as write_manifests.
+    Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for another mode, UnsupportedOperationError in a transaction over tables;
+    else as write_manifests.
     """
     if mode.lower() != SYMLINK_MANIFEST:
         raise InvalidOptionError(
@@ -25,5 +27,10 @@ def generate(store: ObjectStore, mode: str = SYMLINK_MANIFEST) -> int:
             error_class="DELTA_MODE_NOT_SUPPORTED",
             sql_state="0AKDC",
             mode=mode,
+        )
+    if is_in_transaction(store):  # whose rows nobody else is to see before it ends
+        raise UnsupportedOperationError(
+            f"GENERATE for the table at {store.root} cannot be part of a transaction over tables. Nothing was written. Run it "
+            "behind the transaction."
         )
     return write_manifests(store).written

@@ -375,6 +375,15 @@ def test_log_is_not_maintained_within_a_transaction(url: str, a: Path) -> None:
     assert sorted(file.name for file in (a / "_delta_log").glob("*.parquet")) == []
 
 
+def test_manifests_of_rows_that_are_not_committed_are_not_written(url: str, b: Path) -> None:
+    with DeltaTransaction(url) as tx:
+        tx.append(str(b), rows(11))
+        with pytest.raises(UnsupportedOperationError, match="GENERATE"):
+            tx.table(str(b)).generate()
+        tx.abort()
+    assert not (b / "_symlink_format_manifest").exists()
+
+
 def test_lease_within_a_transaction_is_of_the_version_with_which_it_began(url: str, a: Path) -> None:
     append(a, url, 4)
     with DeltaTransaction(url) as tx:
