@@ -80,7 +80,8 @@ class DeltaTransaction:
         self._coordinator, self._seconds = coordinator, seconds
         self._options_of = storage_options if callable(storage_options) else lambda path: storage_options or {}
         self._begun: Begun | None = None
-        self._reads: dict[str, list[Transaction]] = {}  # these two by the place of the table, however it was given
+        self._reads: dict[str, list[Transaction]] = {}  # these three by the place of the table, however it was given
+        self._read_ids: dict[str, set[str]] = {}
         self._paths: dict[str, list[str]] = {}
         self.versions: dict[str, int] = {}
         """The versions that the transaction has become, by each path by which the table was given, behind its commit."""
@@ -94,7 +95,7 @@ class DeltaTransaction:
                 f"The transaction {self._begun.identity} has begun and not ended, so it does not begin anew. Use another "
                 "DeltaTransaction for a transaction within its block."
             )
-        self._reads, self._paths, self.versions = {}, {}, {}  # of one before
+        self._reads, self._read_ids, self._paths, self.versions = {}, {}, {}, {}  # of one before
         self._begun = open_ledger(self._coordinator).begin(self._seconds)
         return self
 
@@ -191,7 +192,9 @@ class DeltaTransaction:
         predicate = None if filter is None else parse_predicate(filter, table.snapshot.schema, session_timezone=time_zone)
         transaction = Transaction(table.snapshot)
         transaction.scan(predicate, options=ScanOptions(timezone=time_zone))
-        self._reads.setdefault(place_of(table.snapshot.table_root), []).append(transaction)
+        place = place_of(table.snapshot.table_root)
+        self._reads.setdefault(place, []).append(transaction)
+        self._read_ids.setdefault(place, set()).add(table.metadata.id)
 
     def append(self, path: PathLike, data: Any, **options: Any) -> None:
         """As write_delta in mode append."""
@@ -241,7 +244,8 @@ class DeltaTransaction:
         if held:
             config = Snapshot.load(store, version=base).config
             reads += [reads_from_json(each, store, config) for each in held]
-        return GroupTable(store, base, _joined(reads), self._is_serializable)
+        ids = frozenset(self._read_ids.get(place, ())) if self._is_serializable else frozenset[str]()
+        return GroupTable(store, base, _joined(reads), self._is_serializable, ids)
 
 
 def _joined(reads: list[ReadSet]) -> ReadSet | None:

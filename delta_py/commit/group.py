@@ -33,13 +33,18 @@ from delta_py.commit.prepared import (
 from delta_py.commit.proposed_form import from_json
 from delta_py.commit.shared_rows import settle_shared
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
-from delta_py.errors import CommitOutcomeUnknownError, ConcurrentWriteException, DeltaError, UnsupportedOperationError
+from delta_py.errors import (
+    CommitOutcomeUnknownError,
+    ConcurrentWriteException,
+    DeltaError,
+    UnsupportedOperationError,
+)
 from delta_py.log.coordination import named_group
 from delta_py.log.writer import LogWriter, commit_bytes
 from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.table_config import TableConfig
-from delta_py.snapshot import Snapshot
+from delta_py.snapshot import Snapshot, replaced
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.opening import named_coordination
 from delta_py.storage.store import ObjectStore
@@ -56,12 +61,13 @@ _LONGEST_WAIT_SECONDS = 0.05
 class GroupTable:
     """A table of the transaction. store: without the transaction. base: its version when that began. reads: what was read of it
     and must still hold; None for nothing, or where only what is written counts. is_serializable: what its commits have looked at
-    must hold as at level Serializable, whatever the table's own is."""
+    must hold as at level Serializable, whatever the table's own is. read_ids: of the table's metadata, as it was read."""
 
     store: ObjectStore
     base: int
     reads: ReadSet | None = None
     is_serializable: bool = False
+    read_ids: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -84,13 +90,22 @@ class _Tried:
             parsed = [_serializable(prepared) for prepared in parsed]
         return cls(table, base, [replace(prepared, checksum=base.checksum) for prepared in parsed])
 
+    @property
+    def table_ids(self) -> frozenset[str]:
+        """Of the tables that were read and written at the place: one, if all is well."""
+        return self.table.read_ids | {prepared.table_id for prepared in self.ours if prepared.table_id}
+
     def follow(self) -> int:
-        """The newest version, up to which what was read still holds. Raises a conflict."""
+        """The newest version, up to which what was read still holds. Raises a conflict, SchemaMismatchError where another
+        table is there now, UnsupportedOperationError where the ledger knows none there any more."""
         coordinated, store = named_coordination(self.table.store), self.table.store
         assert coordinated.transaction is None
         tail = coordinated.tail()
-        newest = self.table.base if tail is None else tail.version
-        for version in range(self.table.base + 1 + len(self.winners), newest + 1):
+        if tail is None:
+            raise _forgotten(coordinated)
+        if not self.table_ids <= {tail.table_id}:
+            raise replaced(store.root, "the transaction has read or written it")
+        for version in range(self.table.base + 1 + len(self.winners), tail.version + 1):
             self.winners.append(winning_commit(store, version))
         if self.winners and self.table.reads is not None:
             info = {"operation": "a transaction that read the table"}
@@ -178,6 +193,16 @@ def strange_tables(transaction: str, what: str, places: Iterable[str]) -> Unsupp
         f"The transaction {transaction} has {what} {', '.join(sorted(places))}, and does not know by which path, or the "
         "coordinator does not know the table any more, as one that was deleted. Nothing was committed. Name tables by the "
         "methods of the transaction, and those that are there."
+    )
+
+
+def _forgotten(coordinated: CoordinatedStore) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"The coordinator {coordinated.ledger.shown} does not know the table at {coordinated.root} any more, which the "
+        "transaction has read or written: it was deleted, or has left its coordinator. Nothing was committed. Run it again.",
+        error_class="DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED",
+        sql_state="0AKDC",
+        path=coordinated.root,
     )
 
 

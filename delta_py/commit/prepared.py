@@ -124,7 +124,7 @@ class PreparedCommit:
     checksum: of version - 1, where it is known, but for protocol and metadata. row_id_high_water_mark: the highest row id given
     out up to version - 1 (-1 for none); None when the table has no row tracking. domains: of them, that of row tracking asks for
     a mark that is at least as high. followed_metadata: of the newest commit that
-    it follows and that raised identity columns' marks, None for none.
+    it follows and that raised identity columns' marks, None for none. table_id: of the table's metadata.
     shared: files whose rows are to be compared (conflicts.merged_rows) before it may be tried. next_version_only: it says
     something about its version, and must not get another.
     """
@@ -149,6 +149,7 @@ class PreparedCommit:
     followed_metadata: Metadata | None = None
     shared: tuple[SharedFile, ...] = ()
     next_version_only: bool = False
+    table_id: str = ""
 
     @property
     def is_blind_append(self) -> bool:

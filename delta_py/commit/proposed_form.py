@@ -42,9 +42,8 @@ _ONE = (Protocol, Metadata)
 def to_json(prepared: PreparedCommit) -> bytes:
     assert not prepared.shared, "the rows that others took out of the same files have not been compared"
     one = [action for action in (prepared.protocol, prepared.metadata) if action is not None]
-    actions: Iterable[Action] = (
-        *one, *prepared.domains, *prepared.transactions, *prepared.removes, *prepared.adds, *prepared.cdc
-    )
+    files = (*prepared.removes, *prepared.adds, *prepared.cdc)
+    actions: Iterable[Action] = (*one, *prepared.domains, *prepared.transactions, *files)
     return orjson.dumps(
         {
             "version": prepared.version,
@@ -58,6 +57,7 @@ def to_json(prepared: PreparedCommit) -> bytes:
             "previousTimestamp": prepared.previous_timestamp_ms,
             "rowIdHighWaterMark": prepared.row_id_high_water_mark,
             "nextVersionOnly": prepared.next_version_only,
+            "tableId": prepared.table_id,
         }
     )
 
@@ -124,6 +124,7 @@ def _parsed(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> P
         previous_timestamp_ms=value["previousTimestamp"],
         row_id_high_water_mark=value["rowIdHighWaterMark"],
         next_version_only=value["nextVersionOnly"],
+        table_id=value.get("tableId", ""),
     )
 
 

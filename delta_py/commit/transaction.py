@@ -365,6 +365,7 @@ class Transaction:
             checksum=None if snapshot is None or snapshot.segment.last_commit.size_bytes == 0 else snapshot.checksum,
             row_id_high_water_mark=self._row_id_mark(config),
             next_version_only=self._next_only,
+            table_id=config.metadata.id if snapshot is None else snapshot.metadata.id,
         )
         info["isolationLevel"] = prepared.isolation.value
         info["isBlindAppend"] = prepared.is_blind_append

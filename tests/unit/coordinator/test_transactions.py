@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from delta_py.errors import (
     DeltaConcurrentModificationException,
     DeltaError,
     InvalidOptionError,
+    SchemaMismatchError,
     UnsupportedOperationError,
 )
 from delta_py.storage.opening import coordination_of
@@ -131,6 +133,31 @@ def test_exception_leaves_no_trace(url: str, a: Path, b: Path) -> None:
     check_tables(url, a, b)
     with pytest.raises(UnsupportedOperationError, match="has ended"):
         tx.append(str(a), rows(4))
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_table_that_is_made_anew_meanwhile_gets_nothing_of_it(url: str, a: Path, b: Path, is_read: bool) -> None:
+    with pytest.raises(SchemaMismatchError, match="deleted and made anew"), DeltaTransaction(url) as tx:
+        if is_read:
+            tx.read(str(a))
+        else:
+            tx.append(str(a), rows(4))
+        tx.append(str(b), rows(11))
+        shutil.rmtree(a)
+        open_ledger(url).forget(str(a))
+        create_coordinated(a, url, {"id": [50]})
+    assert (rows_of(a, url), rows_of(b, url)) == ([50], [10])
+    check_tables(url, a, b)
+
+
+def test_table_that_the_ledger_has_forgotten_is_named_at_once(url: str, a: Path, b: Path) -> None:
+    with pytest.raises(UnsupportedOperationError, match="does not know the table"), DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(4))
+        ratify, ledger = open_ledger(url).ratify, open_ledger(url)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ledger, "ratify", lambda *given, **named: ledger.forget(str(a)) and ratify(*given, **named))
+            tx.commit()
+    assert rows_of(a, url) == [1, 2, 3]
 
 
 def test_tables_are_read_as_they_were_when_it_began(url: str, a: Path, b: Path) -> None:
