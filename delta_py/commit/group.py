@@ -37,6 +37,7 @@ from delta_py.errors import (
     CommitOutcomeUnknownError,
     ConcurrentWriteException,
     DeltaError,
+    StorageError,
     UnsupportedOperationError,
 )
 from delta_py.log.coordination import named_group
@@ -173,9 +174,14 @@ def commit_group(
             continue
         except CommitOutcomeUnknownError:
             raise
-        except Exception:
+        except Exception as error:
             _drop(placed)
-            raise
+            if isinstance(error, DeltaError) or not isinstance(error, OSError):
+                raise
+            raise StorageError(
+                f"The transaction {transaction} could not be committed, as storage failed: {error}. Nothing of it was committed. "
+                "Run it again."
+            ) from error
         _finish(placed, proposed)
         return {one_table.coordinated.place: one_table.prepared[-1].version for one_table in placed}
     raise ConcurrentWriteException(

@@ -30,6 +30,7 @@ from delta_py.errors import (
     DeltaError,
     InvalidOptionError,
     SchemaMismatchError,
+    StorageError,
     UnsupportedOperationError,
 )
 from delta_py.storage.opening import coordination_of
@@ -325,6 +326,28 @@ def test_files_and_commits_of_others_are_read_once_however_often_it_is_tried(
             tx.commit()
     assert tx.versions == {str(a): 2, str(b): 5} and len(files) == 1
     assert sorted(commits) == [1, 1, 2, 3, 4], "one of a, four of b"
+    check_tables(url, a, b)
+
+
+def test_commit_of_another_that_is_gone_is_named(url: str, a: Path, b: Path) -> None:
+    lost = a / "_delta_log/00000000000000000001.json"
+    with pytest.raises(StorageError, match=rf"{lost.name}.*Nothing of it was committed"), DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(4))
+        append(a, url, 5)
+        kept = lost.rename(lost.with_name("kept"))
+    kept.rename(lost)
+    assert rows_of(a, url) == [1, 2, 3, 5]
+
+
+def test_storage_that_fails_at_the_end_is_named(url: str, a: Path, b: Path) -> None:
+    directory = b / "_delta_log/_staged_commits"
+    with pytest.raises(StorageError, match="Nothing of it was committed"), DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(4))
+        tx.append(str(b), rows(11))
+        shutil.rmtree(directory)
+        directory.write_text("no directory")
+    directory.unlink()
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3], [10])
     check_tables(url, a, b)
 
 
