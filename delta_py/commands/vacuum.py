@@ -75,7 +75,7 @@ from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, are_plain
 from delta_py.protocol.table_config import Operation
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import is_in_transaction
+from delta_py.storage.opening import coordination_of, is_in_transaction
 from delta_py.storage.store import ObjectStore
 
 __all__ = [
@@ -139,8 +139,9 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
     the table's; LogIntegrityError for a log that contradicts itself; UnsupportedTableFeatureError for a table that may not be
     written; VersionNotFoundError for a version of keep_versions; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when LITE
     would have to read commits that are gone; InvalidOptionError (DELTA_INVALID_INVENTORY_SCHEMA) for an inventory that lacks
-    columns; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LEASED) when the log does not tell what a lease keeps; StorageError
-    when files could not be deleted, after all others are.
+    columns; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LEASED) when the log does not tell what a lease keeps;
+    CorruptTableError where the table has commits that its coordinator does not know; StorageError when files could not be
+    deleted, after all others are.
     """
     if is_in_transaction(store):  # which sees an older version, and not what newer ones need
         raise UnsupportedOperationError(
@@ -194,6 +195,9 @@ class Vacuum:
             )
         snapshot = Snapshot.load(store)
         snapshot.config.require(Operation.WRITE)
+        coordinated = coordination_of(store)
+        if coordinated is not None and coordinated.last_tail is not None:
+            coordinated.check_place(snapshot.version + 1)
         kept_ms = retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
         retention = kept_ms if request.retention_hours is None else _retention_of(request, kept_ms)
         now_ms = time.time_ns() // 1_000_000 if clock_ms is None else clock_ms()

@@ -23,7 +23,7 @@ from itertools import takewhile
 from delta_py.commit.attempts import Attempts, too_many_attempts, unknown_outcome, winning_commit
 from delta_py.commit.prepared import PreparedCommit, WinningCommit
 from delta_py.coordinator.ledger import CoordinatorContendedError, CoordinatorUnavailableError, Ratified, VersionTakenError
-from delta_py.errors import DeltaConcurrentModificationException, DeltaError, StorageError
+from delta_py.errors import CorruptTableError, DeltaConcurrentModificationException, DeltaError, StorageError
 from delta_py.log.writer import LogWriter, commit_bytes
 from delta_py.protocol.actions import Action
 from delta_py.storage.coordinated import CoordinatedStore
@@ -256,6 +256,9 @@ class _Committer:
                 one.waiting.has_left = one.waiting.is_settled = True
             return
         self._newest, first = newest, placed[0].waiting
+        if newest < placed[0].prepared.version - 1:
+            self._winners = {version: winner for version, winner in self._winners.items() if version <= newest}
+            return _lose_to_older_ledger(placed, newest)
         self._contended_until = time.monotonic() + _CONTENDED_SECONDS
         first.attempts.sleep(first.attempts.policy.wait_seconds(first.rounds))
 
@@ -291,6 +294,21 @@ def _lose_to_other_tables(placed: Sequence[_Placed], error: CoordinatorContended
         one.waiting.contended += 1
         if one.waiting.contended >= _CONTENDED_ROUNDS:
             one.waiting.fail(error)
+
+
+def _lose_to_older_ledger(placed: Sequence[_Placed], newest: int) -> None:
+    """It has ratified versions that it does not know any more."""
+    first = placed[0]
+    coordinated, known = first.waiting.coordinated, first.prepared.version - 1
+    error = CorruptTableError(
+        f"The coordinator {coordinated.ledger.shown} knows the table at {coordinated.root} up to version {newest}, and it had "
+        f"ratified version {known}. Nothing was committed. Was the ledger restored from a backup, it is older than the table: "
+        "have it rebuilt in an empty database (rebuild_ledger, of delta_py.commands.rebuild_ledger). Were the versions given up, "
+        "run the operation again.",
+        version=known,
+    )
+    for one in placed:
+        one.waiting.fail(error)
 
 
 def _leave_in_doubt(placed: Sequence[_Placed]) -> None:

@@ -155,9 +155,7 @@ class CoordinatedStore:
 
     def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
         is_commit = _commit(path) is not None  # which may have gone to its place since it was listed
-        return self._from_either(
-            path, lambda where: self._own.open_input(where, size_bytes, is_sure=is_sure and not is_commit)
-        )
+        return self._from_either(path, lambda where: self._own.open_input(where, size_bytes, is_sure=is_sure and not is_commit))
 
     def _from_either(self, path: str, read: Callable[[str], T]) -> T:
         """A commit is read where the ledger says that it waits, or else at its place, to which it may have gone since. One that
@@ -237,9 +235,10 @@ class CoordinatedStore:
             self._was_asked = False
         publication.later(self)
 
-    def _check_place(self, version: int) -> None:
-        """Raises CorruptTableError for a place that a writer has taken who did not ask the ledger: before anything is ratified,
-        so that no commit that stands is taken for one that failed."""
+    def check_place(self, version: int) -> None:
+        """Raises CorruptTableError for the place of a version that is not ratified, and is taken: by a writer who did not ask the
+        ledger, or by one who asked a newer state of it. Before anything is ratified, so that no commit that stands is taken for
+        one that failed; and before files are deleted which the commit may need."""
         place = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
         try:
             self._own.read_range(place, 0, 1)
@@ -248,8 +247,10 @@ class CoordinatedStore:
         newest = self.tail()
         if newest is None or newest.version < version:
             raise CorruptTableError(
-                f"{place} of {self.root} is no commit that the coordinator {self.ledger.shown} has ratified: it was written by a "
-                "writer that did not ask it. Nothing was committed. Move the file away.",
+                f"{place} of {self.root} is no commit that the coordinator {self.ledger.shown} has ratified. Nothing was "
+                "committed or deleted. Was the ledger restored from a backup, it is older than the table: have it rebuilt in an "
+                "empty database (rebuild_ledger, of delta_py.commands.rebuild_ledger). Else the file was written by a writer "
+                "that did not ask the ledger: move it away.",
                 version=version,
             )
 
@@ -276,7 +277,7 @@ class CoordinatedStore:
     def stage(self, version: int, data: bytes) -> Ratified:
         """Write a commit to where it waits for being ratified. Raises OSError, CorruptTableError."""
         if self.transaction is None:
-            self._check_place(version)
+            self.check_place(version)
         name = staged_commit_name(version, str(uuid.uuid4()))
         self._own.put(f"{STAGED_DIRECTORY}/{name}", data)
         return Ratified(self.place, version, name, len(data), time.time_ns() // 1_000_000)
@@ -396,9 +397,7 @@ def _as_published(commit: Ratified) -> ObjectInfo:
     return ObjectInfo(f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}", commit.size_bytes, commit.time_ms)
 
 
-def _merged(
-    listed: Iterator[ObjectInfo], staged: list[ObjectInfo], newest: int, base: int | None
-) -> Iterator[ObjectInfo]:
+def _merged(listed: Iterator[ObjectInfo], staged: list[ObjectInfo], newest: int, base: int | None) -> Iterator[ObjectInfo]:
     """In the order of names; of a commit that is in both, the ledger's; nothing newer than the newest version. base: in a
     transaction nothing of others is taken that is newer than this: it speaks of versions that are not the transaction's."""
     ratified, last = {info.path for info in staged}, newest if base is None else base

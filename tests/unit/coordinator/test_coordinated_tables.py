@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,9 +141,7 @@ def test_table_leaves_its_coordinator_with_all_commits(path: Path, url: str, mon
     assert rows_of(path, url) == [0, 1, 2, 3]
 
 
-def test_ratified_commits_are_read_before_they_are_published(
-    path: Path, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ratified_commits_are_read_before_they_are_published(path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         without_publication(coordinated(path, url), patched)
         for number in range(1, 4):
@@ -182,6 +181,22 @@ def test_commit_that_nobody_ratified_does_not_count(path: Path, url: str) -> Non
     assert append(path, url, 2) == 2
 
 
+def test_ledger_that_is_older_than_the_table_lets_no_file_go_and_says_what_it_may_be(path: Path, url: str) -> None:
+    append(path, url, 1)
+    with sqlite3.connect(url.removeprefix("sqlite://")) as ledger, sqlite3.connect(path.parent / "backup.db") as backup:
+        ledger.backup(backup)
+    append(path, url, 2)
+    old = url.replace("ledger.db", "backup.db")
+    for operation in (
+        lambda: append(path, old, 3),  # where version 2 is known to have been ratified
+        lambda: append(path, old, 3),
+        lambda: DeltaTable(str(path), store=coordinated(path, old)).vacuum(0, dry_run=False, enforce_retention_duration=False),
+    ):
+        with pytest.raises(CorruptTableError, match=r"restored from a backup.*rebuild_ledger"):
+            operation()
+    assert rows_of(path, url) == [0, 1, 2]
+
+
 def test_newest_commit_that_was_published_and_lost_is_missed(path: Path, url: str) -> None:
     assert (append(path, url, 1), append(path, url, 2)) == (1, 2)
     lost = path / "_delta_log/00000000000000000002.json"
@@ -198,9 +213,7 @@ def test_newest_commit_that_was_published_and_lost_is_missed(path: Path, url: st
     assert append(path, url, 3) == 3 and rows_of(path, url) == [0, 1, 2, 3]
 
 
-def test_commit_that_is_ratified_behind_the_listing_is_not_missed(
-    path: Path, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commit_that_is_ratified_behind_the_listing_is_not_missed(path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store, listed = coordinated(path, url), CoordinatedStore.list_from
 
     def then_others_write(self: CoordinatedStore, *where: str) -> Iterator[ObjectInfo]:
@@ -255,9 +268,7 @@ def test_table_that_was_deleted_is_forgotten_and_one_that_is_there_stays_known(p
     assert rows_of(path, url) == [5]
 
 
-def test_staged_commits_that_nobody_waits_for_go_with_the_old_log(
-    path: Path, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_staged_commits_that_nobody_waits_for_go_with_the_old_log(path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = coordinated(path, url)
     with monkeypatch.context() as patched:
         without_publication(store, patched)
