@@ -204,6 +204,8 @@ class DynamoDbLedger:
         if base is None:
             raise not_remembered(self.shown, table, transaction)
         own = tuple(_ratified(table, item) for item in self._headers(transaction, table))
+        if own and own[0].version != base + 1:  # they are of a table that was there before
+            raise not_remembered(self.shown, table, transaction)
         self.find(transaction)
         commits = (*(one for one in tail.commits if one.version <= base), *own)
         return replace(tail, version=base + len(own), commits=commits, base=base)

@@ -36,10 +36,15 @@ def staged_version(name: str) -> int | None:
     return int(name.partition(".")[0]) if _STAGED_NAME.fullmatch(name) is not None else None
 
 
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
 @dataclass(frozen=True, slots=True)
 class Ratified:
     """A staged commit that is, or is to be, a version of a table. name: of the file in `_delta_log/_staged_commits`.
-    time_ms: when it was staged, ms since 1970. Raises CorruptTableError for a name that is none of a staged commit."""
+    time_ms: when it was staged, ms since 1970. Raises CorruptTableError for a name that is none of a staged commit of that
+    version, and numbers that no commit has."""
 
     table: str
     version: int
@@ -48,21 +53,32 @@ class Ratified:
     time_ms: int
 
     def __post_init__(self) -> None:
-        if _STAGED_NAME.fullmatch(self.name) is None:  # it is read and deleted: a ledger may have been written by anybody
+        # It is read and deleted: a ledger may have been written by anybody.
+        if not isinstance(self.name, str) or staged_version(self.name) is None:
             what = f"The ledger names {shown(self.name)} for {self.table}"
             raise CorruptTableError(f"{what}, which is the name of no staged commit.")
+        numbers = (self.version, self.size_bytes, self.time_ms)
+        if not all(map(_is_count, numbers)) or staged_version(self.name) != self.version:
+            what = f"The ledger says of {self.name} for {self.table} version, size and time {shown(numbers)}"
+            raise CorruptTableError(f"{what}, which no commit of that name has.")
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
     """A table's newest version, and its ratified commits that may not be published yet: ascending, without gaps, to the newest
     version; none where all are published. table_id: of the table's metadata. base: in a transaction, the version that the table
-    had when it began; own commits follow it."""
+    had when it began; own commits follow it. Raises CorruptTableError for versions that are not so."""
 
     version: int
     commits: tuple[Ratified, ...] = ()
     table_id: str = ""
     base: int | None = None
+
+    def __post_init__(self) -> None:
+        versions = [commit.version for commit in self.commits]
+        if not _is_count(self.version) or versions != list(range(self.version + 1 - len(versions), self.version + 1)):
+            what = f"The ledger says that {shown(self.version)} is the newest version of a table"
+            raise CorruptTableError(f"{what}, whose newest commits are {shown(versions)}. It is damaged, or was written by hand.")
 
 
 @dataclass(frozen=True, slots=True)

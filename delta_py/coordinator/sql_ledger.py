@@ -1,12 +1,12 @@
 """A ledger in a database that speaks SQL: its tables, and each step as one transaction.
 
-    commits     one row a ratified commit, until long after it is published: also what tables were like at a moment
-    tables      one row a table: its newest version, and up to which version all is published
-    ledger      one row: the ledger's identity, and the newest moment
-    moments     one row a moment: when it was
-    transactions, proposals     those over several tables, and their staged commits while they are under way
-    held_reads  what these transactions have read and no staged commit says
-    tokens      one row a token of a call that may be repeated
+commits     one row a ratified commit, until long after it is published: also what tables were like at a moment
+tables      one row a table: its newest version, and up to which version all is published
+ledger      one row: the ledger's identity, and the newest moment
+moments     one row a moment: when it was
+transactions, proposals     those over several tables, and their staged commits while they are under way
+held_reads  what these transactions have read and no staged commit says
+tokens      one row a token of a call that may be repeated
 """
 
 from __future__ import annotations
@@ -147,9 +147,9 @@ class SqlLedger:
             columns = "place, version, name, size_bytes, time_ms"
             where = "WHERE transaction_id = ? AND place = ? ORDER BY version"
             own = [Ratified(*row) for row in sql.run(f"SELECT {columns} FROM proposals {where}", transaction, table)]
-        return replace(
-            tail, version=base + len(own), commits=(*(c for c in tail.commits if c.version <= base), *own), base=base
-        )
+            if own and own[0].version != base + 1:  # they are of a table that was there before
+                raise not_remembered(self.shown, table, transaction)
+        return replace(tail, version=base + len(own), commits=(*(c for c in tail.commits if c.version <= base), *own), base=base)
 
     # ------------------------------------------------------------ commits
 

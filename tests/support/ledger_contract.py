@@ -174,6 +174,16 @@ def test_transaction_has_tables_as_they_were_when_it_began_with_its_own_commits(
         ledger.tail_in(begun.identity, "/a")
 
 
+def test_transaction_has_no_own_commits_to_a_table_that_was_made_anew(ledger: Ledger) -> None:
+    ledger.register("/a", 3, "a")
+    begun = ledger.begin(60)
+    ledger.propose(begun.identity, proposed("/a", 4))
+    ledger.forget("/a")
+    ledger.register("/a", 0, "another")
+    with pytest.raises(TransactionEndedError, match="the table came later"):
+        ledger.tail_in(begun.identity, "/a")
+
+
 def test_transaction_that_is_late_is_given_up_when_another_begins(ledger: Ledger) -> None:
     late = ledger.begin(-1)
     assert ledger.state_of(late.identity) == "open"

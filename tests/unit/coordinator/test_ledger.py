@@ -8,6 +8,7 @@ import traceback
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -45,6 +46,22 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def test_name_that_is_none_of_a_staged_commit_is_refused(name: str) -> None:
     with pytest.raises(CorruptTableError, match="name of no staged commit"):
         Ratified("/a", 1, name, 1, 1)
+
+
+@pytest.mark.parametrize("numbers", [("1", 1, 1), (1.0, 1, 1), (None, 1, 1), (-1, 1, 1), (2, 1, 1), (1, "1", 1), (1, 1, 2**63)])
+def test_numbers_that_no_staged_commit_has_are_refused(numbers: tuple[Any, Any, Any]) -> None:
+    version, size_bytes, time_ms = numbers
+    with pytest.raises(CorruptTableError, match="no commit of that name has"):
+        Ratified("/a", version, "00000000000000000001.a.json", size_bytes, time_ms)
+
+
+@pytest.mark.parametrize("version", ["2", 2.0, None, 3, 1, 2**63])
+def test_newest_version_that_is_not_that_of_the_newest_commits_is_refused(version: Any) -> None:
+    commits = [Ratified("/a", number, f"{number:020}.a.json", 1, 1) for number in (0, 1, 2)]
+    for present in (commits[1:], commits[::2]):
+        with pytest.raises(CorruptTableError, match="newest version of a table"):
+            Tail(version if present == commits[1:] else 2, tuple(present))
+    assert Tail(2, tuple(commits[1:])).version == 2
 
 
 def test_password_of_a_database_is_not_shown(postgres: str) -> None:
