@@ -36,7 +36,7 @@ _MOST_AT_ONCE = 64
 _CONTENDED_ROUNDS = 2  # each of which takes as long as the ledger's patience
 _CONTENDED_SECONDS = 60.0  # in which, behind a lost race, turns are taken at the table
 _THREADS, _NAME = 8, "delta_py-committer"
-_KEPT_WINNERS, _KEPT_ADDS = 256, 64
+_KEPT_WINNERS, _KEPT_FILES = 256, 64
 
 
 def settle(
@@ -186,7 +186,8 @@ class _Committer:
         return winner
 
     def _remember(self, winners: Sequence[WinningCommit]) -> None:
-        self._winners |= {winner.version: winner for winner in winners if len(winner.adds) <= _KEPT_ADDS}
+        small = (winner for winner in winners if len(winner.adds) + len(winner.removes) <= _KEPT_FILES)
+        self._winners |= {winner.version: winner for winner in small}
         while len(self._winners) > _KEPT_WINNERS:
             del self._winners[min(self._winners)]
 

@@ -16,13 +16,17 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commit import committer
+from delta_py.commit.transaction import Transaction
 from delta_py.coordinator import opening
 from delta_py.coordinator.ledger import CoordinatorContendedError, CoordinatorUnavailableError, Ledger
 from delta_py.coordinator.opening import open_ledger
 from delta_py.coordinator.sqlite_ledger import SqliteLedger
 from delta_py.errors import CommitOutcomeUnknownError, DeltaConcurrentModificationException, StorageError
+from delta_py.protocol.actions import RemoveFile
+from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.opening import coordination_of
+from delta_py.write.files import WrittenFiles
 from tests.support.coordination import FaultyLedger, coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once", "no_waits")
@@ -130,6 +134,14 @@ def test_commits_follow_those_of_other_processes(path: Path, url: str, calls: Ca
     assert sorted(future.result() for future in futures) == [2, 3]
     assert calls.sizes == [2, 1, 2] and rows_of(path, url) == [0, 1, 2, 10, 11, 99]
     assert list((path / "_delta_log/_staged_commits").iterdir()) == [], "what lost is deleted"
+
+
+def test_commits_of_many_files_are_not_kept_in_memory(path: Path, url: str) -> None:
+    store = coordinated(path, url)
+    removes = tuple(RemoveFile(f"part-{number}.parquet", deletion_timestamp_ms=1) for number in range(100))
+    assert Transaction(Snapshot.load(store)).add(WrittenFiles(removes=removes)).commit("DELETE", {}) == 1
+    assert append(path, url, 3) == 2
+    assert list(committer_of(path, url)._winners) == [2]
 
 
 def test_turns_are_taken_for_a_while_behind_a_lost_race(
@@ -269,9 +281,7 @@ def test_leader_that_is_interrupted_leaves_the_others_in_doubt(path: Path, url: 
     assert rows_of(path, url) == [0, 1, 2, 10, 11] and append(path, url, 12) == 3
 
 
-def test_commit_that_cannot_be_staged_fails_alone(
-    path: Path, url: str, calls: Calls, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commit_that_cannot_be_staged_fails_alone(path: Path, url: str, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = CoordinatedStore.stage
 
     def failing(self: CoordinatedStore, version: int, data: bytes) -> Any:
