@@ -42,7 +42,7 @@ _ONE = (Protocol, Metadata)
 def to_json(prepared: PreparedCommit) -> bytes:
     assert not prepared.shared, "the rows that others took out of the same files have not been compared"
     one = [action for action in (prepared.protocol, prepared.metadata) if action is not None]
-    files = (*prepared.removes, *prepared.adds, *prepared.cdc)
+    files: Iterable[Action] = (*prepared.removes, *prepared.adds, *prepared.cdc)
     actions: Iterable[Action] = (*one, *prepared.domains, *prepared.transactions, *files)
     return orjson.dumps(
         {

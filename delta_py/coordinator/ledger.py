@@ -36,6 +36,10 @@ def staged_version(name: str) -> int | None:
     return int(name.partition(".")[0]) if _STAGED_NAME.fullmatch(name) is not None else None
 
 
+def _is_staged_name(value: Any) -> bool:
+    return isinstance(value, str) and staged_version(value) is not None
+
+
 def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**63
 
@@ -54,7 +58,7 @@ class Ratified:
 
     def __post_init__(self) -> None:
         # It is read and deleted: a ledger may have been written by anybody.
-        if not isinstance(self.name, str) or staged_version(self.name) is None:
+        if not _is_staged_name(self.name):
             what = f"The ledger names {shown(self.name)} for {self.table}"
             raise CorruptTableError(f"{what}, which is the name of no staged commit.")
         numbers = (self.version, self.size_bytes, self.time_ms)

@@ -42,8 +42,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"{server}?options=-csearch_path%3D{schema}"
 
 
-@pytest.mark.parametrize("name", ["../../x", "00000000000000000001.json", "00000000000000000001.a/b.json", ""])
-def test_name_that_is_none_of_a_staged_commit_is_refused(name: str) -> None:
+@pytest.mark.parametrize("name", ["../../x", "00000000000000000001.json", "00000000000000000001.a/b.json", "", b"1", None])
+def test_name_that_is_none_of_a_staged_commit_is_refused(name: Any) -> None:
     with pytest.raises(CorruptTableError, match="name of no staged commit"):
         Ratified("/a", 1, name, 1, 1)
 
