@@ -85,9 +85,7 @@ def coordinated_by(store: ObjectStore, config: TableConfig) -> dict[str, str]:
 def named_group(actions: Iterable[Action], group: Mapping[str, Any]) -> tuple[Action, ...]:
     """A commit of a transaction over tables, which its commitInfo names: by `transactionId`, and by all `participants` where it
     is as it is to be ratified. One that names none is a draft, which never becomes a version."""
-    return tuple(
-        CommitInfo({**action.values, GROUP: group}) if isinstance(action, CommitInfo) else action for action in actions
-    )
+    return tuple(CommitInfo({**action.values, GROUP: group}) if isinstance(action, CommitInfo) else action for action in actions)
 
 
 def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: bool) -> bool:
@@ -111,6 +109,7 @@ def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: b
         if tail is None and version == max(commit.version for commit in list_commits(store)):
             _check_never_known(managed, version)
             managed.register(version, config.metadata.id)
+            return _is_late(managed, version)
         return False
     return tail is not None and coordinated.transaction is None and _let_go(coordinated, tail, version)
 
@@ -147,6 +146,16 @@ def _check_never_known(coordinated: CoordinatedStore, version: int) -> None:
             "ledger know the table.",
             commits={coordinated.root: beyond},
         )
+
+
+def _is_late(coordinated: CoordinatedStore, version: int) -> bool:
+    """Whether a table was made known by a version behind which it has others, which the ledger does not know: others had done it
+    before, and the table has left the ledger since. It is forgotten then."""
+    try:
+        coordinated.check_place(version + 1)
+    except CorruptTableError:
+        return coordinated.ledger.forget(coordinated.place, version)
+    return False
 
 
 def _let_go(coordinated: CoordinatedStore, tail: Tail, version: int) -> bool:

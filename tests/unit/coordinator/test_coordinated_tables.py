@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -291,6 +292,23 @@ def test_link_to_a_table_is_that_table_and_a_copy_is_refused(path: Path, url: st
     shutil.copytree(path, tmp_path / "copy")
     with pytest.raises(UnsupportedOperationError, match=f"knows it as {path}"):
         append(tmp_path / "copy", url, 3)
+
+
+def test_table_that_has_left_is_not_taken_back_by_who_is_late(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, ledger = tmp_path / "late", open_ledger(url)
+    write_delta(str(path), pa.table({"id": [0]}), store=coordinated(path, url), configuration=MANAGED)
+    register = ledger.register
+
+    def others_first(*table: Any) -> None:
+        monkeypatch.setattr(ledger, "register", register)
+        append(path, url, 1)
+        drop_feature(coordinated(path, url), "catalogManaged")
+        assert append(path, url, 2) and ledger.tail(place_of(str(path))) is None
+        register(*table)
+
+    monkeypatch.setattr(ledger, "register", others_first)
+    assert rows_of(path, url) == rows_of(path, url) == [0, 1, 2]
+    assert ledger.tail(place_of(str(path))) is None
 
 
 def test_table_that_has_left_is_not_taken_back_by_time_travel(path: Path, url: str) -> None:
