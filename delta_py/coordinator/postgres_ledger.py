@@ -14,6 +14,10 @@ from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 
 _WRITERS = 0x70796465  # the lock that writers take: they come one after the other, as moments do
 _CONNECT_SECONDS = 10
+_STILL_SECONDS = 60  # after which the server gives up a writer that holds the lock and asks nothing: its machine may be gone
+# Else a call hangs for as long as the system lets it where the network swallows what is sent, as a gateway does that has
+# forgotten an idle connection. A URL may say otherwise.
+_CONNECTION = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 
 
 class PostgresLedger(SqlLedger):
@@ -23,8 +27,13 @@ class PostgresLedger(SqlLedger):
     def __init__(self, url: str) -> None:
         self._url, self._psycopg = url, _psycopg()
         self.shown = _shown(url, self._psycopg)
-        self._connections = Connections(lambda: self._psycopg.connect(url, connect_timeout=_CONNECT_SECONDS))
+        self._connections = Connections(self._connect)
         self.prepare()
+
+    def _connect(self) -> Any:
+        said = self._psycopg.conninfo.conninfo_to_dict(self._url)
+        settings = {name: value for name, value in _CONNECTION.items() if name not in said}
+        return self._psycopg.connect(self._url, connect_timeout=_CONNECT_SECONDS, **settings)
 
     def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
         """None: a lock in the database would hold a connection while commits are staged, and one more while it is waited for."""
@@ -37,9 +46,10 @@ class PostgresLedger(SqlLedger):
             with self._connections.one() as connection:
                 levels = self._psycopg.IsolationLevel
                 connection.isolation_level = levels.READ_COMMITTED if writes else levels.REPEATABLE_READ
-                with connection.pipeline():
-                    statements = _Statements(connection)
+                with connection.pipeline() as pipeline:
+                    statements = _Statements(connection, pipeline)
                     if writes:
+                        statements.do(f"SET LOCAL idle_in_transaction_session_timeout = '{_STILL_SECONDS}s'")
                         statements.do("SELECT pg_advisory_xact_lock(?)", _WRITERS)
                     yield statements  # where it fails, closing the connection rolls back
                     connection.commit()
@@ -98,11 +108,13 @@ class _Statements:
     that all others wait for, so each wait counts. Each statement has a cursor of its own: one would give the rows of an earlier
     statement whose answer comes while the next is sent."""
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
+    def __init__(self, connection: Any, pipeline: Any) -> None:
+        self._connection, self._pipeline = connection, pipeline
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = self._connection.execute(sql.replace("?", "%s"), values).fetchall()
+        cursor = self._connection.execute(sql.replace("?", "%s"), values)
+        self._pipeline.sync()  # the server counts the time until the next statement, which it does not in the midst of a pipeline
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
         return rows
 
     def do(self, sql: str, *values: Any) -> None:

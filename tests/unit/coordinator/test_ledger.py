@@ -15,6 +15,7 @@ import pytest
 
 from delta_py.coordinator.ledger import CoordinatorUnavailableError, Ratified, Tail
 from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.postgres_ledger import PostgresLedger
 from delta_py.coordinator.sql_ledger import SqlLedger
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
 from tests.support import postgres as postgres_server
@@ -126,6 +127,32 @@ def test_rows_of_a_statement_are_its_own_however_early_others_are_answered(postg
             sql.do("DO $$ BEGIN RAISE NOTICE 'sent'; END $$")
             time.sleep(0.1)
             assert sql.run("SELECT ?::int", 10 + number) == [(10 + number,)]
+
+
+def test_writer_that_stands_still_with_the_lock_does_not_keep_others_for_ever(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delta_py.coordinator.postgres_ledger._STILL_SECONDS", 1)
+    still, other = PostgresLedger(postgres), PostgresLedger(postgres)
+    begun = time.monotonic()
+    with pytest.raises(CoordinatorUnavailableError), still._transaction(writes=True) as statements:
+        statements.do("INSERT INTO moments VALUES (?, ?)", 99, 1)
+        statements.run("SELECT 1")
+        other.register("/still", 0, "still")
+        assert 0.5 < time.monotonic() - begun < 20
+        statements.run("SELECT 1")
+    assert still.tail("/still") == Tail(0, (), "still"), "it goes on"
+    with still._transaction(writes=False) as statements:
+        assert statements.run("SELECT moment FROM moments WHERE moment = 99") == []
+
+
+def test_connection_notices_that_the_network_swallows_what_is_sent(postgres: str) -> None:
+    settings = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
+    for url, wanted in ((postgres, settings), (f"{postgres}?keepalives_idle=7", {**settings, "keepalives_idle": "7"})):
+        ledger = PostgresLedger(url)
+        with ledger._connections.one() as connection:
+            given = connection.info.get_parameters()
+        assert {name: given.get(name) for name in wanted} == wanted
 
 
 def test_connection_that_the_server_has_closed_is_made_anew(postgres: str) -> None:
