@@ -398,6 +398,16 @@ class ParsedAlteration:
     arguments: tuple[Any, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def present(self) -> tuple[str, ...]:
+        """The names of columns and fields that it takes to be there."""
+        match self.method, self.arguments:
+            case "renameColumn", (name, _):
+                return (name,)
+            case (("dropColumns" | "alterColumns"), (names,)):
+                return tuple(names)
+        return ()
+
 
 def parsed_alteration(plan: ParsedPlan) -> ParsedAlteration | None:
     """None for another statement."""

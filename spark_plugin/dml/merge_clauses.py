@@ -25,7 +25,7 @@ from spark_plugin.dml.column_defaults import asks_for_default
 from spark_plugin.dml.merge_names import Names
 from spark_plugin.dml.store_assignment import Given, Path, Typed
 from spark_plugin.dml.target_names import Alias
-from spark_plugin.options.settings import is_on
+from spark_plugin.options.settings import is_case_sensitive
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,7 @@ class ResolvedMerge:
         if not isinstance(on.data_type, BooleanType):
             target.join(source, on.column).schema  # noqa: B018 - Spark has an error of its own for joins
         analyzer.check_condition(both, on, "search condition of MERGE operation")
-        case_sensitive = is_on(target.sparkSession, "spark.sql.caseSensitive", default=False)
-        names = Names(target.schema, source.schema, alias, case_sensitive)
+        names = Names(target.schema, source.schema, alias, is_case_sensitive(target.sparkSession))
         reader = _ClauseReader(analyzer, target, tuple(columns), source, both, names, evolves)
         parts = analyzer.parts(on, target, source, names)
         return cls(target, source, names, on, parts, tuple(reader.read(clause) for clause in clauses))

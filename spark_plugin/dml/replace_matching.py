@@ -44,7 +44,7 @@ from spark_plugin.dml.merge_rows import MergeRows
 from spark_plugin.dml.merge_source import SourceFacts, held_source
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options.settings import TablePath, is_on
+from spark_plugin.options.settings import TablePath, is_case_sensitive
 
 
 def replace_matching(
@@ -106,7 +106,7 @@ class _Request:
         return {name: name for name in self.source.columns} if self.matching.values is None else self.matching.values
 
     def _resolved(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
-        case_sensitive = is_on(self.spark, "spark.sql.caseSensitive", default=False)
+        case_sensitive = is_case_sensitive(self.spark)
         source, condition = self.matching.between(columns, self.source, case_sensitive=case_sensitive)
         values = {quoted(name): F.col(quoted(column)) for name, column in self._values().items()}
         clauses = (Clause("matched", "delete"), Clause("not matched", "insert", assignments=values))

@@ -150,6 +150,11 @@ def conf(spark: Any, name: str) -> str | None:
     return None if value in (None, "<undefined>") else str(value)
 
 
+def is_case_sensitive(spark: Any) -> bool:
+    """Whether names in statements stand for columns only if they are spelled as these are."""
+    return is_on(spark, "spark.sql.caseSensitive", default=False)
+
+
 def read_otherwise(spark: Any, text: str) -> str | None:
     """The setting by which the session's parser reads an expression's text otherwise than Spark does by default, and pydelta
     always; None where both mean the same."""

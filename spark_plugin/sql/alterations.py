@@ -10,10 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from delta_py.errors import SchemaMismatchError
+from delta_py.protocol.names import split_name
+from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructType
 from spark_plugin.dml.delete_update import truncate
+from spark_plugin.dml.jobs import newest
+from spark_plugin.options.settings import is_case_sensitive
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import find_target
-from spark_plugin.sql_definitions import parsed_alteration
+from spark_plugin.sql_definitions import ParsedAlteration, parsed_alteration
 from spark_plugin.sql_internals import ParsedPlan
 
 if TYPE_CHECKING:
@@ -29,5 +34,37 @@ def alter_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame 
     if asked.method == "truncate":
         truncate(spark, target.place)
     else:
+        if is_case_sensitive(spark):
+            _check_spelling(newest(spark, target.place).config.schema, asked)
         getattr(target.delta_table(spark), asked.method)(*asked.arguments, **asked.more)
     return nothing(spark)
+
+
+def _check_spelling(schema: StructType, asked: ParsedAlteration) -> None:
+    """Raises SchemaMismatchError for a column or field that is there, but spelled otherwise."""
+    strange = [name for name in asked.present if not _is_spelled(schema, split_name(name))]
+    if strange:
+        raise SchemaMismatchError(
+            f"{', '.join(strange)}: the table spells it otherwise, and spark.sql.caseSensitive is true. It has "
+            f"{', '.join(schema.names)}. Nothing was changed.",
+            error_class="UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            sql_state="42703",
+            columns=strange,
+        )
+
+
+def _is_spelled(schema: StructType, path: Path) -> bool:
+    """False where a struct has the next part of the path in other letters. What is not there is for others to say."""
+    kind: DataType = schema
+    for part in path:
+        match kind:
+            case StructType():
+                field = kind.find(part)
+                if field is None or field.name != part:
+                    return field is None
+                kind = field.data_type
+            case ArrayType():
+                kind = kind.element_type
+            case MapType():
+                kind = kind.key_type if part.lower() == "key" else kind.value_type
+    return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from delta_py.commands.new_values import assigned_twice
@@ -67,3 +67,8 @@ def _has_qualifiers(text: str, parts: tuple[str, ...]) -> bool:
     """Whether a column may be qualified by the last two parts of a name, db.t.id: quick, and rarely so."""
     written = r"`?\s*\.\s*`?".join(re.escape(part.replace("`", "``")) for part in parts[-2:])
     return re.search(rf"{written}`?\s*\.", text, re.IGNORECASE) is not None
+
+
+def is_among(name: str, known: Sequence[str], *, case_sensitive: bool) -> bool:
+    """Whether a statement's name is one of those."""
+    return name in known if case_sensitive else name.lower() in {one.lower() for one in known}

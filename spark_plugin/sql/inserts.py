@@ -38,8 +38,8 @@ from spark_plugin.dml.jobs import newest
 from spark_plugin.dml.matching import Matching
 from spark_plugin.dml.store_assignment import Assigning, Typed, overflows_as_the_gates
 from spark_plugin.dml.target_names import Alias
-from spark_plugin.options.settings import check_condition_text, conf
-from spark_plugin.sql.changes import alias_of
+from spark_plugin.options.settings import check_condition_text, conf, is_case_sensitive
+from spark_plugin.sql.changes import alias_of, is_among
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import Target, find_target
 from spark_plugin.sql_definitions import ParsedInsert, ParsedReplaceOn, WrittenReplaceOn, parsed_insert
@@ -67,7 +67,7 @@ def insert_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
 def write_insert(spark: SparkSession, target: Target, insert: ParsedInsert, alias: Alias) -> DataFrame:
     """The same once it is parsed. alias: by what the condition of REPLACE ON may call the table."""
     table = _Table.of(spark, target)
-    _check(table, insert)
+    _check(table, insert, is_case_sensitive(spark))
     frame, columns = _arranged(spark, table, insert)
     if insert.replaces_on is None:
         frame = frame.select(*(column.alias(name) for name, column in columns))
@@ -109,7 +109,7 @@ class _Table:
         return self.config.partition_columns
 
 
-def _check(table: _Table, insert: ParsedInsert) -> None:
+def _check(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
     if insert.if_not_exists:
         raise UnsupportedOperationError(
             "INSERT OVERWRITE ... IF NOT EXISTS: Delta tables have no partitions that a catalog knows of; nothing was written. "
@@ -117,8 +117,8 @@ def _check(table: _Table, insert: ParsedInsert) -> None:
             error_class="UNSUPPORTED_FEATURE.INSERT_PARTITION_SPEC_IF_NOT_EXISTS",
             sql_state="0A000",
         )
-    partitioning = {name.lower() for name in table.partition_columns}
-    strange = [name for name in (*insert.values, *insert.open_columns) if name.lower() not in partitioning]
+    named = (*insert.values, *insert.open_columns)
+    strange = [name for name in named if not is_among(name, table.partition_columns, case_sensitive=case_sensitive)]
     if strange:
         raise InvalidOptionError(
             f"PARTITION: {', '.join(strange)} is no partition column of the table, which is partitioned by "
@@ -127,13 +127,13 @@ def _check(table: _Table, insert: ParsedInsert) -> None:
             sql_state="42000",
             columns=strange,
         )
-    _check_listed(table, insert)
+    _check_listed(table, insert, case_sensitive)
 
 
-def _check_listed(table: _Table, insert: ParsedInsert) -> None:
+def _check_listed(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
     """The columns that the statement lists: of the table, each once, and none that PARTITION has a value for."""
     listed = [name.lower() for name in insert.columns]
-    unknown = [name for name in insert.columns if find_field(table.schema, name) is None]
+    unknown = [name for name in insert.columns if not is_among(name, table.schema.names, case_sensitive=case_sensitive)]
     twice = [name for name in insert.columns if listed.count(name.lower()) > 1]
     both = [name for name in insert.columns if name.lower() in {value.lower() for value in insert.values}]
     if unknown:

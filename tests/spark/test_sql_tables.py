@@ -619,3 +619,35 @@ def test_set_location_takes_a_table_of_the_same_columns(spark: SparkSession, tmp
     finally:
         spark.conf.unset("spark.databricks.delta.alterLocation.bypassSchemaCheck")
     assert [row["id"] for row in spark.table(name).collect()] == [8]
+
+
+# ---------------------------------------------------------------- names where case matters
+
+
+def test_columns_spelled_otherwise_are_none_where_case_matters(
+    spark: SparkSession, conf: Callable[[dict[str, str]], None], tmp_path: Path
+) -> None:
+    table = by_path(tmp_path / "t")
+    spark.sql(
+        f"CREATE TABLE {table} (Id BIGINT, Name STRING, s STRUCT<Aa: INT>, p INT) USING pydelta PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    )
+    conf({"spark.sql.caseSensitive": "true"})
+    unresolved = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+    for statement, condition in {
+        f"INSERT INTO {table} (id, p) VALUES (1, 1)": unresolved,
+        f"INSERT INTO {table} PARTITION (P = 1) (Id) VALUES (1)": "NON_PARTITION_COLUMN",
+        f"INSERT OVERWRITE {table} PARTITION (P = 1) (Id) VALUES (1)": "NON_PARTITION_COLUMN",
+        f"ALTER TABLE {table} DROP COLUMN ID": unresolved,
+        f"ALTER TABLE {table} DROP COLUMN s.aa": unresolved,
+        f"ALTER TABLE {table} RENAME COLUMN name TO label": unresolved,
+        f"ALTER TABLE {table} ALTER COLUMN ID COMMENT 'c'": unresolved,
+    }.items():
+        with pytest.raises(SchemaMismatchError if condition == unresolved else InvalidOptionError) as caught:
+            spark.sql(statement)
+        assert caught.value.getCondition() == condition, statement
+    assert DeltaTable.forPath(spark, str(tmp_path / "t")).history().count() == 1
+    spark.sql(f"INSERT INTO {table} PARTITION (p = 1) (Id) VALUES (1)")
+    spark.sql(f"INSERT INTO {table} BY NAME SELECT 2L AS ID, 2 AS P")  # as delta-spark takes it
+    spark.sql(f"ALTER TABLE {table} DROP COLUMN Name")
+    assert rows(spark, tmp_path / "t") == [(1, None, 1), (2, None, 2)]
