@@ -1,4 +1,4 @@
-"""What a client of Spark Connect keeps to itself: the expressions in its Columns, and the plans of its frames.
+"""What a client of Spark Connect keeps to itself: the expressions in its Columns, the plans of its frames, its active session.
 
 A client has no JVM: it writes down what its Columns and frames are, and the server resolves the names. `client_node` gives the
 uppermost node of an expression as one of the classes here, whose operands are again a client's expressions.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -86,6 +88,22 @@ def client_cast(column: Any, wanted: DataType, mode: str) -> Any:
     from pyspark.sql.connect.expressions import CastExpression
 
     return ClientColumn(CastExpression(column._expr, wanted, mode))
+
+
+# ---------------------------------------------------------------- sessions
+
+
+@contextmanager
+def activated_client(spark: Any) -> Iterator[None]:
+    """A client's session as the active one of this thread meanwhile: pyspark looks what localCheckpoint gives up in that one,
+    whichever session's frame it is of."""
+    threads = type(spark)._active_session
+    before = getattr(threads, "session", None)
+    threads.session = spark
+    try:
+        yield
+    finally:
+        threads.session = before
 
 
 # ---------------------------------------------------------------- plans

@@ -6,15 +6,16 @@ import logging
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spark_plugin import exceptions, jvm_calls, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_planning.offers import offer_once
-from spark_plugin.session_source import register_source
+from spark_plugin.session_source import hand_down, register_source
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql_catalog import uploaded
 from spark_plugin.sql_catalog.install import install as install_catalogs
+from spark_plugin.wrapping import Method, wrap
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +42,20 @@ def register(spark: SparkSession) -> None:
                 sql_router.install_in_parser(spark)
             offer_once(spark)
     sql_router.install(spark)
+    if connect:
+        wrap(type(spark), "cloneSession", _cloning)
+
+
+def _cloning(original: Method) -> Method:
+    """What a clone of a Spark Connect session has on the server, it has here too. The JVM alone clones classic sessions."""
+
+    def clone_session(self: Any, *args: Any, **kwargs: Any) -> Any:
+        clone = original(self, *args, **kwargs)
+        if hand_down(self, clone):
+            register(clone)
+        return clone
+
+    return clone_session
 
 
 def _check_workers(spark: SparkSession) -> None:

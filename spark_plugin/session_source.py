@@ -22,6 +22,7 @@ from spark_plugin.spark_internals import SparkInternals, is_connect
 # Classic sessions of one process share it, as one's frames may be used in another (foreachBatch has a copy of its session).
 _OF_PROCESS = secrets.token_hex(16)
 _registered: set[str] = set()
+_nonces: dict[str, str] = {}  # of clones of Spark Connect sessions, by their ids
 
 
 def register_source(spark: Any) -> None:
@@ -43,6 +44,16 @@ def private(spark: Any, options: Mapping[str, str]) -> dict[str, str]:
     return signed(options, nonce_of(spark))
 
 
+def hand_down(spark: Any, clone: Any) -> bool:
+    """Let a clone of a Spark Connect session have the nonce of its origin, whose source and catalogs the server has given it.
+    False, and nothing done, where the origin has no source."""
+    if _identity(spark) not in _registered:
+        return False
+    _nonces[_identity(clone)] = nonce_of(spark)
+    _registered.add(_identity(clone))
+    return True
+
+
 def _identity(spark: Any) -> str:
     return str(spark.session_id) if is_connect(spark) else SparkInternals(spark).session_id
 
@@ -50,7 +61,10 @@ def _identity(spark: Any) -> str:
 def nonce_of(spark: Any) -> str:
     """Of a Spark Connect session made from its id, which only its clients and the server know: each process that is a client of
     it, as one that runs foreachBatch is, finds the same."""
-    return hashlib.sha256(f"pydelta {_identity(spark)}".encode()).hexdigest() if is_connect(spark) else _OF_PROCESS
+    if not is_connect(spark):
+        return _OF_PROCESS
+    identity = _identity(spark)
+    return _nonces.get(identity) or hashlib.sha256(f"pydelta {identity}".encode()).hexdigest()
 
 
 def source_of_process() -> type[DeltaSource]:

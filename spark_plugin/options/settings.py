@@ -15,6 +15,7 @@ from delta_py.storage.addresses import kind_of
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
+from spark_plugin.connect_internals import activated_client
 from spark_plugin.options.common import CONFS, PROPERTY_DEFAULTS, STORAGE, WRITE_CONFS, flag
 from spark_plugin.options.storage import storage_options
 from spark_plugin.options.told_settings import (
@@ -133,11 +134,8 @@ def _default_parallelism(spark: Any) -> int | None:
 @contextmanager
 def active(spark: Any) -> Iterator[None]:
     """Make the session the active one of this thread meanwhile. Spark looks for Python sources in the active session, and
-    a thread that the user started has none."""
-    if is_connect(spark):
-        yield
-        return
-    with SparkInternals(spark).activated():
+    a thread that the user started has none. A client of Spark Connect takes what the server holds for the active session's."""
+    with activated_client(spark) if is_connect(spark) else SparkInternals(spark).activated():
         yield
 
 

@@ -1,0 +1,99 @@
+"""Several sessions of one Spark Connect server in one program: others than the active one, and clones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from delta_py import DeltaTable
+from tests.applications.test_connect_classes import CLASSIC
+from tests.support.spark_script import run_script
+
+PRELUDE = """
+import json, os, sys, threading
+from pyspark.sql import SparkSession, functions as F
+from spark_plugin import DeltaTable, register
+
+path = sys.argv[1]
+table = f"pydelta.`{path}`"
+spark = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "1").getOrCreate()
+register(spark)
+spark.range(3).selectExpr("id", "'old' AS name").write.format("pydelta").save(path)
+found = {}
+
+def rows(session):
+    return [list(row) for row in session.sql(f"SELECT * FROM {table} ORDER BY id").collect()]
+"""
+
+OTHERS = """
+other = spark.newSession() if hasattr(spark, "newSession") else spark.cloneSession()
+register(other)
+
+def merge(session, name):
+    source = session.createDataFrame([(1, name), (9, name)], "id long, name string")
+    target = DeltaTable.forPath(session, path).alias("t")
+    return target.merge(source.alias("s"), "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute().first()[0]
+
+found["merged"] = [merge(other, "other")]
+statement = f"MERGE INTO {table} t USING (SELECT 2L AS k) s ON t.id = k WHEN MATCHED THEN DELETE"
+found["merged"].append(other.sql(statement).first()[0])
+thread = threading.Thread(target=lambda: found["merged"].append(merge(other, "thread")))
+thread.start()
+thread.join()
+other.sql(f"INSERT INTO {table} AS t REPLACE USING (id) SELECT 0L AS id, 'using' AS name")
+found["rows"] = rows(other)
+found["active"] = SparkSession.getActiveSession() is spark
+"""
+
+CLONES = """
+spark.range(1).createOrReplaceTempView("one")
+clone = spark.cloneSession()
+found["read"] = [clone.read.format("pydelta").load(path).count(), rows(clone)]
+clone.sql(f"INSERT INTO {table} SELECT 7L, 'view' FROM one")
+clone.sql(f"DELETE FROM {table} WHERE id = 0")
+clone.sql(f"UPDATE {table} SET name = 'clone' WHERE id = 1")
+register(clone)
+found["version"] = clone.sql(f"SELECT count(*) FROM {table} VERSION AS OF 0").first()[0]
+found["history"] = [row["operation"] for row in DeltaTable.forPath(clone, path).history().collect()]
+clone.sql(f"CREATE TABLE pydelta.`{path}-copy` USING pydelta AS SELECT * FROM {table}")
+again = clone.cloneSession()
+again.sql(f"INSERT INTO {table} VALUES (8, 'again')")
+found["rows"] = [rows(clone), rows(spark), spark.read.format("pydelta").load(f"{path}-copy").count()]
+"""
+
+
+# The local server ends with the first session that stops, and pyspark waits for it long when another one ends behind it.
+END = """
+print(json.dumps(found), flush=True)
+spark.stop()
+os._exit(0)
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The classes of the catalogs, in a cache directory."""
+    cache = tmp_path_factory.mktemp("connect_sessions") / "cache"
+    cache.mkdir(mode=0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYDELTA_CACHE_DIR", str(cache))
+        assert run_script(CLASSIC)["installed"]
+        yield
+
+
+def test_merge_of_a_session_that_is_not_the_active_one(tmp_path: Path) -> None:
+    found = run_script(PRELUDE + OTHERS + END, str(tmp_path / "t"))
+    assert found["merged"] == [2, 1, 2]
+    assert found["rows"] == [[0, "using"], [1, "thread"], [9, "thread"]]
+    assert found["active"], "the caller's session is the active one again"
+
+
+def test_clone_of_a_registered_session_reads_and_writes_in_sql(tmp_path: Path) -> None:
+    found = run_script(PRELUDE + CLONES + END, str(tmp_path / "t"))
+    assert found["read"] == [3, [[n, "old"] for n in range(3)]]
+    assert (found["version"], found["history"]) == (3, ["UPDATE", "DELETE", "WRITE", "WRITE"])
+    changed = [[1, "clone"], [2, "old"], [7, "view"]]
+    assert found["rows"] == [[*changed, [8, "again"]], [*changed, [8, "again"]], 3]
+    assert DeltaTable(str(tmp_path / "t")).version == 4
