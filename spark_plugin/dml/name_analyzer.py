@@ -150,10 +150,15 @@ class NameAnalyzer:
 
 
 def _path_by_name(schema: StructType, name: str, alias: Alias) -> Path:
-    """The names on the way to a column or field, for a name that Spark has resolved: alias first, whatever the case."""
+    """The names on the way to a column or field, for a name that Spark has resolved: alias first, whatever the case, where the
+    table has the column behind it. Else it is a column of this name, a struct."""
+    path = split_name(name)
+    behind = without_alias(path, alias)
+    if find_field(schema, behind[0]) is not None:
+        path = behind
     data_type: DataType = schema
     names = []
-    for part in without_alias(split_name(name), alias):
+    for part in path:
         field = find_field(data_type, part) if isinstance(data_type, StructType) else None
         if field is None:
             raise no_field(name)
