@@ -6,19 +6,23 @@ import logging
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spark_plugin import exceptions, jvm_calls, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_planning.offers import offer_once
-from spark_plugin.session_source import hand_down, register_source
+from spark_plugin.session_source import hand_down, is_registered, nonce_of, register_source, take_over
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql_catalog import uploaded
 from spark_plugin.sql_catalog.install import install as install_catalogs
 from spark_plugin.wrapping import Method, wrap
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+ForBatch: TypeAlias = "Callable[[DataFrame, int], None]"
 
 _log = logging.getLogger("pydelta")
 _checked: set[str] = set()
@@ -31,7 +35,7 @@ def register(spark: SparkSession) -> None:
     """
     connect = is_connect(spark)
     exceptions.install(connect=connect)
-    method_patches.install(connect=connect)
+    method_patches.install(connect=connect, in_clones=_in_clones)
     register_source(spark)
     if connect:
         uploaded.install(spark)
@@ -44,6 +48,25 @@ def register(spark: SparkSession) -> None:
     sql_router.install(spark)
     if connect:
         wrap(type(spark), "cloneSession", _cloning)
+
+
+def register_clone(clone: SparkSession, nonce: str) -> None:
+    """Register a clone of a Spark Connect session that another process has registered. nonce: of that."""
+    if take_over(clone, nonce):
+        register(clone)
+
+
+def _in_clones(spark: SparkSession, function: ForBatch) -> ForBatch:
+    """What foreachBatch is given. A server of Spark Connect runs it in a process of its own, since Spark 4.3 in a clone of the
+    client's session, which is registered there as that is."""
+    if not is_connect(spark) or not is_registered(spark):
+        return function
+    return partial(_in_clone, nonce_of(spark), function)
+
+
+def _in_clone(nonce: str, function: ForBatch, batch: DataFrame, number: int) -> None:
+    register_clone(batch.sparkSession, nonce)
+    function(batch, number)
 
 
 def _cloning(original: Method) -> Method:

@@ -47,10 +47,20 @@ def private(spark: Any, options: Mapping[str, str]) -> dict[str, str]:
 def hand_down(spark: Any, clone: Any) -> bool:
     """Let a clone of a Spark Connect session have the nonce of its origin, whose source and catalogs the server has given it.
     False, and nothing done, where the origin has no source."""
-    if _identity(spark) not in _registered:
+    return is_registered(spark) and take_over(clone, nonce_of(spark))
+
+
+def is_registered(spark: Any) -> bool:
+    return _identity(spark) in _registered
+
+
+def take_over(clone: Any, nonce: str) -> bool:
+    """The same of a clone whose origin is a session of another process. False where it was done before."""
+    identity = _identity(clone)
+    if identity in _registered:
         return False
-    _nonces[_identity(clone)] = nonce_of(spark)
-    _registered.add(_identity(clone))
+    _nonces[identity] = nonce
+    _registered.add(identity)
     return True
 
 

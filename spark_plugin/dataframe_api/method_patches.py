@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pyspark.sql.types import StructType
@@ -62,15 +63,16 @@ class _Calls:
             self.options[key.lower()] = (key, value)
 
 
-def install(*, connect: bool) -> None:
-    """Wrap the methods, once in a process."""
+def install(*, connect: bool, in_clones: Callable[[Any, Any], Any]) -> None:
+    """Wrap the methods, once in a process. in_clones: makes, of a session and what foreachBatch is to call, what Spark is to
+    call."""
     for over_connect in (False, True) if connect else (False,):
         batches, streams = readwriter_modules(connect=over_connect)
         _install_reader(batches.DataFrameReader)
         _install_writer(batches.DataFrameWriter)
         _install_table_writer(batches.DataFrameWriterV2)
         _install_stream_reader(streams.DataStreamReader)
-        _install_stream_writer(streams.DataStreamWriter)
+        _install_stream_writer(streams.DataStreamWriter, in_clones)
 
 
 def _install_reader(cls: type[Any]) -> None:
@@ -370,7 +372,7 @@ def _table_stream(original: Method) -> Method:
     return table
 
 
-def _install_stream_writer(cls: type[Any]) -> None:
+def _install_stream_writer(cls: type[Any], in_clones: Callable[[Any, Any], Any]) -> None:
     wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
     wrap(cls, "outputMode", _noting(lambda calls, outputMode: setattr(calls, "mode", outputMode)))
     wrap(cls, "partitionBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
@@ -378,10 +380,19 @@ def _install_stream_writer(cls: type[Any]) -> None:
     wrap(cls, "queryName", _noting(lambda calls, queryName: calls.add_option("queryName", queryName)))
     wrap(cls, "option", _noting(_Calls.add_option))
     wrap(cls, "options", _noting(_note_options))
-    for name in ("foreach", "foreachBatch"):
-        wrap(cls, name, _noting(lambda calls, *_, **__: setattr(calls, "format", _OTHER_SINK)))
+    wrap(cls, "foreach", _noting(lambda calls, f: setattr(calls, "format", _OTHER_SINK)))
+    wrap(cls, "foreachBatch", partial(_for_each_batch, in_clones))
     wrap(cls, "start", _start)
     wrap(cls, "toTable", _to_table)
+
+
+def _for_each_batch(in_clones: Callable[[Any, Any], Any], original: Method) -> Method:
+    def foreachBatch(self: Any, func: Any) -> Any:
+        result = original(self, in_clones(session_of(self), func))
+        _calls(self).format = _OTHER_SINK
+        return result
+
+    return foreachBatch
 
 
 def _note_start(writer: Any, outputMode: str | None, partitionBy: Any, queryName: str | None, options: dict[str, Any]) -> None:

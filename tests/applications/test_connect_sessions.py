@@ -64,6 +64,24 @@ found["rows"] = [rows(clone), rows(spark), spark.read.format("pydelta").load(f"{
 """
 
 
+BATCHES = """
+def change(batch, number):
+    session = batch.sparkSession
+    if asks:
+        from spark_plugin import register
+        register(session)
+    batch.createOrReplaceTempView("batch")
+    session.sql(f"INSERT INTO {table} SELECT id + 10, name FROM batch WHERE id < 2")
+    session.sql(f"UPDATE {table} SET name = 'batch' WHERE id = 11")
+    session.sql(f"MERGE INTO {table} t USING batch s ON t.id = s.id + 10 WHEN NOT MATCHED THEN INSERT *")
+
+for asks in (False, True):
+    query = spark.readStream.format("pydelta").load(f"{path}-source").writeStream.foreachBatch(change)
+    query.option("checkpointLocation", f"{path}-checkpoint-{asks}").trigger(availableNow=True).start().awaitTermination()
+found["rows"] = rows(spark)
+"""
+
+
 # The local server ends with the first session that stops, and pyspark waits for it long when another one ends behind it.
 END = """
 print(json.dumps(found), flush=True)
@@ -88,6 +106,13 @@ def test_merge_of_a_session_that_is_not_the_active_one(tmp_path: Path) -> None:
     assert found["merged"] == [2, 1, 2]
     assert found["rows"] == [[0, "using"], [1, "thread"], [9, "thread"]]
     assert found["active"], "the caller's session is the active one again"
+
+
+def test_function_of_a_streams_batches_has_the_sql_of_the_session_that_registered(tmp_path: Path) -> None:
+    source = PRELUDE + """spark.range(3).selectExpr("id", "'new' AS name").write.format("pydelta").save(f"{path}-source")\n"""
+    found = run_script(source + BATCHES + END, str(tmp_path / "t"))
+    old = [[n, "old"] for n in range(3)]
+    assert sorted(found["rows"]) == sorted([*old, *[[2, "new"], [10, "new"], [11, "batch"]] * 2])
 
 
 def test_clone_of_a_registered_session_reads_and_writes_in_sql(tmp_path: Path) -> None:
