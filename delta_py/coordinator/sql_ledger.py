@@ -1,12 +1,12 @@
 """A ledger in a database that speaks SQL: its tables, and each step as one transaction.
 
-commits     one row a ratified commit, until long after it is published: also what tables were like at a moment
-tables      one row a table: its newest version, and up to which version all is published
-ledger      one row: the ledger's identity, and the newest moment
-moments     one row a moment: when it was
-transactions, proposals     those over several tables, and their staged commits while they are under way
-held_reads  what these transactions have read and no staged commit says
-tokens      one row a token of a call that may be repeated
+    commits     one row a ratified commit, until long after it is published: also what tables were like at a moment
+    tables      one row a table: its newest version, and up to which version all is published
+    ledger      one row: the ledger's identity, and the newest moment
+    moments     one row a moment: when it was
+    transactions, proposals     those over several tables, and their staged commits while they are under way
+    held_reads  what these transactions have read and no staged commit says
+    tokens      one row a token of a call that may be repeated
 """
 
 from __future__ import annotations
