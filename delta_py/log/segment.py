@@ -209,8 +209,8 @@ def _has_gap(listing: Listing, end: int | None) -> bool:
     if not listing.commits:
         return False
     oldest, newest = min(listing.commits), max(listing.commits)
-    compacted = max((file.end_version for file in listing.compactions), default=newest)
-    return newest - oldest + 1 != len(listing.commits) or (end is None and compacted > newest)
+    spoken_of = [*(file.end_version for file in listing.compactions), *(one.version for one in listing.checkpoints)]
+    return newest - oldest + 1 != len(listing.commits) or (end is None and max(spoken_of, default=newest) > newest)
 
 
 def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:

@@ -48,6 +48,9 @@ class StreamLog:
             if commit.version != expected:
                 self.lost(expected, commit.version)
             expected = commit.version + 1
+        newest = listing.newest()
+        if last is None and newest is not None and newest >= expected:  # a checkpoint speaks of a commit that is not there
+            self.lost(expected, newest + 1)
         return commits
 
     def _check_same_log(self, commits: dict[int, LogFile], version: int) -> None:

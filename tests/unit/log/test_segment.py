@@ -309,6 +309,18 @@ def test_gap_of_a_listing_that_others_write_into_is_none_when_listed_again(table
     assert listings == 2
 
 
+def test_commit_that_a_listing_missed_and_that_has_a_checkpoint_is_listed_again(table: TableBuilder, store: MemoryStore) -> None:
+    table.checkpoint(5)
+    commit = store.objects.pop(f"_delta_log/{5:020d}.json")
+
+    def appear(moment: str, call: str, path: str) -> None:
+        if (moment, call) == ("after", "list_from"):
+            store.objects[f"_delta_log/{5:020d}.json"] = commit
+
+    store.hook = appear
+    assert load_segment(store).version == 5
+
+
 def test_gap_right_after_the_checkpoint_is_refused(table: TableBuilder, store: MemoryStore) -> None:
     table.checkpoint(2)
     table.delete(f"{3:020d}.json")

@@ -533,6 +533,18 @@ def test_stream_batch_whose_commits_are_gone_is_not_planned_without_them(builder
     assert source(builder, 1, fail_on_data_loss=False).plan(at(2), at(4)).paths() == ["f"]
 
 
+def test_stream_does_not_wait_for_a_commit_that_is_gone_and_has_a_checkpoint(builder: TableBuilder) -> None:
+    builder.commit(add("f"))
+    stream = source(builder)
+    builder.commit(add("g"))
+    builder.checkpoint(3)
+    builder.delete(f"{3:020d}.json")
+    refusal(LogFileNotFoundError, "DELTA_MISSING_FILES_UNEXPECTED_VERSION", stream, at(2))
+    refusal(LogFileNotFoundError, "DELTA_MISSING_FILES_UNEXPECTED_VERSION", stream, at(3))
+    builder.commit(add("h"))
+    assert batches(source(builder, fail_on_data_loss=False), at(2), EVERYTHING) == [["f", "h"]]
+
+
 def test_stream_whose_first_state_is_gone_says_so(builder: TableBuilder) -> None:
     builder.commit(add("f"))
     builder.checkpoint(2)
