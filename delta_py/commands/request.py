@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from operator import index
+from typing import TYPE_CHECKING, SupportsIndex
 
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.errors import InvalidOptionError
@@ -116,8 +117,9 @@ class WriteRequest:
             )
         if mode == "Overwrite":
             self._check_one_kind_of_overwrite()
-        for option, number in (("maxRecordsPerFile", self.max_records_per_file), ("targetFileSize", self.target_file_bytes)):
-            if number is not None and (type(number) is not int or number <= 0):
+        numbers: dict[str, object] = {"maxRecordsPerFile": self.max_records_per_file, "targetFileSize": self.target_file_bytes}
+        for option, number in numbers.items():
+            if number is not None and (not isinstance(number, SupportsIndex) or index(number) <= 0):
                 raise _illegal(option, number, "a whole number of at least 1")
         if self.isolation_level is not None:
             IsolationLevel.parse(self.isolation_level)

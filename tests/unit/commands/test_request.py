@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from delta_py.commands.request import WriteRequest
@@ -21,6 +22,7 @@ from delta_py.errors import InvalidOptionError
         {"mode": "OVERWRITE", "partition_overwrite_mode": "Dynamic"},
         {"txn_app_id": "job", "txn_version": -(2**63), "isolation_level": "writeserializable"},
         {"max_records_per_file": 1, "target_file_bytes": 1},
+        {"max_records_per_file": np.int64(1)},
     ],
 )
 def test_request_that_a_write_can_carry_out_passes(asked: dict[str, Any]) -> None:
