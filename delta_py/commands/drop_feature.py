@@ -36,7 +36,7 @@ from delta_py.protocol.intervals import LOG_RETENTION, TRUNCATED_HISTORY, retent
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import is_in_transaction
+from delta_py.storage.opening import refuse_in_transaction
 from delta_py.storage.store import ObjectStore
 
 _BARRIERS = 3  # a client may try so many older checkpoints when it cannot read one
@@ -52,11 +52,7 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
     more, but versions that use it are too young to be given up.
     DeltaConcurrentModificationException when others bring it back meanwhile.
     """
-    if is_in_transaction(store):
-        raise UnsupportedOperationError(
-            f"DROP FEATURE of the table at {store.root} cannot be part of a transaction over tables. Nothing was changed. Run it "
-            "behind the transaction."
-        )
+    refuse_in_transaction(store, "DROP FEATURE of", "Nothing was changed.")
     snapshot = Snapshot.load(store)
     feature = _checked(snapshot, name, truncate_history=truncate_history)
     snapshot.config.require(Operation.WRITE)

@@ -8,8 +8,8 @@ Protocol: Table Properties.
 from __future__ import annotations
 
 from delta_py.commit.symlink_manifests import write_manifests
-from delta_py.errors import InvalidOptionError, UnsupportedOperationError
-from delta_py.storage.opening import is_in_transaction
+from delta_py.errors import InvalidOptionError
+from delta_py.storage.opening import refuse_in_transaction
 from delta_py.storage.store import ObjectStore
 
 SYMLINK_MANIFEST = "symlink_format_manifest"
@@ -28,9 +28,6 @@ def generate(store: ObjectStore, mode: str = SYMLINK_MANIFEST) -> int:
             sql_state="0AKDC",
             mode=mode,
         )
-    if is_in_transaction(store):  # whose rows nobody else is to see before it ends
-        raise UnsupportedOperationError(
-            f"GENERATE for the table at {store.root} cannot be part of a transaction over tables. Nothing was written. Run it "
-            "behind the transaction."
-        )
+    # Whose rows nobody else is to see before it ends.
+    refuse_in_transaction(store, "GENERATE for", "Nothing was written.")
     return write_manifests(store).written

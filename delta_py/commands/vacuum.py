@@ -75,7 +75,7 @@ from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, are_plain
 from delta_py.protocol.table_config import Operation
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import coordination_of, is_in_transaction
+from delta_py.storage.opening import coordination_of, refuse_in_transaction
 from delta_py.storage.store import ObjectStore
 
 __all__ = [
@@ -143,11 +143,8 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
     CorruptTableError where the table has commits that its coordinator does not know; StorageError when files could not be
     deleted, after all others are.
     """
-    if is_in_transaction(store):  # which sees an older version, and not what newer ones need
-        raise UnsupportedOperationError(
-            f"VACUUM of the table at {store.root} cannot be part of a transaction over tables. Nothing was deleted. Run it "
-            "behind the transaction."
-        )
+    # Which sees an older version, and not what newer ones need.
+    refuse_in_transaction(store, "VACUUM of", "Nothing was deleted.")
     found = Vacuum.begin(store, request, clock_ms)
     files = found.find()
     started = found.log_start(files)

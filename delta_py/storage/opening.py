@@ -78,6 +78,15 @@ def is_in_transaction(store: ObjectStore) -> bool:
     return coordinated is not None and coordinated.transaction is not None
 
 
+def refuse_in_transaction(store: ObjectStore, statement: str, undone: str) -> None:
+    """Raises UnsupportedOperationError in a transaction over tables. undone: what did not happen, for the message."""
+    if is_in_transaction(store):
+        raise UnsupportedOperationError(
+            f"{statement} the table at {store.root} cannot be part of a transaction over tables. {undone} Run it behind the "
+            "transaction."
+        )
+
+
 def _table_store(own: ObjectStore, options: StorageOptions) -> TableStore:
     url = options.get("coordinator")
     return TableStore(own if url is None else CoordinatedStore(own, url, options.get("coordinator.transaction")), options)
