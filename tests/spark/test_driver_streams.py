@@ -191,7 +191,7 @@ def test_failure_has_the_class_and_message_that_it_has_by_a_process(
 
 
 def test_streams_are_answered_at_once(copy: Copy, driver: Driver) -> None:
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=120)
 
     def fail(call: str) -> None:
         if call == "latestOffset" and driver.calls.count(call) <= 2:

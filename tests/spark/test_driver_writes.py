@@ -137,11 +137,17 @@ def test_connection_that_breaks_tells_nothing_of_what_was_sent(
     def cut(body: bytes) -> bytes:
         answer = committed_write(body)
         if body[:1] == b"\0":
-            for connection in list(spark.sparkContext._gateway._callback_server.connections):  # type: ignore[union-attr]
-                connection.socket.shutdown(socket.SHUT_RDWR)
+            asking[-1].socket.shutdown(socket.SHUT_RDWR)
         return answer
 
-    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: cut}).apply)
+    def answered(request: Any) -> bytes:
+        asking.append(gateway._gateway_client.get_thread_connection())
+        return planner.apply(request)
+
+    asking = list[Any]()  # the connections on which requests came: others stay whole, the next tests use them
+    gateway: Any = spark.sparkContext._gateway
+    planner = Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: cut})
+    offer(spark, answered)
     with pytest.raises(CommitOutcomeUnknownError) as raised:
         append(spark, table)
     assert pruning.status(spark).driver_error == "java.io.IOException: the connection to Python broke"
@@ -191,10 +197,10 @@ def test_worker_plans_where_python_is_silent(spark: SparkSession, table: str, dr
 def test_commit_is_waited_for_however_long_it_takes(
     spark: SparkSession, table: str, driver: Callable[[], int], conf: Any
 ) -> None:
-    conf({ANSWER_SECONDS: "0.5"})
+    conf({ANSWER_SECONDS: "2"})
 
     def slow(body: bytes) -> bytes:
-        time.sleep(1.5)
+        time.sleep(2.3)
         return committed_write(body)
 
     offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: slow}).apply)
