@@ -43,10 +43,10 @@ def test_message_has_no_keys_of_urls(url: str, shown: str) -> None:
 
 
 def test_message_of_very_many_urls_is_cut_in_no_time() -> None:
-    started = time.monotonic()
+    started = time.thread_time()
     readable("://" * 1_000_000)
     readable("\n" * 1_000_000)
-    assert time.monotonic() - started < 2
+    assert time.thread_time() - started < 2
 
 
 def test_long_message_keeps_its_beginning_and_its_end() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -66,12 +67,18 @@ def test_runs_without_spark(table: str) -> None:
     assert done.returncode == 3 and "pydelta[spark]" in done.stderr
 
 
+def cpu_seconds_of_children() -> float:
+    """Of those that have ended: what else the machine does is not in it."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_starts_without_what_it_does_not_need(table: str) -> None:
     seconds = []
     for _ in range(3):
-        begin = time.monotonic()
+        begin = cpu_seconds_of_children()
         done = subprocess.run([*PYDELTA, "--help"], capture_output=True, text=True, timeout=120)
-        seconds.append(time.monotonic() - begin)
+        seconds.append(cpu_seconds_of_children() - begin)
         assert done.returncode == 0 and "zorder" in done.stdout
     assert min(seconds) < 2.0, seconds
 

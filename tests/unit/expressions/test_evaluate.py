@@ -312,9 +312,9 @@ def test_one_comparison_costs_little_more_than_its_kernels() -> None:
     def fastest(action: Any) -> float:
         spans = []
         for _ in range(50):
-            start = time.perf_counter()
+            start = time.thread_time()
             action()
-            spans.append(time.perf_counter() - start)
+            spans.append(time.thread_time() - start)
         return min(spans)
 
     bare = fastest(lambda: rows.filter(pc.greater(rows["i"], pa.scalar(60_000, pa.int32()))))

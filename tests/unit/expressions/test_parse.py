@@ -93,10 +93,10 @@ def in_itself(start: str, form: str, depth: int) -> str:
 @pytest.mark.parametrize(("start", "form"), NEEDED_TWICE)
 def test_operand_that_is_needed_twice_at_each_level_is_refused_in_no_time(start: str, form: str) -> None:
     parse_expression(in_itself(start, form, 4), SCHEMA)
-    began = time.monotonic()
+    began = time.thread_time()
     with pytest.raises(ExpressionError, match="more than 100000 parts"):
         parse_expression(in_itself(start, form, 20), SCHEMA)
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
 
 
 def test_long_lists_and_chains_are_read_in_time_that_grows_with_them() -> None:

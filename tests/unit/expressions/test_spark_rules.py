@@ -84,12 +84,12 @@ def test_operand_that_is_needed_for_each_of_many_patterns_is_refused_in_no_time(
     sql = "name"
     for _ in range(25):
         sql = f"if({sql} like any ('a', 'b', 'c'), 'a', 'b')"
-    began = time.monotonic()
+    began = time.thread_time()
     with pytest.raises(ExpressionError, match="too long"):
         checked_sql(f"hash({sql}) = 1", SCHEMA)
     with pytest.raises(ExpressionError, match="too long"):
         checked_sql(f"hash(name) in ({'1, ' * 1_000_000}1)", SCHEMA)
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
 
 
 def test_lambda_variables_get_names_of_our_own_and_hide_columns() -> None:

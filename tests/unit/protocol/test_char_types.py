@@ -185,8 +185,8 @@ def test_options_beside_a_long_char_are_padded_or_refused_together() -> None:
     "declared", ["array<" * 5_000, "struct<" + " " * 200_000, "struct<a" + " " * 200_000, "array<" * 5_000 + "char(1)"]
 )
 def test_declared_type_that_is_nested_deep_or_full_of_blanks_is_refused_in_no_time(declared: str) -> None:
-    started = time.monotonic()
+    started = time.thread_time()
     assert char_types(field(declared)) is None
     with pytest.raises(CorruptTableError, match="cannot be checked"):
         char_types(field(declared), strict=True)
-    assert time.monotonic() - started < 2
+    assert time.thread_time() - started < 2

@@ -108,6 +108,6 @@ def test_items_of_a_message_arrive_line_by_line() -> None:
 
 def test_message_of_very_many_line_breaks_is_read_in_no_time() -> None:
     text = as_worker_text(errors.DataFileError("x")).replace(": [DELTA", ": [DELTA", 1) + "\n" * 200_000 + " " * 200_000
-    started = time.monotonic()
+    started = time.thread_time()
     assert isinstance(translate(PySparkException(message=text)), errors.DataFileError)
-    assert time.monotonic() - started < 2
+    assert time.thread_time() - started < 2
