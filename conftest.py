@@ -18,6 +18,7 @@ from tests.support.corpus import unpack
 from tests.support.file_seconds import SecondsOfFiles, slowest_files_first
 from tests.support.seeds import run_seed
 from tests.support.settings import restore
+from tests.support.warm_daemon import WARM_SITE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,8 +125,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-        # Workers are forked with their imports done; a run of all cases has Spark's own way.
-        "spark.python.daemon.module": "pyspark.daemon" if sampling.takes_all() else "tests.support.warm_daemon",
         # With PYDELTA_NATIVE_READER=true all tests read simple files by Spark's own Parquet reader.
         **({"spark.pydelta.nativeReader.enabled": native} if (native := os.environ.get("PYDELTA_NATIVE_READER")) else {}),
         # Tables of tests are small: the driver would read most of them, and few tests would have tasks that read. With
@@ -137,7 +136,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    with pytest.MonkeyPatch.context() as patch:
+        if not sampling.takes_all():  # workers are forked with their imports done; a run of all cases has Spark's own way
+            patch.setenv("PYTHONPATH", WARM_SITE, prepend=os.pathsep)
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     if planning == "true":
         kept_objects._SETTLED_MS = 50  # tables of tests are young, and what is read of their logs shall be kept too

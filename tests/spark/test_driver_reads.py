@@ -304,8 +304,8 @@ def test_query_is_asked_from_many_threads(spark: SparkSession, table: str, drive
     def found(wanted: int) -> list[int]:
         return [row.id for row in spark.read.format("pydelta").load(table).filter(f"id = {wanted}").collect()]
 
-    wanted = [n for n in range(90) if n % 10 != 4][:80]
-    with ThreadPoolExecutor(40) as pool:
+    wanted = [n for n in range(50) if n % 10 != 4][:40]
+    with ThreadPoolExecutor(20) as pool:
         assert list(pool.map(found, wanted)) == [[n] for n in wanted]
     assert driver() > 0
 

@@ -1,19 +1,21 @@
-"""Spark's daemon of Python workers, which has imported what its workers need before it forks the first.
-
-    spark.python.daemon.module=tests.support.warm_daemon
+"""What Spark's daemons of Python workers import in the tests before they fork their first worker.
 
 A worker ends with each error, and Spark keeps none for a second kind of call: the tests start hundreds, and each would import
 pyarrow and pydelta anew, longer than it works. Spark's own daemon imports nothing, because threads that an import starts do not
 outlive a fork: those of Arrow's and numpy's allocators and pools are made anew after one (`tests/unit/test_warm_daemon.py`). What
-a worker imports by itself is tested in `tests/unit/test_worker_imports.py`. A run that takes all cases, and applications of their
-own, have Spark's own daemon.
+a worker imports by itself is tested in `tests/unit/test_worker_imports.py`. The setting for another daemon than Spark's is not of
+all workers: those that open sources and plan have Spark's. So each imports as Python starts it (warm_site/sitecustomize.py). A
+run that takes all cases, and applications of their own, have daemons that import nothing.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
-import sys
+from pathlib import Path
+
+WARM_SITE = str(Path(__file__).with_name("warm_site"))
+"""A directory for PYTHONPATH."""
 
 SHARED = (
     "pyarrow",
@@ -44,11 +46,4 @@ def modules_of(worker: str) -> tuple[str, ...]:
 def warm_up(worker: str) -> None:
     for name in modules_of(worker):
         importlib.import_module(name)
-
-
-if __name__ == "__main__":
-    from pyspark import daemon
-
-    warm_up(sys.argv[1])
     gc.freeze()  # workers collect garbage after each call: not among what is here
-    daemon.manager()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
+
+from tests.support.warm_daemon import WARM_SITE
 
 CREATE_WORKER = "pyspark.sql.worker.create_data_source"
 # Arrow decodes in threads, numpy multiplies in threads, and the worker's modules are there without an import.
@@ -35,3 +38,19 @@ assert os.wait()[1] == 0
 @pytest.mark.parametrize("worker", [CREATE_WORKER, "pyspark.worker"])
 def test_worker_of_a_warm_daemon_can_use_all_that_was_imported(worker: str) -> None:
     subprocess.run([sys.executable, "-c", CODE, worker], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("site", [[WARM_SITE], []])
+def test_daemon_of_spark_is_warm_where_the_directory_is_in_pythonpath(site: list[str]) -> None:
+    """It ends where Spark is gone, which has its standard input."""
+    path = os.pathsep.join([*site, os.environ["PYTHONPATH"]])
+    done = subprocess.run(
+        [sys.executable, "-m", "pyspark.daemon", CREATE_WORKER],
+        env={**os.environ, "PYTHONPATH": path, "PYTHONPROFILEIMPORTTIME": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=120,
+    )
+    imported = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
+    assert "pyspark.serializers" in imported
+    assert any(name.startswith("delta_py.") for name in imported) == bool(site)
