@@ -10,6 +10,7 @@ parser.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from pyspark.sql import functions as F
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.names import quoted
+from spark_plugin.options.settings import VARIABLES, conf, is_on
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
 ActionName: TypeAlias = Literal["update", "delete", "insert"]
@@ -117,6 +119,38 @@ def _constant(expression: Any) -> Any:
         return expression
     value = expression.value()
     return str(value.toString()) if value is not None and expression.dataType().typeName() == "string" else value
+
+
+_VARIABLE = re.compile(r"\$\{(?:(\w+?):)?(\S+?)\}", re.ASCII)
+_OF_SESSION = (None, "spark", "sparkconf", "hivevar", "hiveconf")
+_OF_SERVER = ("env", "system")
+_MOST_VARIABLES = 1_000  # settings that name each other have no end
+
+
+def with_variables(spark: Any, text: str) -> str | None:
+    """The text of a statement as Spark's parser reads it: with the values of `${setting}` in their places, where the session's
+    settings let it. The session is active. None over Spark Connect for variables that only the server knows."""
+    if "${" not in text:
+        return text
+    if not is_connect(spark):
+        return str(spark.sparkContext._jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
+    return _of_client(spark, text) if is_on(spark, VARIABLES) else text
+
+
+def _of_client(spark: Any, text: str) -> str | None:
+    place = 0
+    for _ in range(_MOST_VARIABLES):
+        found = _VARIABLE.search(text, place)
+        if found is None:
+            return text
+        if found[1] in _OF_SERVER:
+            return None
+        if found[1] in _OF_SESSION:  # a value may name others
+            place = found.start()
+            text = text[:place] + (conf(spark, found[2]) or "") + text[found.end() :]
+        else:
+            place = found.end()
+    return None
 
 
 class SqlInternals:

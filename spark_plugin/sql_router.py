@@ -30,7 +30,7 @@ from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import active, conf, is_on
 from spark_plugin.pyspark_internals import formatted_sql, reason_of, session_class
 from spark_plugin.spark_internals import SparkInternals, is_connect
-from spark_plugin.sql_internals import parameters_of
+from spark_plugin.sql_internals import parameters_of, with_variables
 from spark_plugin.wrapping import Method, wrap
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ _log = logging.getLogger("pydelta")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement as `sql` got it. text: DataFrames and other keyword arguments are put in already. args: as the caller gave
-    them: values by name or by position, or None. word: the first one, in capitals."""
+    """A statement as `sql` got it. text: DataFrames, other keyword arguments and variables are put in already. args: as the
+    caller gave them: values by name or by position, or None. word: the first one, in capitals."""
 
     text: str
     args: Any
@@ -139,7 +139,7 @@ def run_from_jvm(spark: Any, request: Mapping[str, Any]) -> DataFrame | None:
     route = route_of(text)
     if route is None or not _is_routed(spark):
         return None
-    frame: DataFrame | None = _asked(spark, route, Statement(text, parameters_of(request["parameters"]), first_word(text)))
+    frame: DataFrame | None = _asked(spark, route, text, parameters_of(request["parameters"]))
     return frame
 
 
@@ -178,10 +178,14 @@ def _is_routed(spark: Any) -> bool:
 
 def _handled(spark: Any, route: Route, text: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
     with as_spark_raises(), active(spark), _formatted(spark, text, kwargs) as formatted:
-        return _asked(spark, route, Statement(formatted, args, first_word(text)))
+        return _asked(spark, route, formatted, args)
 
 
-def _asked(spark: Any, route: Route, statement: Statement) -> Any:
+def _asked(spark: Any, route: Route, text: str, args: Any) -> Any:
+    whole = with_variables(spark, text)
+    if whole is None:
+        return None
+    statement = Statement(whole, args, first_word(text))
     frames = (_handler(name)(spark, statement) for name in route.handlers)
     return next((frame for frame in frames if frame is not None), None)
 

@@ -35,6 +35,8 @@ from spark_plugin.options.told_settings import (
 )
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
+VARIABLES = "spark.sql.variable.substitute"
+"""Whether Spark's parser puts settings into texts that name them: ${setting}."""
 _QUOTES = "spark.sql.ansi.doubleQuotedIdentifiers"  # means nothing without ANSI mode
 _TEXT_SETTINGS = {"\\": "spark.sql.parser.escapedStringLiterals", '"': _QUOTES}
 _OF_SPARK = "spark.sql."
@@ -154,8 +156,10 @@ def is_case_sensitive(spark: Any) -> bool:
 
 
 def read_otherwise(spark: Any, text: str) -> str | None:
-    """The setting by which the session's parser reads an expression's text otherwise than Spark does by default, and pydelta
-    always; None where both mean the same."""
+    """The setting by which the session's parser reads an expression's text otherwise than pydelta always does; None where both
+    mean the same."""
+    if "${" in text and is_on(spark, VARIABLES):
+        return VARIABLES
     found = next((name for mark, name in _TEXT_SETTINGS.items() if mark in text and is_on(spark, name, default=False)), None)
     return None if found == _QUOTES and not is_on(spark, "spark.sql.ansi.enabled") else found
 
@@ -165,9 +169,9 @@ def check_condition_text(spark: Any, option: str, text: Any) -> None:
     setting = read_otherwise(spark, text) if isinstance(text, str) else None
     if setting is not None:
         raise InvalidOptionError(
-            f"The option {option} is {text!r}. Conditions of options are read as Spark reads SQL by default, and the setting "
-            f"{setting} gives it another meaning. Nothing was read or written. Write names in backticks and texts in single "
-            f"quotes, without backslashes, or set {setting} to false.",
+            f"The option {option} is {text!r}. Conditions of options mean the same in all sessions, and the setting {setting} "
+            "gives it another meaning. Nothing was read or written. Write names in backticks and texts in single quotes, without "
+            f"backslashes and ${{variables}}, or set {setting} to false.",
             option=option,
         )
 
@@ -178,9 +182,9 @@ def check_rule_text(spark: Any, of: str, text: str) -> None:
     setting = read_otherwise(spark, text)
     if setting is not None:
         raise InvalidOptionError(
-            f"{of} is {text!r}. Rules of tables are read as Spark reads SQL by default, and the setting {setting} gives it "
-            "another meaning. Nothing was changed. Write names in backticks and texts in single quotes, without backslashes, or "
-            f"set {setting} to false.",
+            f"{of} is {text!r}. Rules of tables mean the same in all sessions, and the setting {setting} gives it another "
+            "meaning. Nothing was changed. Write names in backticks and texts in single quotes, without backslashes and "
+            f"${{variables}}, or set {setting} to false.",
             option=setting,
         )
 

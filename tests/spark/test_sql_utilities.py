@@ -102,6 +102,22 @@ def test_convert_and_what_a_table_is(spark: SparkSession, database: str, tmp_pat
         spark.sql(f"REORG TABLE {database}.t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))")
 
 
+def test_settings_are_put_in_as_in_spark_s_own_statements(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """${...} was data: a constraint kept it, and an OPTIMIZE found no partition of this name."""
+    spark.sql(f"CREATE TABLE {database}.t (id INT, p STRING) USING pydelta PARTITIONED BY (p)")
+    for number in range(2):
+        spark.sql(f"INSERT INTO {database}.t VALUES ({number}, 'x')")
+    clone = str(tmp_path / "clone")
+    spark.sql(f"SET utilities.table={database}.t")
+    spark.sql("SET utilities.p=x")
+    spark.sql(f"SET utilities.path={clone}")
+    assert spark.sql("OPTIMIZE ${utilities.table} WHERE p = '${utilities.p}'").first()["metrics"]["numFilesRemoved"] == 2
+    spark.sql("ALTER TABLE ${utilities.table} ADD CONSTRAINT c CHECK (p <> '${utilities.p}y')")
+    assert spark.sql(f"DESCRIBE DETAIL {database}.t").first()["properties"]["delta.constraints.c"] == "p <> 'xy'"
+    spark.sql("CREATE TABLE pydelta.`${utilities.path}` SHALLOW CLONE ${utilities.table} VERSION AS OF ${utilities.v}1")
+    assert PlainTable(clone).to_arrow().num_rows == 1
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "message"),
     [

@@ -137,6 +137,8 @@ QUOTES, ESCAPES = {"spark_sql_ansi_doubleQuotedIdentifiers": "true"}, {"spark_sq
         (r"name <> 'a\d'", ESCAPES, False),
         ("name <> 'ad'", ESCAPES, True),
         (r"""name <> 'a\d"'""", {}, True),
+        ("name <> '${own.setting}'", {}, False),
+        ("name <> '${own.setting}'", {"spark_sql_variable_substitute": "false"}, True),
     ],
 )
 def test_text_that_the_sessions_parser_reads_otherwise_is_not_read(text: str, settings: dict[str, str], exact: bool) -> None:

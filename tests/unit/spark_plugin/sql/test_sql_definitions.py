@@ -55,11 +55,13 @@ def test_a_default_is_said_once_where_the_protocol_says_it() -> None:
     [
         ({"spark.sql.ansi.doubleQuotedIdentifiers": "true"}, "upper(\"name\") <> ''"),
         ({"spark.sql.parser.escapedStringLiterals": "true"}, r"name <> 'a\b'"),
+        ({"spark.sql.variable.substitute": "true"}, "name <> '${own.setting}'"),
     ],
 )
 def test_rules_that_the_session_s_parser_reads_otherwise_are_refused(settings: dict[str, str], text: str) -> None:
     columns = [StructField("c", StringType(), True, {key: text}) for key in ("delta.generationExpression", "CURRENT_DEFAULT")]
-    for session, is_refused in ((SimpleNamespace(conf=settings), True), (SimpleNamespace(conf={}), False)):
+    plain = {"spark.sql.variable.substitute": "false"}
+    for session, is_refused in ((SimpleNamespace(conf=settings), True), (SimpleNamespace(conf=plain), False)):
         for column, properties in (*((column, {}) for column in columns), (columns[0], {"delta.constraints.k": text})):
             fields = [] if properties else [column]
             if is_refused:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_plugin import sql_router
-from spark_plugin.sql_internals import parameters_of
+from spark_plugin import sql_internals, sql_router
+from spark_plugin.sql_internals import parameters_of, with_variables
 from spark_plugin.sql_router import ROUTES, Statement, first_word, route_of
 from spark_plugin.wrapping import wrap
 
@@ -132,6 +132,44 @@ def test_each_handler_of_the_table_exists(name: str) -> None:
 def test_with_is_looked_at_only_where_rows_may_change() -> None:
     assert route_of("WITH a AS (SELECT 1) SELECT * FROM a") is None
     assert route_of("WITH a AS (SELECT 1) DELETE FROM t") is not None
+
+
+# ---------------------------------------------------------------- variables
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("OPTIMIZE ${own.table} WHERE p = '${own.day}'", "OPTIMIZE shop.sales WHERE p = '2024-05-01'"),
+        ("VACUUM t RETAIN ${hiveconf:own.hours} HOURS", "VACUUM t RETAIN 200 HOURS"),
+        ("OPTIMIZE ${own.named}", "OPTIMIZE shop.sales"),
+        (
+            "OPTIMIZE t${own.nothing} WHERE p = '${other:x}' AND q = '${own.day}'",
+            "OPTIMIZE t WHERE p = '${other:x}' AND q = '2024-05-01'",
+        ),
+        ("OPTIMIZE t WHERE p = '${ }'", "OPTIMIZE t WHERE p = '${ }'"),
+        ("OPTIMIZE ${env:HOME}", None),
+        ("OPTIMIZE ${own.endless}", None),
+    ],
+)
+def test_client_reads_statements_with_the_session_s_settings_in_them(
+    text: str, read: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql_internals, "is_connect", lambda _spark: True)
+    own = {"table": "shop.sales", "day": "2024-05-01", "hours": "200", "named": "${own.table}", "endless": "${own.endless}"}
+    settings = {f"own.{name}": value for name, value in own.items()}
+    assert with_variables(SimpleNamespace(conf=settings), text) == read
+    assert with_variables(SimpleNamespace(conf={**settings, "spark.sql.variable.substitute": "false"}), text) == text
+
+
+def test_statement_with_variables_that_nobody_here_knows_reaches_spark_as_it_is(
+    asked: list[Statement], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql_internals, "is_connect", lambda _spark: True)
+    assert Session().sql("VACUUM ${env:HOME}") == ("VACUUM ${env:HOME}", None, {}) and asked == []
+    assert Session().sql("VACUUM ${enabled}") == ("VACUUM ${enabled}", None, {}) and asked == [
+        Statement("VACUUM true", None, "VACUUM")
+    ]
 
 
 # ---------------------------------------------------------------- parameters that come from the JVM
