@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, UnsupportedOperationError
 from delta_py.protocol.names import quoted, unquoted
+from delta_py.protocol.paths import decode_path
 from delta_py.storage.addresses import has_scheme
 from spark_plugin.convert import metadata_value, without_metadata
 from spark_plugin.data_source import FORMAT
@@ -262,7 +263,7 @@ def new_table_path(spark: Any, name: str, path: str | None) -> str:
         database = namespace or [_SESSION_CATALOG, spark.catalog.currentDatabase()]
         rows = spark_sql(spark, f"DESCRIBE DATABASE {_quoted(database)}").collect()
         location = next(str(value) for key, value in rows if key == "Location")
-        return f"{local_path(location).rstrip('/')}/{table.lower()}"
+        return f"{local_path(decode_path(location)).rstrip('/')}/{table.lower()}"  # a database's is a URI, other than a table's
     if os.path.isabs(path) or has_scheme(path):
         return path
     if is_connect(spark):

@@ -1,5 +1,6 @@
 package pydelta.sql_catalog;
 
+import java.net.URI;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;
@@ -9,6 +10,7 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.catalyst.catalog.CatalogUtils;
 import org.apache.spark.sql.connector.catalog.Changelog;
 import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -228,7 +230,8 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
   }
 
   private String defaultPath(Identifier ident) throws NoSuchNamespaceException {
-    String database = Entry.localPath((String) loadNamespaceMetadata(ident.namespace()).get("location"));
+    URI location = URI.create((String) loadNamespaceMetadata(ident.namespace()).get("location"));  // a table's is none
+    String database = Entry.localPath(CatalogUtils.URIToString(location));
     return database + (database.endsWith("/") ? "" : "/") + ident.name().toLowerCase(Locale.ROOT);
   }
 

@@ -550,6 +550,21 @@ def test_names_made_by_sql_are_dropped_with_their_files(spark: SparkSession, dat
         spark.sql("create or replace table named.theirs using pydelta as select 1 as x")
 
 
+def test_names_lie_in_their_database_s_directory_whatever_its_name_is(spark: SparkSession, tmp_path: Path) -> None:
+    place = tmp_path / "my files%20#"
+    spark.sql(f"create database odd_place location '{place}'")
+    try:
+        spark.sql("create table odd_place.theirs using parquet as select 1 as id")
+        spark.sql("create table odd_place.by_catalog using pydelta as select 1L as id")
+        spark.range(1, 2).write.format("pydelta").saveAsTable("odd_place.by_save")
+        assert sorted(found.name for found in place.iterdir()) == ["by_catalog", "by_save", "theirs"]
+        assert ids(spark, "odd_place.by_catalog") == ids(spark, "odd_place.by_save") == [1]
+        spark.sql("drop table odd_place.by_save")
+        assert not (place / "by_save").exists()
+    finally:
+        spark.sql("drop database odd_place cascade")
+
+
 # ---------------------------------------------------------------- sessions
 
 

@@ -96,3 +96,25 @@ def test_partitions_are_in_the_catalog_if_it_says_so() -> None:
 )
 def test_formats_and_paths_are_told_from_names(name: str, named: tuple[str, str] | None) -> None:
     assert catalog.format_and_path(name) == named
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("file:/my%20files/it's%2520%23", "/my files/it's%20#/t"),
+        ("file:///wh/shop.db/", "/wh/shop.db/t"),
+        ("s3://bucket/my%20files", "s3://bucket/my files/t"),
+    ],
+)
+def test_new_table_goes_into_its_database_s_directory(location: str, path: str) -> None:
+    """Spark tells the location of a database as a URI, and that of a table as it is."""
+
+    class Session:
+        catalog = SimpleNamespace(currentCatalog=lambda: "spark_catalog", currentDatabase=lambda: "shop")
+        conf = SimpleNamespace(get=lambda _name, default: default)
+        _jsparkSession = SimpleNamespace(sessionUUID=lambda: "one of which nothing is known")
+
+        def sql(self, _text: str) -> Any:
+            return SimpleNamespace(collect=lambda: [("Catalog Name", "spark_catalog"), ("Location", location)])
+
+    assert catalog.new_table_path(Session(), "T", None) == path
