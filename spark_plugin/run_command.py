@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from spark_plugin.cached_tables import read_anew
 from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import COMMAND, SESSION
@@ -20,7 +21,9 @@ def run_command(spark: Any, table: TablePath, name: str, arguments: Mapping[str,
     """Carry out a command (commands.py) on a table. Over Spark Connect nothing comes back."""
     if not is_connect(spark):
         with as_spark_raises():
-            return carry_out(table.open_store(spark), name, arguments)
+            done = carry_out(table.open_store(spark), name, arguments)
+        read_anew(spark, None, table.url)
+        return done
     text = json.dumps({"name": name, "arguments": arguments})
     writer = spark.createDataFrame([], "nothing int").write.format(FORMAT).mode("append").options(**table.storage)
     writer = writer.options(**private(spark, {COMMAND: text, SESSION: write_settings(spark, table.url)}))

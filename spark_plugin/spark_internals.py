@@ -106,6 +106,17 @@ class SparkInternals:
         """Whether Spark holds rows of any table or frame in memory."""
         return not self._spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
+    def held_tables(self) -> list[tuple[str, str]]:
+        """The names, as SQL takes them, and the paths of tables of ours of whose names Spark holds rows; none where the JVM has
+        not our catalogs. Raises NotImplementedError for a Spark that keeps them elsewhere."""
+        if not self.has_java_class("pydelta.sql_catalog.Catalogs"):
+            return []
+        try:
+            told = self._jvm.pydelta.sql_catalog.Catalogs.heldTables(self._spark._jsparkSession)
+        except Py4JError as error:
+            raise NotImplementedError(f"Spark does not tell of which tables it holds rows: {error}") from error
+        return [(name, path) for name, path in orjson.loads(told)]
+
     def settings(self) -> dict[str, str]:
         """Those that the session or its context was given. As one text: Py4J would be called twice for each."""
         settings = self._spark._jsparkSession.conf().getAllAsJava()

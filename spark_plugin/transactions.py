@@ -25,6 +25,7 @@ from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.scan.time_travel import to_timestamp_ms
 from delta_py.storage.coordinated import place_of
 from delta_py.storage.opening import open_store
+from spark_plugin.cached_tables import read_anew
 from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath, conf, storage_settings
@@ -67,6 +68,8 @@ class DeltaTransaction:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with as_spark_raises():
             self._inner.__exit__(kind, error, trace)
+        for path in self.versions:
+            read_anew(self._spark, None, path)
 
     @property
     def versions(self) -> Mapping[str, int]:
@@ -77,7 +80,10 @@ class DeltaTransaction:
         """All changes, or none; returns the newest version of each table that was changed, by its path. token: for a commit that
         may be repeated, such as that of a batch of a stream: a second one with it raises TokenUsedError and changes nothing."""
         with as_spark_raises():
-            return self._inner.commit(token=token)
+            versions = self._inner.commit(token=token)
+        for path in versions:
+            read_anew(self._spark, None, path)
+        return versions
 
     def abort(self) -> None:
         """Leave no trace. Data files that were written are left to VACUUM."""

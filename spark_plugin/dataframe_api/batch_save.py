@@ -19,6 +19,7 @@ from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.names import quoted
 from delta_py.snapshot import Snapshot
 from delta_py.storage.options import is_storage_option
+from spark_plugin.cached_tables import read_anew
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.rule_columns import rules_of_table, with_rule_columns
 from spark_plugin.dml.matching import MATCHING_OPTIONS, Matching, matching_of
@@ -103,6 +104,7 @@ class Save:
             self._write_or_compute(path)
         if "txnversion" not in self.options and "txnappid" not in self.options:
             reset_transaction(self.spark)
+        read_anew(self.spark, None, path or self.option("path"))
 
     def _write_or_compute(self, path: str | None) -> None:
         try:

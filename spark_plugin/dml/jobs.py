@@ -237,7 +237,7 @@ def run_changes(
             clean_up(target.spark, partial(dml.close, changes))
     if target.by_session:
         reset_transaction(target.spark)
-    read_anew(target.spark, target.table.name)
+    read_anew(target.spark, target.table.name, target.table.url)
     return DmlResult(version, done)
 
 

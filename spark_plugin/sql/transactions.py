@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from delta_py import transactions
 from delta_py.coordinator.ledger import CoordinatorUnavailableError
 from delta_py.errors import UnsupportedOperationError
+from spark_plugin.cached_tables import read_all_anew
 from spark_plugin.options.settings import conf
 from spark_plugin.options.told_settings import TRANSACTION
 from spark_plugin.sql.results import nothing
@@ -104,10 +105,16 @@ def _ended(spark: SparkSession, what: str, end: Callable[[transactions.DeltaTran
     except CoordinatorUnavailableError:
         raise
     except BaseException:
-        spark.conf.unset(TRANSACTION)
+        _leave(spark)
         raise
-    spark.conf.unset(TRANSACTION)
+    _leave(spark)
     return result
+
+
+def _leave(spark: SparkSession) -> None:
+    """Rows that Spark holds of tables are those that the transaction saw."""
+    spark.conf.unset(TRANSACTION)
+    read_all_anew(spark)
 
 
 def _transaction(spark: SparkSession) -> transactions.DeltaTransaction:

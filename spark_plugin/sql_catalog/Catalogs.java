@@ -63,6 +63,11 @@ public class Catalogs {
     return Entry.described(session, database, table);
   }
 
+  /** As HeldTables.of. */
+  public static String heldTables(SparkSession session) throws ReflectiveOperationException {
+    return HeldTables.of(session);
+  }
+
   /** As Entering.isFree. */
   public static boolean isFree(SparkSession session, String path) {
     return Entering.isFree(session, path);

@@ -89,6 +89,7 @@ def clone_table(
             done = run_command(spark, place, "clone", {"source": source.url, **arguments})
         else:
             done = run_deep_clone(spark, source, place, arguments)
+            read_anew(spark, None, path)
         return None if done is None else done["metrics"]
 
     storage = {**storage_settings(spark, source.url), **source.storage}

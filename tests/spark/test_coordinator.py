@@ -153,6 +153,25 @@ def test_statements_of_a_transaction_are_in_all_tables_or_in_none(session: Spark
         session.sql("COMMIT WORK")
 
 
+def test_table_that_is_held_in_memory_has_the_rows_of_the_transaction_s_end(session: SparkSession, tmp_path: Path) -> None:
+    path = create(session, str(tmp_path / "held"), 1)
+    session.sql(f"CREATE TABLE held_in_memory USING pydelta LOCATION '{path}'")
+    session.sql("CACHE TABLE held_in_memory")
+    try:
+        for end, found in (("ROLLBACK", [1]), ("COMMIT", [1, 2])):
+            session.sql("START TRANSACTION")
+            session.sql("INSERT INTO held_in_memory VALUES (2)")
+            assert sorted(row["id"] for row in session.table("held_in_memory").collect()) == [1, 2]
+            session.sql(end)
+            assert sorted(row["id"] for row in session.table("held_in_memory").collect()) == found
+        with DeltaTransaction(session) as tx:
+            tx.delete("held_in_memory", "id = 1")
+        assert [row["id"] for row in session.table("held_in_memory").collect()] == [2]
+    finally:
+        session.catalog.uncacheTable("held_in_memory")
+        session.sql("DROP TABLE held_in_memory")
+
+
 def test_transaction_of_sql_that_is_rolled_back_or_has_a_conflict_leaves_no_trace(session: SparkSession, tmp_path: Path) -> None:
     a, b = create(session, str(tmp_path / "a"), 1, 2), create(session, str(tmp_path / "b"), 10)
     session.sql("begin transaction isolation level snapshot")

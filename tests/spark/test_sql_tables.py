@@ -600,6 +600,38 @@ def test_cached_table_has_the_rows_of_each_change(spark: SparkSession, name: str
         spark.catalog.uncacheTable(name)
 
 
+def test_table_that_is_held_by_its_other_names_has_the_rows_of_each_change(
+    spark: SparkSession, name: str, tmp_path: Path
+) -> None:
+    path, other = tmp_path / "held here", tmp_path / "other"
+    by_name = by_path(path)
+    spark.sql(f"CREATE TABLE {by_name} (id INT)")
+    spark.sql(f"CREATE TABLE {name} USING pydelta LOCATION '{path}'")
+    names = [name, by_name, by_name.replace("pydelta", "delta", 1)]
+    four = spark.range(4, 5).selectExpr("cast(id as int) as id")
+    four.write.format("pydelta").save(str(other))
+    changes: list[tuple[Callable[[], object], list[int]]] = [
+        (lambda: spark.sql(f"INSERT INTO {by_name} VALUES (1), (2)"), [1, 2]),
+        (lambda: spark.sql(f"DELETE FROM {by_name} WHERE id = 1"), [2]),
+        (lambda: four.write.format("pydelta").mode("append").save(f"file:{path}/"), [2, 4]),
+        (lambda: DeltaTable.forPath(spark, str(path)).restoreToVersion(1), [1, 2]),
+        (lambda: spark.sql(f"CREATE OR REPLACE TABLE {by_name} DEEP CLONE {by_path(other)}"), [4]),
+        (lambda: spark.sql(f"INSERT INTO {name} VALUES (5)"), [4, 5]),
+        (lambda: spark.sql(f"CREATE OR REPLACE TABLE {by_name} (id INT)"), []),
+    ]
+    for held in names:
+        spark.sql(f"CACHE TABLE {held}")
+    try:
+        for change, ids in changes:
+            change()
+            for held in names:
+                assert sorted(row["id"] for row in spark.table(held).collect()) == ids
+        assert all(spark.catalog.isCached(held) for held in names)
+    finally:
+        for held in names:
+            spark.catalog.uncacheTable(held)
+
+
 def test_set_location_takes_a_table_of_the_same_columns(spark: SparkSession, tmp_path: Path, name: str) -> None:
     first, same, other = (tmp_path / kind for kind in ("first", "same", "other"))
     spark.sql(f"CREATE TABLE {name} (id INT) USING pydelta LOCATION '{first}'")
