@@ -131,21 +131,28 @@ class DeltaTable:
 
     @classmethod
     def convertToDelta(
-        cls, sparkSession: SparkSession, identifier: str, partitionSchema: str | StructType | None = None
+        cls,
+        sparkSession: SparkSession,
+        identifier: str,
+        partitionSchema: str | StructType | None = None,
+        *,
+        collectStats: bool = True,
     ) -> DeltaTable:
         """Make a table of Parquet files, by a log beside them; the files stay as they are. A table is returned as it is.
 
         identifier: parquet.`/path`, or the name of an external parquet table of Spark's catalog, which becomes one of ours.
         partitionSchema: the columns that the names of directories stand for, in their order, as DDL or StructType; the catalog
-        knows those of its tables. Nobody should change the directory meanwhile.
+        knows those of its tables. Nobody should change the directory meanwhile. collectStats: take statistics from the files'
+        footers, unless spark.databricks.delta.stats.collect is false.
         Raises InvalidOptionError (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME, DELTA_FAILED_CAST_PARTITION_VALUE, ...),
         SchemaMismatchError (DELTA_FAILED_MERGE_SCHEMA_FILE), DataFileError (DELTA_FAILED_READ_FILE_FOOTER), TableNotFoundError
         (DELTA_EMPTY_DIRECTORY), UnsupportedOperationError (DELTA_CONVERT_NON_PARQUET_TABLE, DELTA_UNSUPPORTED_DATA_TYPES).
         """
         check_text(identifier, "identifier")
+        check_flag(collectStats, "collectStats")
         register(sparkSession)
         with as_spark_raises():
-            place = convert_identifier(sparkSession, identifier, partitionSchema)
+            place = convert_identifier(sparkSession, identifier, partitionSchema, collect_stats=collectStats)
         return cls._opened(sparkSession, place.path, place.name)
 
     @classmethod

@@ -245,9 +245,7 @@ _RUN: dict[type[Any], Callable[[SparkSession, Target, Any], DataFrame]] = {
 
 
 def _convert(spark: SparkSession, asked: grammar.Convert) -> DataFrame:
-    if not asked.statistics:
-        refuse("CONVERT TO DELTA ... NO STATISTICS", "leave statistics out", "Set spark.databricks.delta.stats.collect to false.")
-    DeltaTable.convertToDelta(spark, _shown(asked.table), asked.partitions)
+    DeltaTable.convertToDelta(spark, _shown(asked.table), asked.partitions, collectStats=asked.statistics)
     return nothing(spark)
 
 

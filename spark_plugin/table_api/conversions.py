@@ -37,19 +37,24 @@ _PARQUET = "parquet"
 _OF_HIVE = "transient_lastDdlTime"
 
 
-def convert_identifier(spark: SparkSession, identifier: str, partition_schema: str | StructType | None) -> Place:
-    """Raises as delta_py's convert; InvalidOptionError and UnsupportedOperationError for what is no parquet table,
-    TableNotFoundError for a name that the catalog does not have."""
+def convert_identifier(
+    spark: SparkSession, identifier: str, partition_schema: str | StructType | None, *, collect_stats: bool = True
+) -> Place:
+    """collect_stats: where the session wants statistics.
+
+    Raises as delta_py's convert; InvalidOptionError and UnsupportedOperationError for what is no parquet table,
+    TableNotFoundError for a name that the catalog does not have.
+    """
     partitions = _partitions(partition_schema)
     named = catalog.format_and_path(identifier)
     if named is None:
-        return _convert_name(spark, identifier, partitions)
+        return _convert_name(spark, identifier, partitions, collect_stats)
     provider, path = named
     if catalog.path_in_name(identifier) is not None:  # a Delta table already; whoever opens it says if it is none
         return Place(path)
     if provider != _PARQUET:
         raise _no_parquet(identifier, provider)
-    run_convert(spark, TablePath(local_path(path)), _request(spark, partitions))
+    run_convert(spark, TablePath(local_path(path)), _request(spark, partitions, collect_stats))
     return Place(local_path(path))
 
 
@@ -63,11 +68,15 @@ def _partitions(given: str | StructType | None) -> StructType | None:
 
 
 def _request(
-    spark: SparkSession, partitions: StructType | None, configuration: Mapping[str, str] | None = None, **more: Any
+    spark: SparkSession,
+    partitions: StructType | None,
+    collect_stats: bool,
+    configuration: Mapping[str, str] | None = None,
+    **more: Any,
 ) -> ConvertRequest:
     return ConvertRequest(
         None if partitions is None else from_spark_schema(partitions),
-        collect_stats=is_on(spark, _COLLECT_STATS),
+        collect_stats=collect_stats and is_on(spark, _COLLECT_STATS),
         configuration=with_defaults(configuration or {}, property_defaults(default_settings(spark))),
         time_zone=conf(spark, "spark.sql.session.timeZone") or "UTC",
         **more,
@@ -87,7 +96,7 @@ def _no_parquet(identifier: str, provider: str) -> UnsupportedOperationError:
 # ---------------------------------------------------------------- names of the catalog
 
 
-def _convert_name(spark: SparkSession, name: str, partitions: StructType | None) -> Place:
+def _convert_name(spark: SparkSession, name: str, partitions: StructType | None, collect_stats: bool) -> Place:
     if os.path.isabs(name) or has_scheme(name):
         raise InvalidOptionError(
             f"{name} is a path and does not say what lies there. Nothing was changed. If it is a directory of Parquet files, "
@@ -118,6 +127,7 @@ def _convert_name(spark: SparkSession, name: str, partitions: StructType | None)
     request = _request(
         spark,
         in_catalog,
+        collect_stats,
         configuration=_properties(spark, name),
         catalog_table=catalog.full_name(spark, name),
         catalog_partitions=_directories(spark, name) if entry.tracks_partitions and in_catalog.fields else None,

@@ -84,6 +84,11 @@ def test_statistics_are_left_out_where_the_session_wants_none(spark: SparkSessio
     assert PlainTable(path).files()["stats"].null_count == 1
 
 
+def test_statistics_are_left_out_where_the_statement_wants_none(spark: SparkSession, path: str) -> None:
+    spark.sql(f"CONVERT TO DELTA parquet.`{path}` NO STATISTICS")
+    assert PlainTable(path).files()["stats"].null_count == 1
+
+
 @pytest.mark.parametrize(
     ("identifier", "kind", "condition"),
     [
