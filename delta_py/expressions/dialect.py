@@ -141,6 +141,9 @@ def _mended(sql: str, tokens: list[Token], *, of_expression: bool = True) -> lis
                 token = _replaced(before, TokenType.STRING, before.text + token.text, end)
         elif (number := _number_at(sql, token.start)) and not (sql[token.start] == "." and _ends_operand(result)):
             end = number.end()
+            if end <= token.end:  # sqlglot takes 1.5k for one word
+                text = sql[token.start : token.end + 1][:40]
+                raise not_an_expression(sql, f"{text!r} at character {token.start + 1} is no number")
             token = _replaced(token, TokenType.NUMBER, number.group(), end)
         if of_expression:
             _check(sql, token, result[-1] if result else None)

@@ -466,6 +466,8 @@ def test_what_is_not_supported_is_refused_by_name(sql: str, what: str) -> None:
         "abs(, i) = 1",
         "i in [1, 2]",
         "i {# hidden #} = 1",
+        "i > 1.5k",
+        "i > 1.t or i = 2",
         "i /*+ hint */ = 1",
         "i = 1 -- a \\\n and y",
         "i between symmetric 1 and 2",

@@ -154,6 +154,7 @@ def test_end_and_case_may_be_columns(condition: str) -> None:
         "CONVERT x",
         "OPTIMIZE 'not closed",
         "VACUUM t /* not closed",
+        "VACUUM a.1.t",
     ],
 )
 def test_other_statements_are_spark_s(text: str) -> None:
