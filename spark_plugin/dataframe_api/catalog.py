@@ -127,6 +127,18 @@ def is_ours(spark: Any, name: str) -> bool:
     return entry is not None and entry.is_ours
 
 
+def path_of_ours(spark: Any, name: str) -> str | None:
+    """Where the table is that a name stands for; None for no table of ours, and for one that the catalog reads with options."""
+    try:
+        entry = find(spark, name)
+    except (PySparkException, UnsupportedOperationError, InvalidOptionError):  # Spark says by itself what is wrong with the name
+        return None
+    if entry is None or entry.options:
+        return None
+    is_ours = entry.is_ours or (entry.is_delta and conf(spark, catalog_conf(_OF_DELTA_SPARK)) == PATH_CATALOG)
+    return entry.path if is_ours else None
+
+
 def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | None:
     """The entry, None when there is none; one for any name that is a path. Temporary views come first, as in Spark, where no
     database is named. schema: what spark.table(name) has, if the caller knows.

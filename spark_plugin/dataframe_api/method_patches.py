@@ -20,7 +20,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
-from delta_py.protocol.names import unquoted
+from delta_py.protocol.names import split_name, unquoted
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import Save
@@ -81,6 +81,7 @@ def _install_reader(cls: type[Any]) -> None:
     wrap(cls, "option", _noting(_Calls.add_option))
     wrap(cls, "options", _noting(_note_options))
     wrap(cls, "load", _load)
+    wrap(cls, "table", _table)
 
 
 def _install_writer(cls: type[Any]) -> None:
@@ -181,6 +182,24 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         return driver_load(spark, lambda: _told(self, format, schema, options), path, own, by_worker)
 
     return load
+
+
+_FEED = ("readchangefeed", "readchangedata")
+
+
+def _table(original: Method) -> Method:
+    """A change feed has columns of its own, which Spark does not expect of a name: it is read from where the table is."""
+
+    def table(self: Any, tableName: str) -> Any:
+        called = {name: value for name, value in _calls(self).options.values()}
+        is_feed = any(str(_option(called, name)).lower() == "true" for name in _FEED)
+        path = catalog.path_of_ours(session_of(self), tableName) if is_feed else None
+        if path is None:
+            return original(self, tableName)
+        frame = session_of(self).read.format(FORMAT).options(**called).load(path)
+        return frame.alias(split_name(tableName)[-1])
+
+    return table
 
 
 def _told(reader: Any, format: str | None, schema: Any, options: dict[str, Any]) -> Any:

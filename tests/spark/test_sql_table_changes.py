@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
+from delta_py.protocol.names import quoted
 from spark_plugin import register
 from spark_plugin.exceptions import (
     ChangeDataFeedError,
@@ -194,3 +195,16 @@ def test_changes_clause_that_is_refused(spark: SparkSession, name: str, path: st
         spark.readStream.changes(name)
     spark.sql("create table fed.other (id int) using parquet")
     assert refusal("fed.other changes from version 0") == "UNSUPPORTED_FEATURE.CHANGE_DATA_CAPTURE"
+
+
+def test_readers_options_ask_for_the_changes_of_a_name(spark: SparkSession, name: str, path: str) -> None:
+    for table, own in ((name, "sales"), (f"delta.{quoted(path)}", quoted(path))):
+        reader = spark.read.option("readChangeFeed", "true").option("startingVersion", 1)
+        feed = reader.table(table).select(f"{own}.id", "_change_type", "_commit_version")
+        assert sorted(tuple(row) for row in feed.collect()) == [(2, "delete", 2), (3, "insert", 1)]
+        assert spark.read.option("readChangeFeed", "false").table(table).count() == 2
+    spark.sql("create temporary view fed_view as select 1 as id")
+    assert spark.read.option("readChangeFeed", "true").table("fed_view").columns == ["id"], "of Spark"
+    spark.sql("drop view fed_view")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.read.option("readChangeFeed", "true").table("fed.nowhere")
