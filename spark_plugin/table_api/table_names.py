@@ -81,7 +81,17 @@ def clone_table(
     location: str | None = None,
 ) -> Cloned:
     """Make a clone at a path, or under a new name. arguments: those of the command, but the source. location: where a new name
-    goes; None for the database's directory."""
+    goes; None for the database's directory.
+
+    Raises InvalidOptionError (DELTA_CLONE_AMBIGUOUS_TARGET) for a path and a location that is another place."""
+    path = catalog.path_in_name(target) or (target if os.path.isabs(target) or has_scheme(target) else None)
+    if path is not None and location is not None and local_path(location) != local_path(path):
+        raise InvalidOptionError(
+            f"Two paths were given for the clone: {path}, which is its name, and the location {location}. Nothing was changed. "
+            "Leave one of them out.",
+            error_class="DELTA_CLONE_AMBIGUOUS_TARGET",
+            sql_state="42613",
+        )
 
     def make(path: str) -> Mapping[str, int] | None:
         place = TablePath(path, storage)
@@ -93,7 +103,6 @@ def clone_table(
         return None if done is None else done["metrics"]
 
     storage = {**storage_settings(spark, source.url), **source.storage}
-    path = catalog.path_in_name(target) or (target if os.path.isabs(target) or has_scheme(target) else None)
     if path is not None:
         return Cloned(Place(path), make(path))
     entry = catalog.find_stored(spark, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 from pyspark.sql.types import StructType
 
 from spark_plugin.dataframe_api import catalog
-from spark_plugin.exceptions import UnsupportedOperationError
+from spark_plugin.exceptions import InvalidOptionError, UnsupportedOperationError
+from spark_plugin.options.settings import TablePath
+from spark_plugin.table_api.table_names import clone_table
 
 HEAD = "Catalog: spark_catalog\nDatabase: default\nTable: t\nCreated By: Spark 4.3.0\nType: EXTERNAL\nProvider: delta\n"
 TAIL = "Partition Provider: Catalog\nSchema: root\n |-- id: long (nullable = true)\n\n"
@@ -118,3 +121,10 @@ def test_new_table_goes_into_its_database_s_directory(location: str, path: str) 
             return SimpleNamespace(collect=lambda: [("Catalog Name", "spark_catalog"), ("Location", location)])
 
     assert catalog.new_table_path(Session(), "T", None) == path
+
+
+def test_clone_that_is_named_by_one_path_goes_to_no_other(tmp_path: Path) -> None:
+    target, location = tmp_path / "target", tmp_path / "location"
+    with pytest.raises(InvalidOptionError) as refused:
+        clone_table(None, TablePath("/source"), f"delta.`{target}`", {}, is_shallow=True, location=str(location))
+    assert refused.value.error_class == "DELTA_CLONE_AMBIGUOUS_TARGET"
