@@ -24,7 +24,7 @@ from delta_py.storage.addresses import has_scheme
 from spark_plugin.convert import metadata_value, without_metadata
 from spark_plugin.data_source import FORMAT
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
-from spark_plugin.options.settings import conf
+from spark_plugin.options.settings import conf, is_case_sensitive
 from spark_plugin.spark_internals import SparkInternals, is_connect
 from spark_plugin.sql_catalog.install import DELTA_SPARK_CATALOG, PATH_CATALOG, TABLES_CATALOG, catalog_conf
 from spark_plugin.wrapping import spark_sql
@@ -154,6 +154,8 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
     inside = f" IN {_quoted(namespace)}" if namespace else ""
     rows = spark_sql(spark, f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect()
     entries = [row for row in rows if row["tableName"].lower() == table.lower() and not (namespace and row["isTemporary"])]
+    if any(row["tableName"] != table for row in entries) and is_case_sensitive(spark):
+        entries = [row for row in entries if row["tableName"] == table]
     if not entries:
         return None
     if any(row["isTemporary"] for row in entries):
@@ -275,7 +277,8 @@ def new_table_path(spark: Any, name: str, path: str | None) -> str:
         database = namespace or [_SESSION_CATALOG, spark.catalog.currentDatabase()]
         rows = spark_sql(spark, f"DESCRIBE DATABASE {_quoted(database)}").collect()
         location = next(str(value) for key, value in rows if key == "Location")
-        return f"{local_path(decode_path(location)).rstrip('/')}/{table.lower()}"  # a database's is a URI, other than a table's
+        directory = local_path(decode_path(location)).rstrip("/")  # a database's is a URI, other than a table's
+        return f"{directory}/{table if is_case_sensitive(spark) else table.lower()}"
     if os.path.isabs(path) or has_scheme(path):
         return path
     if is_connect(spark):
@@ -311,7 +314,7 @@ def enter_new(spark: Any, name: str, path: str, *, managed: bool) -> None:
     check_enterable(name, path)
     namespace, table = _namespace_and_table(spark, name)
     database = namespace[-1] if namespace else spark.catalog.currentDatabase()
-    SparkInternals(spark).enter_managed(database, table.lower(), path)
+    SparkInternals(spark).enter_managed(database, table, path)
 
 
 def check_enterable(name: str, path: str) -> None:

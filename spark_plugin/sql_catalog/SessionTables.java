@@ -232,7 +232,8 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
   private String defaultPath(Identifier ident) throws NoSuchNamespaceException {
     URI location = URI.create((String) loadNamespaceMetadata(ident.namespace()).get("location"));  // a table's is none
     String database = Entry.localPath(CatalogUtils.URIToString(location));
-    return database + (database.endsWith("/") ? "" : "/") + ident.name().toLowerCase(Locale.ROOT);
+    String table = SQLConf.get().caseSensitiveAnalysis() ? ident.name() : ident.name().toLowerCase(Locale.ROOT);
+    return database + (database.endsWith("/") ? "" : "/") + table;
   }
 
   /** To be asked for before the table is made. */

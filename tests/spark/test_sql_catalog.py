@@ -565,6 +565,19 @@ def test_names_lie_in_their_database_s_directory_whatever_its_name_is(spark: Spa
         spark.sql("drop database odd_place cascade")
 
 
+def test_names_that_differ_in_case_are_two_tables_where_the_session_says_so(
+    spark: SparkSession, database: str, tmp_path: Path, conf: Callable[..., None]
+) -> None:
+    conf({"spark.sql.caseSensitive": "true"})
+    spark.sql("create table named.Made using pydelta as select 1L as id")
+    spark.sql("create or replace table named.made using pydelta as select 2L as id")
+    for number, name in enumerate(("named.Saved", "named.saved")):
+        spark.range(number, number + 1).write.format("pydelta").mode("overwrite").saveAsTable(name)
+    found = [ids(spark, f"named.{name}") for name in ("Made", "made", "Saved", "saved")]
+    assert found == [[1], [2], [0], [1]]
+    assert sorted(place.name for place in (tmp_path / "named").iterdir()) == ["Made", "Saved", "made", "saved"]
+
+
 # ---------------------------------------------------------------- sessions
 
 

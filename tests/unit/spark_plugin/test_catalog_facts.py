@@ -37,6 +37,26 @@ def entry(text: str) -> catalog.Entry:
     return found
 
 
+@pytest.mark.parametrize(("case_sensitive", "path"), [("false", "/upper"), ("true", "/lower")])
+def test_names_are_told_apart_where_the_session_does(case_sensitive: str, path: str) -> None:
+    settings = {"spark.sql.caseSensitive": case_sensitive}
+    rows = [
+        {"tableName": table, "isTemporary": False, "information": f"{HEAD}Location: file:/{place}\n{TAIL}"}
+        for table, place in (("T", "upper"), ("t", "lower"))
+    ]
+
+    class Session:
+        catalog = SimpleNamespace(currentCatalog=lambda: "spark_catalog")
+        conf = SimpleNamespace(get=lambda name, default: settings.get(name, default))
+        _jsparkSession = SimpleNamespace(sessionUUID=lambda: "one of which nothing is known")
+
+        def sql(self, _text: str) -> Any:
+            return SimpleNamespace(collect=lambda: rows)
+
+    found = catalog.find(Session(), "t")
+    assert found is not None and found.path == path
+
+
 @pytest.mark.parametrize("provider", ["delta", "pydelta"])
 def test_the_only_location_is_the_table_s(provider: str) -> None:
     found = entry(HEAD.replace("Provider: delta", f"Provider: {provider}") + "Comment: x\nLocation: file:/a b%c, d=e\n" + TAIL)
@@ -121,6 +141,9 @@ def test_new_table_goes_into_its_database_s_directory(location: str, path: str) 
             return SimpleNamespace(collect=lambda: [("Catalog Name", "spark_catalog"), ("Location", location)])
 
     assert catalog.new_table_path(Session(), "T", None) == path
+    settings = {"spark.sql.caseSensitive": "true"}
+    Session.conf = SimpleNamespace(get=lambda name, default: settings.get(name, default))
+    assert catalog.new_table_path(Session(), "T", None) == f"{path[:-1]}T", "as Spark spells it there"
 
 
 def test_clone_that_is_named_by_one_path_goes_to_no_other(tmp_path: Path) -> None:
