@@ -39,6 +39,7 @@ from delta_py.errors import (
     DeltaConcurrentModificationException,
     DeltaError,
     InvalidOptionError,
+    SchemaMismatchError,
     UnsupportedOperationError,
 )
 from delta_py.index.definition import DIRECTORY, PREFIX, IndexDefinition, definitions_of, is_name
@@ -123,7 +124,8 @@ class TableIndexes:
         or of all. Returns the newest version.
 
         Segments that no index names are deleted when they are a day old. Raises as create, and UnsupportedOperationError
-        (INDEX_NOT_FOUND).
+        (INDEX_NOT_FOUND). An index that cannot be refreshed, as its column is gone or has another type, does not keep the others
+        from it: its error comes when they are done.
         """
         snapshot = self._load()
         version = snapshot.version
@@ -133,9 +135,17 @@ class TableIndexes:
             definitions = [definition for definition in definitions if definition.name == wanted]
             if wanted in unknown:
                 raise _unknown(snapshot, wanted, unknown[wanted])
+        useless: list[SchemaMismatchError | UnsupportedOperationError] = []
         for definition in definitions:
-            version = max(version, self.cover(definition.name, BuildLimits()))
+            try:
+                version = max(version, self.cover(definition.name, BuildLimits()))
+            except (SchemaMismatchError, UnsupportedOperationError) as error:
+                if is_usable(Snapshot.load(self._store).config, definition):
+                    raise
+                useless.append(error)
         self._delete_orphans()
+        if useless:
+            raise useless[0]
         return version
 
     def list(self) -> pa.Table:

@@ -206,6 +206,23 @@ def test_column_of_another_type_is_not_looked_up(path: str) -> None:
     assert opened(path, "id = '105'") == 0 and names(path)["id"]["usable"] is True
 
 
+def test_index_of_a_dropped_column_does_not_keep_others_from_being_refreshed(path: str) -> None:
+    set_properties(LocalStore(path), {"delta.columnMapping.mode": "name"})
+    for column in ("id", "s"):
+        DeltaTable(path).index.create(column)
+    DeltaTable(path).alter.drop_columns(["id"])
+    write_delta(path, pa.table({"s": ["key 10", "key 990"]}), mode="append")
+    stray = Path(path) / "_pydelta_index" / "gone" / "0.parquet"
+    stray.parent.mkdir()
+    stray.write_bytes(b"x")
+    in_two_days = 1000 * int(stray.stat().st_mtime) + 2 * 86_400_000
+    with pytest.raises(SchemaMismatchError, match="The column id of the index id is not in the table any more"):
+        TableIndexes(LocalStore(path), lambda: in_two_days).refresh()
+    assert (names(path)["s"]["uncovered"], names(path)["id"]["usable"], stray.exists()) == (0, False, False)
+    DeltaTable(path).index.drop("id")
+    assert DeltaTable(path).index.refresh() == DeltaTable(path).version
+
+
 def test_index_survives_vacuum_and_checkpoint(path: str) -> None:
     DeltaTable(path).index.create("id")
     DeltaTable(path).checkpoint()
