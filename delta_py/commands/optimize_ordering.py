@@ -33,6 +33,7 @@ from delta_py.layout.row_order import PIECES, Curve, RowOrder
 from delta_py.protocol.actions import AddFile, DomainMetadata
 from delta_py.protocol.clustering import clustering_columns, clustering_leaves
 from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.names import joined_name
 from delta_py.protocol.schema import ArrayType, GeospatialType, MapType, Path, StructType, find_named, type_name
 from delta_py.protocol.stats_columns import with_paths
 from delta_py.scan.planning import plan_scan
@@ -153,7 +154,7 @@ class ZOrdering(Ordering):
         groups = self._partition_numbers(files)
         tags = files["tags"]
         is_done = pc.and_(
-            pc.fill_null(pc.equal(pc.map_lookup(tags, _Z_ORDER_TAG, "first"), self._columns_text), False),
+            pc.fill_null(pc.equal(pc.map_lookup(tags, _Z_ORDER_TAG, "first"), self._physical_text), False),
             pc.fill_null(pc.equal(pc.map_lookup(tags, TARGET_TAG, "first"), str(self.target_bytes)), False),
         )
         is_new = ~np.asarray(is_done) | self._has_many_deleted(files)
@@ -163,7 +164,14 @@ class ZOrdering(Ordering):
         return ChosenBins(bins, files.num_rows)
 
     def _tags(self) -> dict[str, str]:
-        return {_Z_ORDER_TAG: self._columns_text, TARGET_TAG: str(self.target_bytes)}
+        return {_Z_ORDER_TAG: self._physical_text, TARGET_TAG: str(self.target_bytes)}
+
+    @property
+    def _physical_text(self) -> str:
+        """Of the columns as files name them: after a rename another column may have the name."""
+        config = self.snapshot.config
+        physical = [joined_name(physical_path(config.schema, path, config.column_mapping_mode)) for path in self.paths]
+        return orjson.dumps(physical).decode()
 
     def _parameters(self) -> dict[str, Any]:
         return {**super()._parameters(), "zOrderBy": list(self.columns)}

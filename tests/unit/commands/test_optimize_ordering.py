@@ -116,6 +116,17 @@ def test_second_run_does_nothing_and_other_columns_or_new_rows_do(path: str) -> 
     assert ids(path) == [*range(4 * ROWS), *range(9 * ROWS, 10 * ROWS)]
 
 
+def test_renamed_column_stays_in_order_and_another_of_its_name_is_not(path: str) -> None:
+    make(path, properties={"delta.columnMapping.mode": "name"})
+    size = sum(DeltaTable(path).files()["size"].to_pylist()) // 4
+    assert ordered(path, "a", target_file_bytes=size).bins == 1
+    DeltaTable(path).alter.rename_column("a", "c")
+    DeltaTable(path).alter.rename_column("b", "a")
+    assert ordered(path, "c", target_file_bytes=size).bins == 0
+    assert ordered(path, "a", target_file_bytes=size).bins == 1
+    assert ids(path) == list(range(4 * ROWS))
+
+
 def test_each_partition_is_a_bin_and_one_in_order_stays(path: str) -> None:
     make(path, files=2, p=pa.array(["x", None] * (ROWS // 2)))
     assert ordered(path, "a", predicate="p = 'x'", target_file_bytes=10**6).bins == 1
