@@ -33,7 +33,7 @@ from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
 from delta_py.commit.prepared import ROW_TRACKING_ENABLED as _TRACKING
 from delta_py.commit.prepared import ROW_TRACKING_SUSPENDED as _SUSPENDED
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import UnsupportedOperationError
+from delta_py.errors import DeltaConcurrentModificationException, UnsupportedOperationError
 from delta_py.index.definition import PREFIX as INDEX_PREFIX
 from delta_py.log.coordination import FEATURE as COORDINATED
 from delta_py.log.coordination import IDENTITY_PROPERTY
@@ -134,11 +134,26 @@ def _remove_widening(store: ObjectStore) -> bool:
         return changed
     optimize(store, OptimizeRequest(), LocalBinWriters(), kind=NarrowFiles)
     snapshot = Snapshot.load(store)
+    _check_wide(snapshot)
     schema = parse_schema(snapshot.metadata.schema_string)
     retyped = [described(path, f) for path, f in fields_with_paths(schema) if TYPE_CHANGES in f.metadata]
     metadata = replace(snapshot.metadata, schema_string=schema_to_json(without_recorded_changes(schema)))
     Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": retyped})
     return True
+
+
+def _check_wide(snapshot: Snapshot) -> None:
+    """OPTIMIZE leaves the files of bins that others change again and again."""
+    narrow = NarrowFiles.of(snapshot, OptimizeRequest()).choose().bins.num_rows
+    if narrow:
+        raise DeltaConcurrentModificationException(
+            f"{narrow} files of the table at {snapshot.table_root} have narrower types than the table: other writers changed "
+            "files beside them while these were to be written anew. The feature typeWidening was not dropped, and readers "
+            "still widen these files. Drop it again.",
+            error_class="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
+            sql_state="40000",
+            feature="typeWidening",
+        )
 
 
 def _no_widening(snapshot: Snapshot) -> bool:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands import drop_feature as module
+from delta_py.commands import feature_traces
 from delta_py.commands.alter import set_properties
 from delta_py.commands.alter_columns import change_columns
 from delta_py.commands.column_changes import ColumnChange
@@ -32,6 +34,7 @@ from delta_py.protocol.schema import LONG, ArrayType, DecimalType, StructField, 
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
+from tests.unit.commands.test_optimize import meanwhile
 
 DAY_MS = 86_400_000
 PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
@@ -136,6 +139,27 @@ def test_dropped_widening_leaves_only_files_of_the_tables_types(tmp_path: Path, 
     assert "delta.typeChanges" not in Snapshot.load(store).metadata.schema_string
     assert DeltaTable(store.root).to_arrow().sort_by("id") == before
     assert len(newest & set(DeltaTable(store.root).files()["path"].to_pylist())) == 1, "the wide file stays"
+
+
+def test_narrow_files_that_others_keep_from_being_written_stop_the_drop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LocalStore(str(tmp_path))
+    for number in range(6):
+        properties = None if number else {"delta.enableTypeWidening": "true"}
+        write_delta(store.root, pa.table({"id": pa.array([number], pa.int32())}), mode="append", configuration=properties)
+    change_columns(store, [ColumnChange("id", data_type=LONG)])
+    numbers = iter(range(3))
+
+    def update_one() -> None:
+        DeltaTable(store.root).update({"id": "id + 100"}, predicate=f"id = {next(numbers)}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(feature_traces, "LocalBinWriters", lambda: meanwhile(update_one, times=3))
+        assert condition(lambda: drop_feature(store, "typeWidening")) == "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL"
+    assert "delta.typeChanges" in Snapshot.load(store).metadata.schema_string
+    drop_feature(store, "typeWidening")
+    files = [Path(store.root, path) for path in DeltaTable(store.root).files()["path"].to_pylist()]
+    assert {pq.read_schema(file).field("id").type for file in files} == {pa.int64()}
+    assert sorted(DeltaTable(store.root).to_arrow()["id"].to_pylist()) == [3, 4, 5, 100, 101, 102]
 
 
 def test_dropped_widening_looks_into_nested_columns(tmp_path: Path) -> None:
