@@ -11,7 +11,7 @@ Protocol: Add File and Remove File; Deletion Vectors; Row Tracking.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
@@ -31,9 +31,10 @@ from delta_py.errors import (
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.tree import Expression, columns_of
 from delta_py.layout.row_order import RowOrder
+from delta_py.protocol.actions import AddFile
 from delta_py.protocol.column_mapping import to_physical
 from delta_py.protocol.deletion_vectors import dv_file_bytes
-from delta_py.protocol.schema import find_path
+from delta_py.protocol.schema import TIMESTAMP, find_path
 from delta_py.protocol.stats import parse_stats
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.file_pruner import partition_texts
@@ -200,7 +201,23 @@ class Compaction:
         return pa.array(worth_while[bins])
 
     def write(self, writers: BinWriters, bins: Sequence[Bin]) -> Sequence[WrittenFiles]:
-        return writers.compact(self.rewrite, bins)
+        return self._with_instants(bins, writers.compact(self.rewrite, bins))
+
+    def _with_instants(self, bins: Sequence[Bin], written: Sequence[WrittenFiles]) -> list[WrittenFiles]:
+        """What was written of the bins, with the partition values of timestamps as the files before have them: a text without a
+        zone is another instant in each session's, and rows that are only moved mean what they meant."""
+        names = self._instant_names()
+        return [
+            replace(part, adds=tuple(_with_values_of(files[0], add, names) for add in part.adds)) if names else part
+            for files, part in zip(bins, written, strict=True)
+        ]
+
+    def _instant_names(self) -> dict[str, str]:
+        """Of partition columns of timestamps: how the files before name them, and how new ones do."""
+        config = self.snapshot.config
+        columns = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
+        names = [to_physical(column, config.column_mapping_mode).name for column in columns if column.data_type == TIMESTAMP]
+        return dict(zip(names, names, strict=True))
 
     # ------------------------------------------------------------ the commit
 
@@ -269,6 +286,12 @@ class Compaction:
         store.put_if_absent(vector.path, data)
         add = with_vector(add, vector, written.row_count)
         return replace(written, adds=(add,), removes=removes, new_paths=(*written.new_paths, vector.path))
+
+
+def _with_values_of(file: ScanFile, add: AddFile, names: Mapping[str, str]) -> AddFile:
+    known = dict(file.partition_values)
+    values = {new: known[old] for old, new in names.items() if old in known}
+    return replace(add, partition_values={**add.partition_values, **values})
 
 
 def _partition_predicate(snapshot: Snapshot, request: OptimizeRequest) -> Expression:

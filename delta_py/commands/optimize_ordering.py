@@ -100,7 +100,7 @@ class Ordering(Compaction):
             RowOrder.of(sample, self.paths, self.curve, self._file_count(files)) if sample.num_rows else None
             for files, sample in zip(bins, samples, strict=True)
         ]
-        written = writers.arrange(arrangement, bins, orders)
+        written = self._with_instants(bins, writers.arrange(arrangement, bins, orders))
         removes = [WrittenFiles(removes=tuple(removed(file, data_change=False) for file in files)) for files in bins]
         return [WrittenFiles.of_all(both) for both in zip(written, removes, strict=True)]
 

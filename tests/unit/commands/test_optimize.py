@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,7 @@ from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.storage.local import LocalStore
 from delta_py.write.arranging import Arrangement
 from delta_py.write.files import WrittenFiles, delete_files_of
-from delta_py.write.rewrite import Rewrite
+from delta_py.write.rewrite import Rewrite, added
 from delta_py.write.row_changes import DELETED
 from tests.support.plain_dml import changed, run, target_rows
 
@@ -209,6 +211,44 @@ def test_renamed_columns_and_older_schemas_are_read_as_they_are_now(path: str) -
     compacted(path)
     assert DeltaTable(path).files().num_rows == 1
     assert DeltaTable(path).to_arrow().to_pylist() == [{"id": 1, "more": None}, {"id": 2, "more": "x"}]
+
+
+def purge_vectors(path: str) -> None:
+    DeltaTable(path, session_timezone="America/New_York").delete("id = 1")
+    DeltaTable(path).alter.drop_feature("deletionVectors")
+
+
+@pytest.mark.parametrize(
+    ("arrange", "properties"),
+    [
+        (lambda path: DeltaTable(path).optimize.compact(), {}),
+        (lambda path: DeltaTable(path).optimize.z_order(["id"]), {}),
+        (purge_vectors, VECTORS),
+        (
+            lambda path: set_properties(LocalStore(path), {"delta.columnMapping.mode": "none"}),
+            {"delta.columnMapping.mode": "name"},
+        ),
+    ],
+    ids=["compact", "z_order", "drop_feature", "remove_mapping"],
+)
+def test_partition_values_without_a_zone_stay_the_instants_that_they_are_in_each_session(
+    path: str, arrange: Callable[[str], object], properties: dict[str, str]
+) -> None:
+    """As older clients wrote them: in their own session's zone."""
+    midnight = datetime(2024, 1, 1, tzinfo=UTC)
+    append(path, [0, 1], properties, p=pa.array([midnight] * 2, pa.timestamp("us", "UTC")))
+    append(path, [2], p=pa.array([midnight], pa.timestamp("us", "UTC")))
+    snapshot = DeltaTable(path).snapshot
+    files = plan_scan(snapshot, None, None, ScanOptions(keep_all=True)).scan_files()
+    adds = [added(file, data_change=False) for file in files]
+    zoneless = [replace(add, partition_values=dict.fromkeys(add.partition_values, "2024-01-01 00:00:00")) for add in adds]
+    Transaction(snapshot).add(WrittenFiles(adds=tuple(zoneless))).commit("FOREIGN", {})
+    paths = set(DeltaTable(path).files()["path"].to_pylist())
+    arrange(path)
+    assert not paths <= set(DeltaTable(path).files()["path"].to_pylist())
+    for zone, hour in (("America/New_York", 5), ("UTC", 0)):
+        found = DeltaTable(path, session_timezone=zone).to_arrow()["p"].to_pylist()
+        assert {value.astimezone(UTC) for value in found} == {midnight.replace(hour=hour)}, zone
 
 
 def test_append_only_tables_may_be_compacted(path: str) -> None:
