@@ -261,7 +261,7 @@ def many_files_table(count: int = 100_000) -> MemoryStore:
 
 
 def many_files() -> Report:
-    return report(many_files_table())
+    return report(many_files_table(20_000))
 
 
 STATES: dict[str, Callable[[], Report]] = {
