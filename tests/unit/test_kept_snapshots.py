@@ -323,6 +323,7 @@ def test_reading_the_log_for_long_is_not_listing_it(
     tmp_path: Path, listings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, other, now = make_table(tmp_path / "t", [rows(1)]), make_table(tmp_path / "other", [rows(1)]), time.monotonic()
+    age(tmp_path / "other", 5)  # both may be made within one step in which this machine's disks tell times
     monkeypatch.setattr("time.monotonic", lambda: now)
     original = Snapshot.of_segment.__func__  # type: ignore[attr-defined]
 
