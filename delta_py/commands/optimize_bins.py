@@ -32,9 +32,8 @@ from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.tree import Expression, columns_of
 from delta_py.layout.row_order import RowOrder
 from delta_py.protocol.actions import AddFile
-from delta_py.protocol.column_mapping import to_physical
 from delta_py.protocol.deletion_vectors import dv_file_bytes
-from delta_py.protocol.schema import TIMESTAMP, find_path
+from delta_py.protocol.schema import TIMESTAMP
 from delta_py.protocol.stats import parse_stats
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.file_pruner import partition_texts
@@ -180,11 +179,10 @@ class Compaction:
 
     def _partition_numbers(self, files: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Equal for files of one partition."""
-        config, numbers = self.snapshot.config, np.zeros(files.num_rows, np.int64)
+        numbers = np.zeros(files.num_rows, np.int64)
         batch = files.select(["partition_values"]).combine_chunks()
-        for name in config.partition_columns:
-            column = to_physical(find_path(config.schema, (name,))[0], config.column_mapping_mode)
-            texts = partition_texts(batch, column.name).combine_chunks()
+        for name in self.snapshot.config.physical_partition_columns:
+            texts = partition_texts(batch, name).combine_chunks()
             codes = texts.dictionary_encode(null_encoding="encode").indices.to_numpy()
             both = np.stack([numbers, codes.astype(np.int64)])
             numbers = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
@@ -215,9 +213,12 @@ class Compaction:
     def _instant_names(self) -> dict[str, str]:
         """Of partition columns of timestamps: how the files before name them, and how new ones do."""
         config = self.snapshot.config
-        columns = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
-        names = [to_physical(column, config.column_mapping_mode).name for column in columns if column.data_type == TIMESTAMP]
-        return dict(zip(names, names, strict=True))
+        names = zip(config.partition_fields, config.physical_partition_columns, self._new_names(), strict=True)
+        return {before: new for field, before, new in names if field.data_type == TIMESTAMP}
+
+    def _new_names(self) -> Sequence[str]:
+        """Of partition columns: how new files name them."""
+        return self.snapshot.config.physical_partition_columns
 
     # ------------------------------------------------------------ the commit
 

@@ -11,7 +11,7 @@ Protocol: Column Mapping; Writer Requirements for Column Mapping; Add File and R
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -28,8 +28,8 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.index.definition import definitions_of
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.clustering import by_own_names, clustering_leaves
-from delta_py.protocol.column_mapping import MODE_PROPERTY, to_physical
-from delta_py.protocol.schema import StructType, find_path
+from delta_py.protocol.column_mapping import MODE_PROPERTY
+from delta_py.protocol.schema import StructType
 from delta_py.protocol.stats_columns import with_paths
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
@@ -97,11 +97,8 @@ class _AllFiles(Compaction):
     def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
         return pa.array(np.ones(len(bins), np.bool_))
 
-    def _instant_names(self) -> dict[str, str]:
-        config = self.snapshot.config
-        columns = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
-        names = {to_physical(column, config.column_mapping_mode).name: column.name for column in columns}
-        return {physical: names[physical] for physical in super()._instant_names()}
+    def _new_names(self) -> Sequence[str]:
+        return [field.name for field in self.snapshot.config.partition_fields]
 
 
 # ---------------------------------------------------------------- domains that name columns by their physical paths
