@@ -68,8 +68,7 @@ class DeltaTransaction:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with as_spark_raises():
             self._inner.__exit__(kind, error, trace)
-        for path in self.versions:
-            read_anew(self._spark, None, path)
+        self._read_anew()
 
     @property
     def versions(self) -> Mapping[str, int]:
@@ -81,9 +80,12 @@ class DeltaTransaction:
         may be repeated, such as that of a batch of a stream: a second one with it raises TokenUsedError and changes nothing."""
         with as_spark_raises():
             versions = self._inner.commit(token=token)
-        for path in versions:
-            read_anew(self._spark, None, path)
+        self._read_anew()
         return versions
+
+    def _read_anew(self) -> None:
+        for path in self.versions:
+            read_anew(self._spark, None, path)
 
     def abort(self) -> None:
         """Leave no trace. Data files that were written are left to VACUUM."""
