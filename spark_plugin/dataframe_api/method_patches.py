@@ -27,7 +27,7 @@ from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.streaming_start import StreamSave
 from spark_plugin.driver_planning.loads import load as driver_load
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options.common import ASKED_SCHEMA, SESSION, STREAM
+from spark_plugin.options.common import ASKED_SCHEMA, CHANGE_FEED, SESSION, STREAM
 from spark_plugin.options.private import admitted, is_private
 from spark_plugin.options.settings import active, check_condition_text, read_settings
 from spark_plugin.options.streaming_options import tracks_schema
@@ -184,15 +184,12 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
     return load
 
 
-_FEED = ("readchangefeed", "readchangedata")
-
-
 def _table(original: Method) -> Method:
     """A change feed has columns of its own, which Spark does not expect of a name: it is read from where the table is."""
 
     def table(self: Any, tableName: str) -> Any:
         called = {name: value for name, value in _calls(self).options.values()}
-        is_feed = any(str(_option(called, name)).lower() == "true" for name in _FEED)
+        is_feed = any(str(_option(called, name.lower())).lower() == "true" for name in CHANGE_FEED)
         path = catalog.path_of_ours(session_of(self), tableName) if is_feed else None
         if path is None:
             return original(self, tableName)

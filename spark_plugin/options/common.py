@@ -166,6 +166,10 @@ def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
     )
 
 
+CHANGE_FEED = ("readChangeFeed", "readChangeData")
+"""Flags of reads and streams, either of which asks for the change feed."""
+
+
 def flag(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
     value = given.get(name)
     if value is None:

@@ -17,6 +17,7 @@ from delta_py.storage.options import NO_OPTIONS, StorageOptions, is_storage_opti
 from delta_py.storage.store import ObjectStore
 from spark_plugin.options.common import (
     ASKED_SCHEMA,
+    CHANGE_FEED,
     FACTS,
     FILES,
     SESSION,
@@ -40,8 +41,7 @@ _READ_NAMES = (
     "paths",
     "versionAsOf",
     "timestampAsOf",
-    "readChangeFeed",
-    "readChangeData",
+    *CHANGE_FEED,
     "startingVersion",
     "endingVersion",
     "startingTimestamp",
@@ -261,7 +261,7 @@ def _refuse_contradictions(parsed: ReadOptions) -> None:
 def _changes(given: Mapping[str, str], time_zone: str) -> ChangeRange | None:
     """Where a version and a timestamp bound the same side, the version does, as with delta-spark."""
     bounds = [name for name in ("startingVersion", "endingVersion", "startingTimestamp", "endingTimestamp") if name in given]
-    if not (flag(given, "readChangeFeed") or flag(given, "readChangeData")):
+    if not any(flag(given, name) for name in CHANGE_FEED):
         if bounds:
             raise InvalidOptionError(
                 f"{bounds[0]} bounds a change feed, and readChangeFeed is not set. Add option('readChangeFeed', 'true'), or "

@@ -15,7 +15,18 @@ from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.commits import ChangeRules
 from delta_py.streaming.options import StreamStart
 from delta_py.streaming.schema_evolution import Allowed
-from spark_plugin.options.common import CONFS, SESSION, STREAM, WRITE_CONFS, flag, known, session_of, version, whole_number
+from spark_plugin.options.common import (
+    CHANGE_FEED,
+    CONFS,
+    SESSION,
+    STREAM,
+    WRITE_CONFS,
+    flag,
+    known,
+    session_of,
+    version,
+    whole_number,
+)
 from spark_plugin.options.read_options import ReadOptions, read_options
 from spark_plugin.options.storage import without_storage
 from spark_plugin.options.write_options import WriteOptions, write_options
@@ -79,7 +90,6 @@ def _without_confs(given: Mapping[str, str]) -> dict[str, str]:
 
 _DEFAULT_MAX_FILES = 1000
 _MOST_FILES = 2**31 - 1  # of Spark's ReadMaxFiles
-_FEED = ("readChangeFeed", "readChangeData")
 _STARTS = ("startingVersion", "startingTimestamp")
 _SCHEMA_LOCATIONS = ("schemaTrackingLocation", "schemaLocation")
 _TRACKING_ID = "streamingSourceTrackingId"
@@ -87,7 +97,7 @@ _ALLOW = {kind: f"allowSourceColumn{kind}" for kind in ("Rename", "Drop", "TypeC
 # Options of streams alone, and how the batch's options that a stream takes are spelled.
 _OWN_NAMES = (
     *_STARTS,
-    *_FEED,
+    *CHANGE_FEED,
     *_SCHEMA_LOCATIONS,
     _TRACKING_ID,
     *_ALLOW.values(),
@@ -162,7 +172,7 @@ def is_stream_read(options: Mapping[str, str]) -> bool:
     given = {key.lower(): value for key, value in options.items()}
     if STREAM.lower() in given or SESSION.lower() in given:
         return STREAM.lower() in given
-    feed = any(given.get(name.lower(), "false").lower() == "true" for name in _FEED)
+    feed = any(given.get(name.lower(), "false").lower() == "true" for name in CHANGE_FEED)
     starts = any(name.lower() in given for name in _STARTS)
     return starts != feed or given.get("startingversion", "").lower() == "latest"
 
@@ -193,7 +203,7 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
         rules=rules,
         exclude=_exclude(given.get("excludeRegex")),
         fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
-        change_feed=any(flag(given, name) for name in _FEED),
+        change_feed=any(flag(given, name) for name in CHANGE_FEED),
         event_time=_event_time(given),
         tracking=_tracking(given),
     )
