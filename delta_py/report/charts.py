@@ -128,7 +128,7 @@ def columns(label: str, heights: Sequence[float], names: Sequence[str], texts: S
         end = _number(left + len(heights) * min(step, 90.0))
         parts = [tag("line", x1=left, x2=end, y1=bottom, y2=bottom, class_="base")]
         longest = max(map(_width, texts), default=0.0)
-        with_texts = longest < step + 8
+        with_texts = longest < step  # each may be as high as the ones beside it
         named = max(1, math.ceil((max(map(_width, names), default=0.0) + 8) / min(step, 90.0)))
         for place, height in enumerate(heights):
             x = left + place * min(step, 90.0) + gap / 2
