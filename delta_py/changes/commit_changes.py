@@ -26,7 +26,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from delta_py.changes.file_lists import collected
-from delta_py.errors import ChangeDataFeedError, CorruptTableError, DeletionVectorError
+from delta_py.changes.schema_changes import why_not_found
+from delta_py.errors import ChangeDataFeedError, CorruptTableError, DeletionVectorError, VersionNotFoundError
 from delta_py.log.reader import (
     DELETION_VECTOR_TYPE,
     FILE_SCHEMA,
@@ -42,6 +43,7 @@ from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector
 from delta_py.protocol.paths import decode_path
+from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, SELECTION
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
@@ -254,6 +256,8 @@ class CommitChanges:
         kinds = files[_KIND].to_numpy()
         recorded = files.filter(pa.array(kinds == _CHANGE_FILE))
         adds, removes = (files.filter(pa.array(kinds == kind)) for kind in (_ADD, _REMOVE))
+        if removes.num_rows:
+            self._check_columns(actions.commits)
         if self._keep_partitions(actions.commits, removes):
             removes = self._with_nulls(removes)
         pieces = [(recorded, None, None), *self._moved(adds, removes)]
@@ -284,6 +288,35 @@ class CommitChanges:
         typed = _typed(files.drop_columns([COMMIT_VERSION]), kind, files[COMMIT_VERSION], pa.array(times_us), only)
         return typed.select(CHANGED_FILES.names)
 
+    # ------------------------------------------------------------ columns of removed files
+
+    def _check_columns(self, commits: Sequence[CommitFacts]) -> None:
+        """Raises where a commit removes files whose values the columns that it brings would not find, but read as null."""
+        for facts in commits:
+            reason = None if facts.metadata is None else why_not_found(self._before(facts).metadata, facts.metadata)
+            if reason is not None:
+                raise ChangeDataFeedError(
+                    f"Version {facts.version} replaced rows and changed the columns ({reason}), so the rows that it deleted "
+                    "cannot be given back with the new columns. Leave the version out of the range.",
+                    error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
+                    sql_state="0AKDC",
+                    version=facts.version,
+                    reason=reason,
+                )
+
+    def _before(self, facts: CommitFacts) -> TableConfig:
+        """The table's configuration before a commit that removes files."""
+        try:
+            return Snapshot.load(self.store, facts.version - 1).config
+        except VersionNotFoundError as error:
+            raise ChangeDataFeedError(
+                f"Version {facts.version} wrote the table's columns anew and removed files; which columns these have, version "
+                f"{facts.version - 1} says, which is no longer in the log. Start after version {facts.version}.",
+                error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
+                sql_state="0AKDC",
+                version=facts.version,
+            ) from error
+
     # ------------------------------------------------------------ partition values of removes
 
     def _keep_partitions(self, commits: Sequence[CommitFacts], removes: pa.Table) -> bool:
@@ -291,8 +324,7 @@ class CommitChanges:
         always), and a remove lacks values, the version before says so."""
         if not removes.num_rows or (_lengths(_one(removes["partition_values"])) == len(self.partitions)).all():
             return True
-        versions = [facts.version for facts in commits if facts.metadata is not None]
-        before = (Snapshot.load(self.store, version - 1).config for version in versions)
+        before = (self._before(facts) for facts in commits if facts.metadata is not None)
         return all(frozenset(config.physical_partition_columns) == self.partitions for config in before)
 
     def _with_nulls(self, removes: pa.Table) -> pa.Table:

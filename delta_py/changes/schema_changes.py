@@ -1,8 +1,9 @@
 """Whether rows written under an older schema can be given the columns of a newer one by adding nulls, and nothing else.
 
     why_incompatible(older_metadata, newer_metadata) -> None, or what stands in the way
+    why_not_found(older_metadata, newer_metadata)    the same for the rows of files that one commit removed
 
-The change data feed asks this of every version in its range: rows cannot be renamed, retyped or repartitioned on the way.
+The change data feed asks the first of every version in its range: rows cannot be renamed, retyped or repartitioned on the way.
 Protocol: Column Mapping; Schema Serialization Format.
 """
 
@@ -51,32 +52,50 @@ def why_incompatible(older: Metadata, newer: Metadata, *, widening: bool = False
     return _mapping(old_schema, new_schema, old_mode, new_mode) or _struct(old_schema, new_schema, (), widening)
 
 
+def why_not_found(older: Metadata, newer: Metadata) -> str | None:
+    """None if the newer columns find, in files of the older schema, the values of the columns that had their names; else the
+    first that would be null. Other types are for who reads the files: they cannot pass for null."""
+    old_mode, new_mode = column_mapping.mode(older.configuration), column_mapping.mode(newer.configuration)
+    if new_mode == "id" != old_mode:
+        return f"the column mapping mode {old_mode} became id"
+    new = {_folded(path): physical for physical, path in _paths(parse_schema(newer.schema_string), new_mode)}
+    for physical, path in _paths(parse_schema(older.schema_string), old_mode):
+        now = new.get(_folded(path), physical)
+        if _folded(now) != _folded(physical):
+            return f"files name column {'.'.join(path)} {'.'.join(now)}, and named it {'.'.join(physical)}"
+    return None
+
+
+def _folded(path: Path) -> Path:
+    return tuple(name.lower() for name in path)
+
+
 def _mapping(old_schema: StructType, new_schema: StructType, old_mode: str, new_mode: str) -> str | None:
     """A renamed or dropped field. Turning mapping on gives each column its own name as physical name."""
     if old_mode not in ("none", new_mode):
         return f"the column mapping mode {old_mode} became {new_mode}"
-    old, new = dict(_names(old_schema, old_mode)), dict(_names(new_schema, new_mode))
-    for physical, name in old.items():
+    old, new = dict(_paths(old_schema, old_mode)), dict(_paths(new_schema, new_mode))
+    for physical, path in old.items():
         if physical not in new:
-            return f"column {name} was dropped"
-        if new[physical] != name:
-            return f"column {name} was renamed to {new[physical]}"
+            return f"column {path[-1]} was dropped"
+        if new[physical][-1] != path[-1]:
+            return f"column {path[-1]} was renamed to {new[physical][-1]}"
     return None
 
 
-def _names(data_type: DataType, mode: str, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """The physical path of every field at any depth, with its logical name."""
+def _paths(data_type: DataType, mode: str, physical: Path = (), path: Path = ()) -> Iterator[tuple[Path, Path]]:
+    """The physical path of every field at any depth, with its logical path."""
     match data_type:
         case StructType(fields):
             for f in fields:
-                inner = (*path, column_mapping.physical_name(f, mode))
-                yield inner, f.name
-                yield from _names(f.data_type, mode, inner)
+                inner = (*physical, column_mapping.physical_name(f, mode)), (*path, f.name)
+                yield inner
+                yield from _paths(f.data_type, mode, *inner)
         case ArrayType(element, _):
-            yield from _names(element, mode, (*path, "element"))
+            yield from _paths(element, mode, (*physical, "element"), (*path, "element"))
         case MapType(key, value, _):
-            yield from _names(key, mode, (*path, "key"))
-            yield from _names(value, mode, (*path, "value"))
+            yield from _paths(key, mode, (*physical, "key"), (*path, "key"))
+            yield from _paths(value, mode, (*physical, "value"), (*path, "value"))
 
 
 def _struct(old: StructType, new: StructType, path: Path, widening: bool) -> str | None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_py import DeltaTable
 from delta_py.changes.change_feed import changes_schema, plan_changes
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.write import write_delta
@@ -516,3 +517,53 @@ def test_changes_over_a_commit_of_no_bytes_are_those_of_the_others(tmp_path: Pat
     table.write(rows("b", 4))
     assert table.changes(1) == [(4, "b", "insert", 2, 2.0)]
     assert table.changes(1, 1) == []
+
+
+# ---------------------------------------------------------------- commits that replace rows and columns
+
+MAPPED = {**FEED_ON, "delta.columnMapping.mode": "name"}
+
+
+def test_changes_of_an_overwrite_with_columns_that_old_files_lack_are_refused(tmp_path: Path) -> None:
+    table = Table(tmp_path, configuration=MAPPED)
+    write_delta(str(tmp_path), pa.table({"id": ["x"], "p": ["a"]}), mode="overwrite", overwrite_schema=True, partition_by=["p"])
+    error = refusal(lambda: table.plan(1), "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA")
+    assert "column id" in error.message_parameters["reason"] and error.message_parameters["version"] == 1
+    table.write(pa.table({"id": ["y"], "p": ["a"]}))
+    assert [row[:3] for row in table.changes(2)] == [("y", "a", "insert")]
+
+
+@pytest.mark.parametrize("configuration", [FEED_ON, MAPPED], ids=["plain", "mapped"])
+def test_changes_of_an_overwrite_that_drops_and_adds_columns_are_its_rows(
+    tmp_path: Path, configuration: dict[str, str]
+) -> None:
+    table = Table(tmp_path, configuration=configuration)
+    new = pa.table({"p": ["b"], "new": [7]})
+    write_delta(str(tmp_path), new, mode="overwrite", overwrite_schema=True, partition_by=["p"])
+    assert [row[:3] for row in table.changes(1)] == [("a", None, "delete")] * 3 + [("b", 7, "insert")]
+
+
+def test_changes_of_a_restore_to_other_names_in_files_are_refused(tmp_path: Path) -> None:
+    table = Table(tmp_path, configuration=MAPPED)
+    (old,), mapped = table.adds(0), table.metadata()
+    name = Snapshot.load(table.store).schema.fields[0].metadata["delta.columnMapping.physicalName"]
+    renamed = mapped.schema_string.replace(f'"{name}"', '"c-1"')
+    size = table.file("new.parquet", **{"c-1": [4]})
+    new = replace(old, path="new.parquet", size_bytes=size)
+    table.commit(replace(mapped, schema_string=renamed), removal(old), new)
+    table.commit(mapped, removal(new), old)
+    for version in (1, 2):
+        refusal(lambda version=version: table.plan(version, version), "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA")
+
+
+def test_changes_of_metadata_and_removes_after_a_version_that_is_gone_are_refused(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    (add,) = table.adds(0)
+    table.commit(table.metadata(configuration={**FEED_ON, "more": "x"}), removal(add))
+    assert len(table.changes(1)) == 3
+    DeltaTable(str(tmp_path)).checkpoint()
+    (tmp_path / f"_delta_log/{0:020d}.json").unlink(missing_ok=True)
+    error = refusal(lambda: table.plan(1), "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA")
+    assert "Start after version 1" in error.message
+    table.write(rows("b", 4))
+    assert len(table.changes(2)) == 1

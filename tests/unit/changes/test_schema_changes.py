@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from delta_py.changes.schema_changes import why_incompatible
+from delta_py.changes.schema_changes import why_incompatible, why_not_found
 from delta_py.protocol.actions import Metadata
 from delta_py.protocol.column_mapping import assign
 from delta_py.protocol.features import Properties
@@ -120,4 +120,33 @@ def test_why_incompatible_with_column_mapping_follows_physical_names(
     older: StructType, newer: StructType, modes: tuple[Any, Any], reason: str | None
 ) -> None:
     found = why_incompatible(metadata(older, mode=modes[0]), metadata(newer, mode=modes[1]))
+    assert found == reason if reason is None else found is not None and reason in found
+
+
+NESTED = struct(s=struct(x=LONG), l=ArrayType(struct(x=LONG)), m=MapType(STRING, struct(y=LONG)))
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "modes", "reason"),
+    [
+        (BASE, BASE, (None, None), None),
+        (struct(a=LONG), struct(A=LONG), (None, None), None),
+        (struct(a=LONG, b=LONG), struct(a=STRING, c=LONG), (None, None), None),
+        (BASE, mapped(BASE), (None, "name"), None),
+        (mapped(BASE), BASE, ("name", None), None),
+        (mapped(struct(a=LONG)), mapped(struct(b=LONG), b="a"), ("name", "name"), None),
+        (mapped(BASE), mapped(BASE), ("id", "name"), None),
+        (BASE, mapped(BASE), (None, "id"), "mode none became id"),
+        (mapped(BASE), mapped(BASE), ("name", "id"), "mode name became id"),
+        (mapped(struct(a=LONG), a="c-1"), mapped(struct(A=LONG), A="c-2"), ("id", "id"), "column a c-2, and named it c-1"),
+        (mapped(struct(a=LONG), a="c-1"), struct(a=LONG), ("name", None), "column a a, and named it c-1"),
+        (struct(a=LONG), mapped(struct(a=LONG), a="c-1"), (None, "name"), "column a c-1, and named it a"),
+        (mapped(NESTED), mapped(NESTED, y="z"), ("name", "name"), "column m.value.y m.value.z, and named it m.value.y"),
+        (mapped(NESTED), mapped(NESTED, x="z"), ("name", "name"), "column s.x s.z, and named it s.x"),
+    ],
+)
+def test_why_not_found_columns_that_files_hold_under_another_name(
+    older: StructType, newer: StructType, modes: tuple[Any, Any], reason: str | None
+) -> None:
+    found = why_not_found(metadata(older, mode=modes[0]), metadata(newer, mode=modes[1]))
     assert found == reason if reason is None else found is not None and reason in found
