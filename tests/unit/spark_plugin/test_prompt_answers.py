@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -89,4 +91,25 @@ def test_what_a_task_unpickles_asks(make: str, tmp_path: Path, monkeypatch: pyte
     asked = []
     monkeypatch.setattr(prompt_answers, "answer_promptly", lambda: asked.append(make))
     again = pickle.loads(pickle.dumps(made))
-    assert asked == [make] and again.__dict__.keys() == made.__dict__.keys()
+    assert type(again) is type(made) and asked == [make] and again.__dict__.keys() == made.__dict__.keys()
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_what_a_task_needs_is_imported_without_a_search_for_garbage(is_on: bool, tmp_path: Path) -> None:
+    write_delta(str(tmp_path / "t"), pa.table({"id": [1]}))
+    source = DeltaSource({"path": str(tmp_path / "t")})
+    (tmp_path / "reader").write_bytes(pickle.dumps(source.reader(SCHEMA)))
+    code = """
+import gc, pickle, sys, spark_plugin.source.prompt_answers
+while_importing = []
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        while_importing.append((name, gc.isenabled()))
+sys.meta_path.insert(0, Watch())
+if sys.argv[2] == "False":
+    gc.disable()
+pickle.load(open(sys.argv[1], "rb"))
+print(gc.isenabled(), *(dict(while_importing)[name] for name in ("spark_plugin.source.readers", "delta_py.parquet.reader")))
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "reader"), str(is_on)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"{is_on} False False\n"
