@@ -27,7 +27,13 @@ from pyroaring import BitMap64
 
 from delta_py.changes.file_lists import collected
 from delta_py.changes.schema_changes import why_not_found
-from delta_py.errors import ChangeDataFeedError, CorruptTableError, DeletionVectorError, VersionNotFoundError
+from delta_py.errors import (
+    ChangeDataFeedError,
+    CorruptTableError,
+    DeletionVectorError,
+    LogFileNotFoundError,
+    VersionNotFoundError,
+)
 from delta_py.log.reader import (
     DELETION_VECTOR_TYPE,
     FILE_SCHEMA,
@@ -256,11 +262,11 @@ class CommitChanges:
         kinds = files[_KIND].to_numpy()
         recorded = files.filter(pa.array(kinds == _CHANGE_FILE))
         adds, removes = (files.filter(pa.array(kinds == kind)) for kind in (_ADD, _REMOVE))
-        if removes.num_rows:
-            self._check_columns(actions.commits)
         if self._keep_partitions(actions.commits, removes):
             removes = self._with_nulls(removes)
         pieces = [(recorded, None, None), *self._moved(adds, removes)]
+        if any(kind == "delete" and some.num_rows for some, kind, _ in pieces):
+            self._check_columns(actions.commits)
         changed = [self._changed(some, kind, only) for some, kind, only in pieces if some.num_rows]
         if len(changed) == 1:
             return changed[0]
@@ -291,9 +297,17 @@ class CommitChanges:
     # ------------------------------------------------------------ columns of removed files
 
     def _check_columns(self, commits: Sequence[CommitFacts]) -> None:
-        """Raises where a commit removes files whose values the columns that it brings would not find, but read as null."""
+        """Raises where a commit deletes rows whose values the columns that it brings would not find, but read as null."""
         for facts in commits:
-            reason = None if facts.metadata is None else why_not_found(self._before(facts).metadata, facts.metadata)
+            if facts.metadata is None:
+                continue
+            try:
+                before = self._before(facts)
+            except ChangeDataFeedError:
+                if Snapshot.load(self.store).config.feature("columnMapping"):
+                    raise
+                continue  # files have the columns' own names
+            reason = why_not_found(before.metadata, facts.metadata)
             if reason is not None:
                 raise ChangeDataFeedError(
                     f"Version {facts.version} replaced rows and changed the columns ({reason}), so the rows that it deleted "
@@ -308,7 +322,7 @@ class CommitChanges:
         """The table's configuration before a commit that removes files."""
         try:
             return Snapshot.load(self.store, facts.version - 1).config
-        except VersionNotFoundError as error:
+        except (VersionNotFoundError, LogFileNotFoundError) as error:
             raise ChangeDataFeedError(
                 f"Version {facts.version} wrote the table's columns anew and removed files; which columns these have, version "
                 f"{facts.version - 1} says, which is no longer in the log. Start after version {facts.version}.",

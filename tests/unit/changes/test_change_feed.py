@@ -556,14 +556,31 @@ def test_changes_of_a_restore_to_other_names_in_files_are_refused(tmp_path: Path
         refusal(lambda version=version: table.plan(version, version), "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA")
 
 
-def test_changes_of_metadata_and_removes_after_a_version_that_is_gone_are_refused(tmp_path: Path) -> None:
-    table = Table(tmp_path)
+def forget_first_commit(table: Table) -> None:
+    DeltaTable(str(table.root)).checkpoint()
+    (table.root / f"_delta_log/{0:020d}.json").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("configuration", [FEED_ON, MAPPED], ids=["plain", "mapped"])
+def test_changes_of_an_overwrite_after_a_version_that_is_gone_are_refused_where_names_in_files_may_differ(
+    tmp_path: Path, configuration: dict[str, str]
+) -> None:
+    table = Table(tmp_path, configuration=configuration)
+    new = pa.table({"p": ["b"], "new": [7]})
+    write_delta(str(tmp_path), new, mode="overwrite", overwrite_schema=True, partition_by=["p"])
+    forget_first_commit(table)
+    if configuration is FEED_ON:
+        assert [row[:3] for row in table.changes(1)] == [("a", None, "delete")] * 3 + [("b", 7, "insert")]
+    else:
+        error = refusal(lambda: table.plan(1), "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA")
+        assert "Start after version 1" in error.message
+    table.write(pa.table({"p": ["c"], "new": [8]}))
+    assert [row[:3] for row in table.changes(2)] == [("c", 8, "insert")]
+
+
+def test_changes_by_metadata_and_deletion_vectors_that_delete_no_row_need_no_version_before(tmp_path: Path) -> None:
+    table = Table(tmp_path, configuration=MAPPED)
     (add,) = table.adds(0)
-    table.commit(table.metadata(configuration={**FEED_ON, "more": "x"}), removal(add))
-    assert len(table.changes(1)) == 3
-    DeltaTable(str(tmp_path)).checkpoint()
-    (tmp_path / f"_delta_log/{0:020d}.json").unlink(missing_ok=True)
-    error = refusal(lambda: table.plan(1), "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA")
-    assert "Start after version 1" in error.message
-    table.write(rows("b", 4))
-    assert len(table.changes(2)) == 1
+    table.commit(table.metadata(configuration={**MAPPED, "more": "x"}), removal(add), add)
+    forget_first_commit(table)
+    assert table.changes(1) == []
