@@ -207,7 +207,7 @@ LONG_WORK = "size(array_sort(transform(sequence(1, 3000), x -> (x * 7919 + id) %
 def test_work_that_takes_long_is_left_to_tasks_which_can_be_cancelled(
     spark: SparkSession, tmp_path: Path, driver: Callable[[], int], faultless: None
 ) -> None:
-    path = make_table(tmp_path / "t", [pa.table({"id": range(4000)})])
+    path = make_table(tmp_path / "t", [pa.table({"id": range(n, n + 200)}) for n in range(0, 4000, 200)])
     df = spark.read.format("pydelta").load(path)
     assert len(df.filter("id < 3").selectExpr(LONG_WORK).collect()) == 3
     assert driver() == 1
