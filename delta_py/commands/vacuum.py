@@ -20,7 +20,7 @@ Readers that hold leases (log/leases.py) keep what was removed since the version
 the files that they read (commands/vacuum_clones.py), unless the request says otherwise.
 
 The log is asked for what it needs at the beginning, and once more when the list of files is there: a RESTORE that was committed
-meanwhile has files again that were removed long ago. So are the leases.
+meanwhile has files again that were removed long ago. So are the leases, and the clones.
 Protocol: Add File and Remove File; VACUUM Protocol Check.
 """
 
@@ -45,10 +45,10 @@ from delta_py.commands.vacuum_candidates import (
     REMOVED,
     UNKNOWN,
     RemovedFiles,
-    files_of_commit,
     inventoried,
     listed,
     newest_outside,
+    removed_since,
 )
 from delta_py.commands.vacuum_clones import Clones
 from delta_py.commands.vacuum_paths import (
@@ -62,7 +62,7 @@ from delta_py.commands.vacuum_paths import (
     vector_files,
 )
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import DeltaError, InvalidOptionError, StorageError, UnsupportedOperationError
+from delta_py.errors import DeltaError, InvalidOptionError, LogFileNotFoundError, StorageError, UnsupportedOperationError
 from delta_py.log.clone_notes import delete_notes, list_notes
 from delta_py.log.history import CommitClock
 from delta_py.log.last_vacuum import read_last_vacuum
@@ -321,8 +321,8 @@ class Vacuum:
         version of our own commit since, which changes no file."""
         newest, before = Snapshot.load(self._store), self._leases.version
         self._leases = Leases.read(self._store, self._now_ms)
-        if self._request.keep_clones and not self._clones.notes.issuperset(info.path for info in list_notes(self._store)):
-            self._clones = Clones.read(self._store, self._now_ms)
+        if self._request.keep_clones and list_notes(self._store):
+            self._clones = Clones.read(self._store, self._now_ms)  # whose readers have leases too
             found = self._without_clones(found)
         is_newest = newest.version == self._snapshot.version + (started is not None)  # nobody else has committed
         leased = self._leases.version
@@ -354,11 +354,10 @@ class Vacuum:
         version = self._leases.version
         if version is None or version >= newest:
             return
-        listing, commits = list_log(self._store, version + 1, newest), CommitReader(self._store, kept=False)
-        for number in range(version + 1, newest + 1):
-            if number not in listing.commits:
-                raise self._cannot_tell(version, number)
-            yield from files_of_commit(commits, listing.commits[number])
+        try:
+            yield from removed_since(self._store, version, newest)
+        except LogFileNotFoundError as error:
+            raise self._cannot_tell(version, error.message_parameters["version"]) from error
 
     def _cannot_tell(self, version: int, gone: int) -> UnsupportedOperationError:
         path = min(path for path, leased in self._leases.live.items() if leased == version)

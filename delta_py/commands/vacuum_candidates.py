@@ -4,8 +4,9 @@
     for batch in inventoried(store, rows): ...         # what somebody else has listed
     removed = RemovedFiles.begin(snapshot, cutoff_ms)
     for batch in removed.batches(): ...                # what old commits removed, by the log alone
+    for files in removed_since(store, 12, 15): ...     # what a reader of version 12 needs beside version 15
 
-Each gives batches of FOUND_SCHEMA, and nobody has asked yet whether a file is needed.
+The first three give batches of FOUND_SCHEMA, and nobody has asked yet whether a file is needed.
 Protocol: Add File and Remove File; Add CDC File.
 """
 
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.commands.vacuum_paths import is_text, vector_files
-from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.errors import InvalidOptionError, LogFileNotFoundError, UnsupportedOperationError
 from delta_py.log.history import newest_commit_at
 from delta_py.log.last_vacuum import read_last_vacuum
 from delta_py.log.reader import CommitReader
@@ -174,6 +175,20 @@ def files_of_commit(reader: CommitReader, commit: LogFile) -> tuple[pa.Table, pa
     changes = [action for action in reader.actions(commit, "cdc") if isinstance(action, AddCDCFile)]
     rows = [{"path": change.path, "size": change.size_bytes} for change in changes]
     return removed, pa.Table.from_pylist(rows, schema=TOMBSTONE_SCHEMA)
+
+
+def removed_since(store: ObjectStore, version: int, newest: int) -> Iterator[pa.Table]:
+    """What the commits after a version up to the newest one removed, and their change data: what a lease of the version keeps.
+    TOMBSTONE_SCHEMA. Raises CorruptTableError, LogFileNotFoundError for a commit that is gone."""
+    listing, reader = list_log(store, version + 1, newest), CommitReader(store, kept=False)
+    for number in range(version + 1, newest + 1):
+        if number not in listing.commits:
+            raise LogFileNotFoundError(
+                f"Somebody reads version {version} of the table at {store.root}, as a lease says, and commit {number}, which may "
+                "have removed files of it, is not in the log any more.",
+                version=number,
+            )
+        yield from files_of_commit(reader, listing.commits[number])
 
 
 def _cannot_be_lite(store: ObjectStore, gone: int, known: int | None) -> UnsupportedOperationError:

@@ -5,9 +5,10 @@
     found = clones.marked(found)                   # or all of them, with the clone in the reason
 
 Notes beside the table's log say which clones there may be (log/clone_notes.py). Each is asked: its newest version, and what it
-has removed within its own retention time, name the table's files by absolute paths. So are the clones of a clone, by the notes
-beside its log. A clone that is not there, or that cannot be read, is unknown and may need whatever there was when its note was
-written: it may have been moved, or lie on a disk that is not here now. A note ends when its clone has files of its own alone.
+has removed within its own retention time, or since a version of which its readers hold a lease, name the table's files by
+absolute paths. So are the clones of a clone, by the notes beside its log. A clone that is not there, or that cannot be read, is
+unknown and may need whatever there was when its note was written: it may have been moved, or lie on a disk that is not here now.
+A note ends when its clone has files of its own alone.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.commands.quarantine import are_quarantined, places_of
+from delta_py.commands.vacuum_candidates import removed_since
 from delta_py.commands.vacuum_paths import NeededFiles, Paths, paths_of
 from delta_py.errors import DeltaError, TableNotFoundError, shown
 from delta_py.log.clone_notes import CloneNote, UnreadableNote, list_notes, read_note
+from delta_py.log.leases import Leases
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
 from delta_py.protocol.paths import are_plain
 from delta_py.snapshot import Snapshot
@@ -62,21 +65,19 @@ class UnknownClone:
 
 @dataclass(frozen=True, slots=True)
 class Clones:
-    """table: its root. notes: the paths of all that there were. ended: those that mean nothing any more."""
+    """table: its root. ended: paths of notes that mean nothing any more."""
 
     table: str
     known: tuple[KnownClone, ...]
     unknown: tuple[UnknownClone, ...]
     ended: tuple[str, ...]
-    notes: frozenset[str]
 
     @classmethod
     def read(cls, store: ObjectStore, now_ms: int) -> Clones:
         """Those of a table. now_ms: since 1970. Raises OSError, StorageError where the notes cannot be listed."""
-        notes = list_notes(store)
         asked = _Asked(store, now_ms)
-        ended = [info.path for info in _newest_first(notes) if not asked.is_of_use(store, info)]
-        return cls(store.root, tuple(asked.known), tuple(asked.unknown), tuple(ended), frozenset(info.path for info in notes))
+        ended = [info.path for info in _newest_first(list_notes(store)) if not asked.is_of_use(store, info)]
+        return cls(store.root, tuple(asked.known), tuple(asked.unknown), tuple(ended))
 
     def spared(self, found: pa.Table, *, is_lite: bool) -> pa.Table:
         """Files that may go, without those that a clone needs or may need. found: vacuum_candidates.FOUND_SCHEMA. is_lite: its
@@ -184,11 +185,14 @@ class _Asked:
         return _Answer(snapshot.version, is_clone or any(has_clones))
 
     def _tables(self, clone: Snapshot) -> Iterator[pa.Table]:
-        """What a VACUUM of the clone would keep."""
+        """What a VACUUM of the clone would keep. Raises LogFileNotFoundError where its log does not tell what its readers need."""
         cutoff_ms = self._now_ms - retention_ms(clone.config.properties, DELETED_FILE_RETENTION)
         yield from (pa.Table.from_batches([batch.files]) for batch in clone.file_batches())
         tombstones = clone.tombstones()
         yield tombstones.filter(pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], cutoff_ms), False))
+        leased = Leases.read(clone.store, self._now_ms).version
+        if leased is not None:
+            yield from removed_since(clone.store, leased, clone.version)
 
 
 @dataclass(frozen=True, slots=True)

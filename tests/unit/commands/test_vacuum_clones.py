@@ -19,6 +19,7 @@ from delta_py.commands.restore import restore
 from delta_py.commands.vacuum import REMOVED, Vacuum, VacuumKind, VacuumRequest, vacuum
 from delta_py.errors import DataFileError, StorageError
 from delta_py.log.clone_notes import CLONE_DIRECTORY
+from delta_py.log.leases import Lease
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import open_store
@@ -259,6 +260,50 @@ def test_clone_that_comes_while_files_are_looked_for_keeps_its_files(path: str, 
     assert found.num_rows == 1
     clone_table(Snapshot.load(open_store(path), version=0), open_store(copy))
     assert looking.still_unneeded(found).num_rows == 0
+
+
+NO_RETENTION = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
+
+
+def test_reader_of_a_clone_that_holds_a_lease_keeps_what_it_reads(path: str, copy: str, kind: VacuumKind) -> None:
+    append(path, *range(6), configuration=VECTORS)
+    delete(path, lambda number: number == 2)
+    shallow(path, copy, properties=NO_RETENTION)
+    for table in (path, copy):
+        append(table, 9, mode="overwrite")
+    with DeltaTable(copy, version=0).lease():
+        assert now(path, kind=kind) == 0
+        assert ids(copy, 0) == [0, 1, 3, 4, 5]
+        assert len(notes(path)) == 1
+    assert now(path) == 2
+
+
+def test_reader_of_a_clone_that_comes_while_files_are_looked_for_keeps_what_it_reads(path: str, copy: str) -> None:
+    append(path, 1)
+    shallow(path, copy, properties=NO_RETENTION)
+    for table in (path, copy):
+        append(table, 2, mode="overwrite")
+    looking = Vacuum.begin(LocalStore(path), VacuumRequest(**NOW), in_hours(SOON))
+    found = looking.find()
+    assert found.num_rows == 1
+    with DeltaTable(copy, version=0).lease():
+        assert looking.still_unneeded(found).num_rows == 0
+
+
+def test_clone_whose_log_does_not_tell_what_its_reader_needs_keeps_all_that_is_as_old(
+    path: str, copy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    append(path, 1)
+    shallow(path, copy, properties=NO_RETENTION)
+    for table in (path, copy):
+        append(table, 2, mode="overwrite")
+    append(copy, 3)
+    DeltaTable(copy).checkpoint()
+    for version in (0, 1):
+        (Path(copy) / "_delta_log" / f"{version:020}.json").unlink()
+    Lease(LocalStore(copy), 0).put()
+    assert now(path) == 0
+    assert "commit 1, which may have removed files of it, is not in the log any more" in caplog.text
 
 
 def test_partitioned_clone_in_a_place_with_odd_names_keeps_its_files(tmp_path: Path) -> None:
