@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -29,12 +30,13 @@ from delta_py.commit.transaction import Transaction
 from delta_py.errors import DataFileError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_py.log.clone_notes import noted
 from delta_py.log.history import version_at_timestamp
-from delta_py.log.leases import HeldLease, Lease
+from delta_py.log.leases import MOST_SECONDS, HeldLease, Lease
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
+from delta_py.storage.opening import is_in_transaction
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import added, removed
@@ -81,12 +83,28 @@ def restore(
     if past.version == present.version:
         files = list(plan_scan(present, None, None, ScanOptions(keep_all=True)).scan_files())
         return Restored(present.version, _bytes(files), len(files), 0, 0, 0, 0)
-    with HeldLease(Lease(store, past.version)):
+    with _kept(store, past.version):
         return _restore(store, present, past, timestamp)
 
 
+@contextmanager
+def _kept(store: ObjectStore, version: int) -> Iterator[None]:
+    """A lease of the version keeps each VACUUM that begins meanwhile from its files, until the newest version has them. In a
+    transaction over tables that is when the transaction ends, so the lease lasts as long as any."""
+    if not is_in_transaction(store):
+        with HeldLease(Lease(store, version)):
+            yield
+        return
+    lease = Lease(store, version, MOST_SECONDS)
+    lease.put()
+    try:
+        yield
+    except BaseException:
+        lease.end()
+        raise
+
+
 def _restore(store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: str | None) -> Restored:
-    """A lease on the past version keeps each VACUUM that begins meanwhile from its files."""
     column_mapping.check_mode_change(present.config.column_mapping_mode, past.config.column_mapping_mode)
     transaction = Transaction(present).restores(past)
     options = ScanOptions(keep_all=True)

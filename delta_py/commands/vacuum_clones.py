@@ -185,7 +185,7 @@ class _Asked:
         return _Answer(snapshot.version, is_clone or any(has_clones))
 
     def _tables(self, clone: Snapshot) -> Iterator[pa.Table]:
-        """What a VACUUM of the clone would keep. Raises LogFileNotFoundError where its log does not tell what its readers need."""
+        """What a VACUUM of the clone would keep. Raises LogFileNotFoundError where its log does not tell what readers need."""
         cutoff_ms = self._now_ms - retention_ms(clone.config.properties, DELETED_FILE_RETENTION)
         yield from (pa.Table.from_batches([batch.files]) for batch in clone.file_batches())
         tombstones = clone.tombstones()

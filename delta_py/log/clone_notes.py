@@ -25,12 +25,11 @@ from dataclasses import dataclass
 
 from delta_py.errors import CommitOutcomeUnknownError, DeltaError, StorageError
 from delta_py.protocol.json_text import parse_json
-from delta_py.protocol.paths import LOG_DIRECTORY, is_absolute
+from delta_py.protocol.paths import CLONE_DIRECTORY, LOG_DIRECTORY, is_absolute
 from delta_py.storage.addresses import in_reach
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
-CLONE_DIRECTORY = f"{LOG_DIRECTORY}/_pydelta_clones"
 _MOST_BYTES = 16_384
 
 _log = logging.getLogger("delta_py")

@@ -36,6 +36,7 @@ from delta_py.coordinator.ledger import (
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import CorruptTableError, DeltaError, StorageError, UnsupportedOperationError
 from delta_py.protocol.paths import (
+    CLONE_DIRECTORY,
     LEASE_DIRECTORY,
     LOG_DIRECTORY,
     STAGED_DIRECTORY,
@@ -53,6 +54,8 @@ from delta_py.storage.store import ObjectInfo, ObjectStore
 T = TypeVar("T")
 
 _log = logging.getLogger("delta_py")
+
+_NOTES = (f"{LEASE_DIRECTORY}/", f"{CLONE_DIRECTORY}/")  # for VACUUM, which asks no transaction
 
 
 def place_of(root: str) -> str:
@@ -351,7 +354,7 @@ class CoordinatedStore:
         return tail is not None and bool(tail.commits) and version >= tail.commits[0].version
 
     def _refuse_in_transaction(self, path: str) -> None:
-        is_of_log = path.startswith(f"{LOG_DIRECTORY}/") and not path.startswith(f"{LEASE_DIRECTORY}/")
+        is_of_log = path.startswith(f"{LOG_DIRECTORY}/") and not path.startswith(_NOTES)
         if self.transaction is not None and is_of_log:
             raise UnsupportedOperationError(
                 f"{path} of the table at {self.root} would be changed outside of the transaction {self.transaction}, in which "

@@ -11,7 +11,7 @@ import pytest
 from delta_py import DeltaTable
 from delta_py.commands.clone import clone_table
 from delta_py.commands.vacuum import VacuumRequest, vacuum
-from delta_py.log.clone_notes import CLONE_DIRECTORY
+from delta_py.protocol.paths import CLONE_DIRECTORY
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import open_store

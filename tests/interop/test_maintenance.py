@@ -12,8 +12,8 @@ from delta.tables import DeltaTable as DeltaSparkTable
 from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
-from delta_py.log.clone_notes import CLONE_DIRECTORY
 from delta_py.log.last_vacuum import read_last_vacuum
+from delta_py.protocol.paths import CLONE_DIRECTORY
 from delta_py.storage.local import LocalStore
 from spark_plugin import DeltaTable
 from tests.support.rows import difference

@@ -18,8 +18,8 @@ from delta_py.commands.quarantine import restore_quarantined
 from delta_py.commands.restore import restore
 from delta_py.commands.vacuum import REMOVED, Vacuum, VacuumKind, VacuumRequest, vacuum
 from delta_py.errors import DataFileError, StorageError
-from delta_py.log.clone_notes import CLONE_DIRECTORY
 from delta_py.log.leases import Lease
+from delta_py.protocol.paths import CLONE_DIRECTORY
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import open_store

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commands.clone import shallow_clone
 from delta_py.commands.restore import restore
+from delta_py.commands.vacuum import VacuumRequest, vacuum
 from delta_py.commit import added_rows, group
 from delta_py.coordinator import opening
 from delta_py.coordinator.ledger import (
@@ -26,6 +28,7 @@ from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     ConcurrentAppendException,
+    DataFileError,
     DeltaConcurrentModificationException,
     DeltaError,
     InvalidOptionError,
@@ -45,6 +48,7 @@ from tests.support.coordination import (
     ledger_url,
     rows_of,
 )
+from tests.unit.commands.test_vacuum import in_hours
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 
@@ -459,6 +463,43 @@ def test_table_is_restored_within_a_transaction_if_nobody_else_writes_it(url: st
         tx.append(str(b), rows(12))
         append(a, url, 6)
     assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, 6], [10, 11])
+
+
+def test_vacuum_leaves_the_files_of_a_restore_until_its_transaction_has_ended(url: str, a: Path, b: Path) -> None:
+    write_delta(str(a), rows(4), mode="overwrite", store=coordinated(a, url))
+    with DeltaTransaction(url) as tx:
+        restore(tx.table(str(a)).snapshot.store, version=0)
+        assert vacuum(coordinated(a, url), VacuumRequest(0, check_retention=False), in_hours(0.01)).deleted == 0
+        tx.append(str(b), rows(11))
+    assert rows_of(a, url) == [1, 2, 3]
+    assert vacuum(coordinated(a, url), VacuumRequest(0, check_retention=False), in_hours(25)).deleted == 1
+    assert list((a / "_delta_log" / "_pydelta_leases").iterdir()) == []
+
+
+def test_restore_that_fails_within_a_transaction_leaves_no_lease(url: str, a: Path) -> None:
+    (gone,) = DeltaTable(str(a), store=coordinated(a, url)).files()["path"].to_pylist()
+    write_delta(str(a), rows(4), mode="overwrite", store=coordinated(a, url))
+    (a / gone).unlink()
+    with pytest.raises(DataFileError), DeltaTransaction(url) as tx:
+        restore(tx.table(str(a)).snapshot.store, version=0)
+    assert list((a / "_delta_log" / "_pydelta_leases").iterdir()) == []
+
+
+@pytest.mark.parametrize("is_restore", [False, True])
+def test_shallow_clone_gets_files_within_a_transaction_and_vacuum_knows(url: str, a: Path, b: Path, is_restore: bool) -> None:
+    if is_restore:
+        shallow_clone(DeltaTable(str(a), store=coordinated(a, url)).snapshot, coordinated(b, url), replace_table=True)
+        write_delta(str(b), rows(5), mode="overwrite", store=coordinated(b, url))
+    with DeltaTransaction(url) as tx:
+        store = tx.table(str(b)).snapshot.store
+        if is_restore:
+            restore(store, version=1)
+        else:
+            shallow_clone(tx.table(str(a)).snapshot, store, replace_table=True)
+        write_delta(str(a), rows(4), mode="overwrite", store=coordinated(a, url))
+        assert vacuum(coordinated(a, url), VacuumRequest(0, check_retention=False), in_hours(0.01)).deleted == 0
+    assert rows_of(b, url) == [1, 2, 3]
+    assert vacuum(coordinated(a, url), VacuumRequest(0, check_retention=False), in_hours(25)).deleted == 0
 
 
 def test_transaction_ends_by_its_time(url: str, a: Path) -> None:
