@@ -25,7 +25,10 @@ from delta_py.commands.vacuum_candidates import removed_since
 from delta_py.commands.vacuum_paths import NeededFiles, Paths, paths_of
 from delta_py.errors import DeltaError, TableNotFoundError, shown
 from delta_py.log.clone_notes import CloneNote, UnreadableNote, list_notes, read_note
+from delta_py.log.history import history_of
 from delta_py.log.leases import Leases
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import list_commits
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
 from delta_py.protocol.paths import are_plain
 from delta_py.snapshot import Snapshot
@@ -38,6 +41,8 @@ _log = logging.getLogger("delta_py")
 _DAY_MS = 24 * 3_600_000
 _MOST_NOTES = 1_000  # that one VACUUM reads, of the table and of its clones
 _MOST_DEPTH = 8  # clones of clones
+_NOT_YET = "it is about to be made"
+_BRING_FILES = ("CLONE", "RESTORE")  # operations of commits that leave notes before
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +144,8 @@ class _Asked:
         answer = self._answer(note.clone, note.source if source is None else source, depth)
         is_young = note.written_ms + _DAY_MS > self._now_ms
         reason = answer.failure
-        if reason is None and answer.version <= note.after and is_young:
-            reason = "it is about to be made"
+        if reason is None and is_young:
+            reason = _why_not_there(answer, note.after)
         if reason is not None:
             self.unknown.append(UnknownClone(path, note.written_ms, note.clone, reason))
         return answer.is_in_use or reason is not None or is_young
@@ -182,7 +187,7 @@ class _Asked:
         if needed:
             self.known.append(KnownClone(root, needed))
         has_clones = [self.is_of_use(store, info, source, depth + 1) for info in _newest_first(notes)]
-        return _Answer(snapshot.version, is_clone or any(has_clones))
+        return _Answer(snapshot.version, is_clone or any(has_clones), store=store)
 
     def _tables(self, clone: Snapshot) -> Iterator[pa.Table]:
         """What a VACUUM of the clone would keep. Raises LogFileNotFoundError where its log does not tell what readers need."""
@@ -198,11 +203,26 @@ class _Asked:
 @dataclass(frozen=True, slots=True)
 class _Answer:
     """version: the newest of the clone. is_in_use: whether it, or a clone of it, needs files of other tables. These may be files
-    of a table of which this one is a clone, whose VACUUM comes by here. failure: why nobody knows."""
+    of a table of which this one is a clone, whose VACUUM comes by here. failure: why nobody knows. store: of the clone."""
 
     version: int
     is_in_use: bool = False
     failure: str | None = None
+    store: ObjectStore | None = None
+
+
+def _why_not_there(answer: _Answer, after: int) -> str | None:
+    """None if a commit after a version of the clone has brought the files of which a note tells; others may have come before."""
+    if answer.store is None:
+        return _NOT_YET
+    try:
+        reader = CommitReader(answer.store, kept=False)
+        for commit in list_commits(answer.store, after + 1, answer.version):
+            if history_of(reader, [commit])[1]["operation"][0].as_py() in _BRING_FILES:
+                return None
+    except (DeltaError, OSError) as error:
+        return f"it cannot be read: {error}"
+    return _NOT_YET
 
 
 def _below(roots: list[str], parts: Iterator[Paths]) -> Iterator[Paths]:

@@ -368,6 +368,16 @@ def test_clone_that_is_about_to_be_made_keeps_what_it_may_read(path: str, copy: 
     assert notes(path) == []
 
 
+def test_clone_that_is_about_to_be_made_behind_a_vacuum_of_its_place_keeps_what_it_may_read(path: str, copy: str) -> None:
+    append(copy, 8)
+    append(path, 1)
+    note(path, json.dumps({"clone": copy, "source": path, "after": 0}))
+    append(path, 2, mode="overwrite")
+    vacuum(LocalStore(copy), VacuumRequest())
+    assert DeltaTable(copy).version == 2
+    assert (now(path), ids(path, 0)) == (0, [1])
+
+
 # ---------------------------------------------------------------- notes that anybody may have left
 
 
