@@ -391,7 +391,7 @@ class Vacuum:
     def note_done(self) -> None:
         """All that `find` found are gone: note for the next VACUUM LITE how far that was. That this fails is logged, for then the
         next one looks at the same commits again."""
-        delete_expired(self._store, self._leases)
+        delete_expired(self._store, self._leases, self._now_ms)
         delete_notes(self._store, self._clones.ended)
         through = self._through
         if through is not None and self._leases.version is not None:

@@ -80,14 +80,16 @@ def _is_unfinished(info: ObjectInfo) -> bool:
     return info.path.rpartition("/")[2].startswith(".")
 
 
-def delete_expired(store: ObjectStore, leases: Leases) -> None:
-    """That this fails is logged: they mean nothing."""
-    for path in leases.expired:
-        try:
+def delete_expired(store: ObjectStore, leases: Leases, now_ms: int) -> None:
+    """Those that have ended still: a reader that could not renew one for long may have done so since. That this fails is logged:
+    they mean nothing."""
+    if not leases.expired:
+        return
+    try:
+        for path in Leases.read(store, now_ms).expired:
             store.delete(path)
-        except (OSError, StorageError) as error:
-            _log.warning("%s: the lease %s, which has ended, could not be deleted: %s", store.root, path, error)
-            return
+    except (OSError, StorageError) as error:
+        _log.warning("%s: leases that have ended, such as %s, could not be deleted: %s", store.root, leases.expired[0], error)
 
 
 # ---------------------------------------------------------------- one lease

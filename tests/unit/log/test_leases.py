@@ -69,8 +69,20 @@ def test_lease_that_nobody_renews_runs_out_and_its_file_is_deleted(store: LocalS
     assert versions(store, 59) == [3]
     leases = Leases.read(store, now_ms() + 61_000)
     assert (leases.live, len(leases.expired)) == ({}, 1)
-    delete_expired(store, leases)
+    delete_expired(store, leases, now_ms() + 61_000)
     assert files(store) == []
+
+
+def test_lease_that_is_renewed_after_it_had_run_out_is_not_deleted(store: LocalStore) -> None:
+    lease = Lease(store, 3, 60)
+    for path in (lease.path, Lease(store, 4, 60).path):
+        store.put(path, b"")
+        os.utime(Path(store.root) / path, (0, 0))
+    leases = Leases.read(store, now_ms())
+    assert len(leases.expired) == 2
+    lease.put()
+    delete_expired(store, leases, now_ms())
+    assert [file.name for file in files(store)] == [Path(lease.path).name]
 
 
 def test_lease_is_renewed_while_it_is_held(store: LocalStore) -> None:
@@ -188,6 +200,6 @@ def test_lease_that_could_not_be_deleted_is_logged(store: LocalStore, caplog: py
     failing.error = OSError("busy")
     with caplog.at_level(logging.WARNING):
         held.release()
-        delete_expired(failing, Leases.read(store, now_ms() + 61_000))
+        delete_expired(failing, Leases.read(store, now_ms() + 61_000), now_ms() + 61_000)
     assert caplog.text.count("could not be deleted") == 2
     assert versions(store) == [5]
