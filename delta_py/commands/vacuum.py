@@ -178,7 +178,8 @@ class Vacuum:
         self._snapshot, self._store, self._request = snapshot, snapshot.store, request
         self._cutoff_ms, self._retention_ms = cutoff_ms, retention
         self._now_ms, self._quarantine_ms = cutoff_ms + retention, _quarantine_of(request, snapshot)
-        self._leases = Leases.read(self._store, self._now_ms)
+        self._leased_versions: list[int] = []  # of which what later commits removed stays
+        self._leases = self._read_leases()
         self._clones = Clones.read(self._store, self._now_ms)
         self._hidden = HiddenNames.of(snapshot.config)
         self._through: int | None = None  # the last version of which all that was removed is found
@@ -202,6 +203,11 @@ class Vacuum:
         if retention > kept_ms:
             found._check_log_reaches_back()
         return found
+
+    def _read_leases(self) -> Leases:
+        leases = Leases.read(self._store, self._now_ms)
+        self._leased_versions += [] if leases.version is None else [leases.version]
+        return leases
 
     def find(self) -> pa.Table:
         """The files that may go: FOUND_SCHEMA, by path. Memory: eight bytes for each that is needed, and the names of those that
@@ -320,7 +326,7 @@ class Vacuum:
         """Without those that a newer version has again, or that a reader or a clone holds that has come since. started: the
         version of our own commit since, which changes no file."""
         newest, before = Snapshot.load(self._store), self._leases.version
-        self._leases = Leases.read(self._store, self._now_ms)
+        self._leases = self._read_leases()
         if self._request.keep_clones and list_notes(self._store):
             self._clones = Clones.read(self._store, self._now_ms)  # whose readers have leases too
             found = self._without_clones(found)
@@ -393,11 +399,9 @@ class Vacuum:
         next one looks at the same commits again."""
         delete_expired(self._store, self._leases, self._now_ms)
         delete_notes(self._store, self._clones.ended)
-        through = self._through
-        if through is not None and self._leases.version is not None:
-            through = min(through, self._leases.version)
-        if through is None:
+        if self._through is None:
             return
+        through = min([self._through, *self._leased_versions])
         try:
             known = read_last_vacuum(self._store)
             if known is None or not through <= known <= self._snapshot.version:

@@ -112,6 +112,20 @@ def test_reader_that_comes_between_the_look_and_the_deletion_is_seen(path: str, 
     assert read_last_vacuum(LocalStore(path)) == 0
 
 
+def test_what_a_reader_kept_that_ends_before_the_deletion_is_for_the_next_one(path: str) -> None:
+    for number in range(3):
+        append(path, number, mode="overwrite")
+    request = VacuumRequest(0, check_retention=False, kind=VacuumKind.LITE)
+    with DeltaTable(path, version=1).lease():
+        look = Vacuum.begin(LocalStore(path), request, in_hours(SOON))
+        found = look.find()
+    assert look.still_unneeded(found).num_rows == 1
+    look.take_away(found["path"])
+    look.note_done()
+    assert now(path, VacuumKind.LITE) == 1
+    assert on_disk(path) == files_of(path)
+
+
 def test_file_restored_and_removed_again_while_it_is_read_stays(path: str, kind: VacuumKind) -> None:
     append(path, 1)
     append(path, 2, mode="overwrite")
