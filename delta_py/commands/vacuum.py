@@ -199,10 +199,7 @@ class Vacuum:
         kept_ms = retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
         retention = kept_ms if request.retention_hours is None else _retention_of(request, kept_ms)
         now_ms = time.time_ns() // 1_000_000 if clock_ms is None else clock_ms()
-        found = cls(snapshot, request, now_ms - retention, retention)
-        if retention > kept_ms:
-            found._check_log_reaches_back()
-        return found
+        return cls(snapshot, request, now_ms - retention, retention)
 
     def _read_leases(self) -> Leases:
         leases = Leases.read(self._store, self._now_ms)
@@ -214,6 +211,7 @@ class Vacuum:
         may go. Raises as vacuum."""
         tombstones = self._snapshot.tombstones()
         needed = self._needed(self._snapshot, tombstones)
+        self._check_log_reaches_back()  # which may have been cleaned until now
         self._snapshot.check_integrity()  # readers are warned; here files would be lost
         if self._request.kind is VacuumKind.LITE:
             found = self._removed(needed)
@@ -347,12 +345,15 @@ class Vacuum:
             yield from (pa.Table.from_batches([batch.files]) for batch in version.file_batches())
         yield self._fresh(tombstones)
         yield from self._leased(snapshot.version)
-        if self._retention_ms > retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION):
+        if self._is_longer_than_the_tables(snapshot):
             # Checkpoints have forgotten some of these tombstones.
             commits = CommitReader(self._store, kept=False)
             for file in list_log(self._store, 0, snapshot.version).commits.values():
                 if file.info.modification_time_ms >= self._cutoff_ms:
                     yield self._fresh(pa.Table.from_batches(tombstones_of_commit(commits, file)))
+
+    def _is_longer_than_the_tables(self, snapshot: Snapshot) -> bool:
+        return self._retention_ms > retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
 
     def _leased(self, newest: int) -> Iterator[pa.Table]:
         """What the commits since the earliest version that is leased removed, and their change data. Raises
@@ -383,6 +384,8 @@ class Vacuum:
 
     def _check_log_reaches_back(self) -> None:
         """Raises InvalidOptionError where the log does not tell which files were removed since the cut."""
+        if not self._is_longer_than_the_tables(self._snapshot):
+            return
         listing = list_log(self._store, 0, self._snapshot.version)
         first = min(listing.commits)
         clock = CommitClock(self._store, self._snapshot.config)

@@ -442,6 +442,18 @@ def test_longer_retention_than_the_log_is_refused(path: str) -> None:
     assert len(dry(path, 1, retention_hours=0)) == 1
 
 
+def test_log_that_is_cleaned_while_files_are_looked_for_is_refused(path: str) -> None:
+    append(path, 1, configuration={"delta.deletedFileRetentionDuration": "interval 0 hours"})
+    append(path, 2, mode="overwrite")
+    DeltaTable(path).checkpoint()
+    append(path, 3)
+    look = Vacuum.begin(LocalStore(path), VacuumRequest(retention_hours=2), in_hours(1))
+    for name in (0, 1):
+        (Path(path) / "_delta_log" / f"{name:020}.json").unlink()
+    with pytest.raises(InvalidOptionError, match="begins with version 2"):
+        look.find()
+
+
 # ---------------------------------------------------------------- what cannot be done
 
 
