@@ -62,9 +62,15 @@ from delta_py.commands.vacuum_paths import (
     vector_files,
 )
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import DeltaError, InvalidOptionError, LogFileNotFoundError, StorageError, UnsupportedOperationError
+from delta_py.errors import (
+    DeltaError,
+    InvalidOptionError,
+    LogFileNotFoundError,
+    StorageError,
+    UnsupportedOperationError,
+)
 from delta_py.log.clone_notes import delete_notes, list_notes
-from delta_py.log.history import CommitClock
+from delta_py.log.history import CommitClock, commit_at_timestamp
 from delta_py.log.last_vacuum import read_last_vacuum
 from delta_py.log.leases import Leases, delete_expired
 from delta_py.log.reader import CommitReader
@@ -345,12 +351,25 @@ class Vacuum:
             yield from (pa.Table.from_batches([batch.files]) for batch in version.file_batches())
         yield self._fresh(tombstones)
         yield from self._leased(snapshot.version)
-        if self._is_longer_than_the_tables(snapshot):
-            # Checkpoints have forgotten some of these tombstones.
+        if self._may_be_forgotten(snapshot):
             commits = CommitReader(self._store, kept=False)
             for file in list_log(self._store, 0, snapshot.version).commits.values():
                 if file.info.modification_time_ms >= self._cutoff_ms:
                     yield self._fresh(pa.Table.from_batches(tombstones_of_commit(commits, file)))
+
+    def _may_be_forgotten(self, snapshot: Snapshot) -> bool:
+        """Whether the checkpoint may lack tombstones of the retention time: it is longer than the table's own, or than that was
+        when it began, or nobody can say what that was."""
+        if snapshot.segment.checkpoint is None:
+            return False
+        if self._is_longer_than_the_tables(snapshot):
+            return True
+        try:
+            version = commit_at_timestamp(self._store, self._cutoff_ms, snapshot.config).version
+            begun = snapshot if version >= snapshot.version else Snapshot.load(self._store, version=version)
+        except DeltaError:
+            return True
+        return self._is_longer_than_the_tables(begun)
 
     def _is_longer_than_the_tables(self, snapshot: Snapshot) -> bool:
         return self._retention_ms > retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)

@@ -63,6 +63,10 @@ def delete(path: str, wanted: Callable[[int], bool]) -> None:
     dml(path, "DELETE", DELETED, wanted)
 
 
+def make_old(path: str, file: str) -> None:
+    os.utime(Path(path) / file, (0, 0))
+
+
 def in_hours(hours: float) -> Callable[[], int]:
     """A clock that is ahead."""
     return lambda: time.time_ns() // 1_000_000 + int(hours * HOUR)
@@ -425,9 +429,27 @@ def test_longer_retention_than_checkpoints_remember(path: str) -> None:
     append(path, 2, mode="overwrite")
     DeltaTable(path).checkpoint()
     append(path, 3)
+    make_old(path, old)
     assert DeltaTable(path).snapshot.tombstones().num_rows == 0
     assert dry(path, 1, retention_hours=2) == {}
     assert dry(path, 3, retention_hours=2) == {old: UNKNOWN}
+
+
+@pytest.mark.parametrize("log_begins_late", [False, True])
+def test_retention_that_was_made_longer_keeps_what_checkpoints_had_forgotten_by_then(path: str, log_begins_late: bool) -> None:
+    append(path, 0, configuration={"delta.deletedFileRetentionDuration": "interval 0 hours"})
+    append(path, 1, mode="overwrite")
+    (old,) = files_of(path)
+    if log_begins_late:
+        DeltaTable(path).checkpoint()
+        (Path(path) / "_delta_log" / f"{0:020}.json").unlink()
+    append(path, 2, mode="overwrite")
+    DeltaTable(path).checkpoint()
+    set_properties(LocalStore(path), {"delta.deletedFileRetentionDuration": "interval 2 hours"})
+    make_old(path, old)
+    assert DeltaTable(path).snapshot.tombstones().num_rows == 0
+    assert old not in dry(path, 1)
+    assert dry(path, 3)[old] == UNKNOWN
 
 
 def test_longer_retention_than_the_log_is_refused(path: str) -> None:
