@@ -329,11 +329,12 @@ class Vacuum:
     def still_unneeded(self, found: pa.Table, started: int | None = None) -> pa.Table:
         """Without those that a newer version has again, or that a reader or a clone holds that has come since. started: the
         version of our own commit since, which changes no file."""
-        newest, before = Snapshot.load(self._store), self._leases.version
-        self._leases = self._read_leases()
-        if self._request.keep_clones and list_notes(self._store):
-            self._clones = Clones.read(self._store, self._now_ms)  # whose readers have leases too
+        if self._request.keep_clones and list_notes(self._store):  # first, as it may take long
+            self._clones = Clones.read(self._store, self._now_ms)
             found = self._without_clones(found)
+        before = self._leases.version
+        self._leases = self._read_leases()
+        newest = Snapshot.load(self._store)  # behind the leases: a RESTORE has its own until its commit is there
         is_newest = newest.version == self._snapshot.version + (started is not None)  # nobody else has committed
         leased = self._leases.version
         if is_newest and (leased is None or (before is not None and before <= leased)):

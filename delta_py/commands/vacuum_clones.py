@@ -170,14 +170,15 @@ class _Asked:
 
         def of_others() -> Iterator[Paths]:
             nonlocal is_clone
-            for paths in paths_of(self._tables(snapshot)):
+            for paths in paths_of(self._tables(snapshot, leased)):
                 others = paths.filter(pc.invert(are_plain(paths)))
                 is_clone = is_clone or len(others) > 0
                 yield others
 
         try:
             store = open_store(root, self._store.options)
-            snapshot = Snapshot.load(store)
+            leased = Leases.read(store, self._now_ms).version
+            snapshot = Snapshot.load(store)  # behind the leases: a RESTORE has its own until its commit is there
             needed = NeededFiles(_below([self._store.root, source], of_others()))
             notes = list_notes(store)
         except TableNotFoundError:
@@ -189,13 +190,12 @@ class _Asked:
         has_clones = [self.is_of_use(store, info, source, depth + 1) for info in _newest_first(notes)]
         return _Answer(snapshot.version, is_clone or any(has_clones), store=store)
 
-    def _tables(self, clone: Snapshot) -> Iterator[pa.Table]:
+    def _tables(self, clone: Snapshot, leased: int | None) -> Iterator[pa.Table]:
         """What a VACUUM of the clone would keep. Raises LogFileNotFoundError where its log does not tell what readers need."""
         cutoff_ms = self._now_ms - retention_ms(clone.config.properties, DELETED_FILE_RETENTION)
         yield from (pa.Table.from_batches([batch.files]) for batch in clone.file_batches())
         tombstones = clone.tombstones()
         yield tombstones.filter(pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], cutoff_ms), False))
-        leased = Leases.read(clone.store, self._now_ms).version
         if leased is not None:
             yield from removed_since(clone.store, leased, clone.version)
 

@@ -19,9 +19,11 @@ from delta_py.commands.restore import restore
 from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum
 from delta_py.errors import DataFileError, DeletionVectorError, UnsupportedOperationError
 from delta_py.log.last_vacuum import read_last_vacuum
-from delta_py.log.leases import HeldLease, Lease
+from delta_py.log.leases import HeldLease, Lease, Leases
 from delta_py.protocol.paths import LEASE_DIRECTORY
+from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.storage.store import ObjectStore
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, make_stream_reader, pin_stream
@@ -110,6 +112,33 @@ def test_reader_that_comes_between_the_look_and_the_deletion_is_seen(path: str, 
         assert look.still_unneeded(found, look.log_start(found)).num_rows == 0
         look.note_done()
     assert read_last_vacuum(LocalStore(path)) == 0
+
+
+def test_restore_that_is_made_between_two_looks_at_leases_and_log_is_seen(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(path, 1)
+    append(path, 2, mode="overwrite")
+    look = Vacuum.begin(LocalStore(path), VacuumRequest(0, check_retention=False), in_hours(SOON))
+    found = look.find()
+    looks: list[str] = []
+    read, load = Leases.read, Snapshot.load
+
+    def second(what: str) -> None:
+        looks.append(what)
+        if len(looks) == 2:
+            restore(LocalStore(path), version=0)
+
+    def reading(store: ObjectStore, now_ms: int) -> Leases:
+        second("leases")
+        return read(store, now_ms)
+
+    def loading(store: ObjectStore, *version: int, **named: Any) -> Snapshot:
+        second("log")
+        return load(store, *version, **named)
+
+    monkeypatch.setattr(Leases, "read", reading)
+    monkeypatch.setattr(Snapshot, "load", loading)
+    assert look.still_unneeded(found).num_rows == 0
+    assert {"leases", "log"} <= set(looks)
 
 
 def test_what_a_reader_kept_that_ends_before_the_deletion_is_for_the_next_one(path: str) -> None:
