@@ -4,7 +4,7 @@
 
 The clone names the source's files and deletion vectors by absolute paths and has a log of its own; whatever it writes lies
 in its own directory. Its rows last as long as the source's files, so a note beside the source's log tells VACUUM of it
-(log/clone_notes.py).
+(log/clone_notes.py). What is no table, but can be one, is cloned by the same commit (clone_parquet.py).
 Protocol: Add File and Remove File; Deletion Vector Descriptor Schema; Row Tracking.
 """
 
@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from delta_py.commands.create import check_empty, with_id_columns
@@ -41,13 +42,41 @@ from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.features import Properties
 from delta_py.protocol.iceberg_compat import asked_versions, check_files
 from delta_py.protocol.paths import encode_path, is_absolute
+from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ScanOptions, plan_scan
-from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import coordination_of
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import added, removed
+
+
+@dataclass(frozen=True, slots=True)
+class CloneSource:
+    """What is cloned, but for its files. root: their relative paths begin there. label: its name, for the history. version: -1
+    for what has none. last_row_id: the highest that it has given out, -1 for none. table: the store of one with a log."""
+
+    root: str
+    label: str
+    config: TableConfig
+    file_count: int
+    version: int = -1
+    domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
+    last_row_id: int = -1
+    table: ObjectStore | None = None
+
+    @classmethod
+    def of_table(cls, table: Snapshot) -> CloneSource:
+        return cls(
+            table.table_root,
+            f"delta.`{encode_path(table.table_root)}`",
+            table.config,
+            table.num_files,
+            table.version,
+            table.domain_metadata(),
+            row_ids_given(table),
+            table.store,
+        )
 
 
 def clone_table(
@@ -66,9 +95,18 @@ def shallow_clone(
     Raises TableAlreadyExistsError (DELTA_TABLE_ALREADY_EXISTS), InvalidOptionError for a directory with other files or the
     source's own, and UnsupportedTableFeatureError for a source that this version cannot write.
     """
-    present = table_in_place(source, target, replace_table=replace_table)
-    transaction = clone_transaction(source, target, present, properties or {})
-    adds = tuple(_add(file, source.table_root) for file in plan_scan(source, None, None, ScanOptions(keep_all=True)).scan_files())
+    present = table_in_place(source.table_root, target, replace_table=replace_table)
+    files = plan_scan(source, None, None, ScanOptions(keep_all=True)).scan_files()
+    return clone_files(CloneSource.of_table(source), map(added, files), target, present, properties or {})
+
+
+def clone_files(
+    source: CloneSource, files: Iterable[AddFile], target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
+) -> dict[str, Any]:
+    """Make the target a shallow clone with these files; returns its version and the metrics of the commit. present: the table
+    that is replaced. Raises as shallow_clone, but for the target."""
+    transaction = clone_transaction(source, target, present, properties)
+    adds = tuple(_absolute_file(file, source.root) for file in files)
     now_ms = time.time_ns() // 1_000_000
     gone = [] if present is None else list(transaction.scan(None, options=ScanOptions(keep_all=True)).scan_files())
     transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in gone)))
@@ -81,22 +119,29 @@ def shallow_clone(
         "copiedFilesSize": 0,
     }
     before = -1 if present is None else present.version
-    with noted(target, before, source.store, source.version, paths_named_by(adds)):
+    with _noted(source, target, before, adds):
         version = transaction.commit("CLONE", clone_parameters(source), metrics=metrics)
     return {"version": version, "metrics": metrics}
 
 
-def clone_parameters(source: Snapshot) -> dict[str, Any]:
+def _noted(source: CloneSource, target: ObjectStore, before: int, adds: Sequence[AddFile]) -> AbstractContextManager[None]:
+    """No table lies below a source without a log, but it may lie in one."""
+    if source.table is None:
+        return noted(target, before, None, before + 1, [f"{source.root.rstrip('/')}/"])
+    return noted(target, before, source.table, source.version, paths_named_by(adds))
+
+
+def clone_parameters(source: CloneSource) -> dict[str, Any]:
     """What the history says of a clone's source."""
-    return {"source": f"delta.`{encode_path(source.table_root)}`", "sourceVersion": source.version}
+    return {"source": source.label, "sourceVersion": source.version}
 
 
 def table_in_place(
-    source: Snapshot, target: ObjectStore, *, replace_table: bool, check_free: Callable[[ObjectStore], None] = check_empty
+    source_root: str, target: ObjectStore, *, replace_table: bool, check_free: Callable[[ObjectStore], None] = check_empty
 ) -> Snapshot | None:
     """The table that is to be replaced; None where there is none. check_free: raises for a place that is taken by other files.
     Raises as clone_table."""
-    if target.root == source.table_root:
+    if target.root == source_root:
         raise InvalidOptionError(f"The table at {target.root} cannot be cloned onto itself. Choose another path.")
     try:
         present = Snapshot.load(target)
@@ -115,7 +160,7 @@ def table_in_place(
 
 
 def clone_transaction(
-    source: Snapshot, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
+    source: CloneSource, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
 ) -> Transaction:
     """One that makes the target what the source is, but for its files."""
     protocol, metadata = _state(source, target, present, properties)
@@ -136,21 +181,21 @@ def _transaction(target: ObjectStore, present: Snapshot | None, protocol: Protoc
 
 
 def _state(
-    source: Snapshot, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
+    source: CloneSource, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
 ) -> tuple[Protocol, Metadata]:
     new_properties, features = split_configuration(properties)
     refuse_constraints(new_properties)
     _refuse_versions(new_properties)
     replaced = {name.lower() for name in new_properties}
-    inherited = {name: value for name, value in source.metadata.configuration.items() if name.lower() not in replaced}
+    inherited = {name: value for name, value in source.config.metadata.configuration.items() if name.lower() not in replaced}
     metadata = replace(
-        source.metadata,
+        source.config.metadata,
         id=str(uuid.uuid4()) if present is None else present.metadata.id,
         name=None if present is None else present.metadata.name,
         description=None if present is None else present.metadata.description,
         configuration=with_log_of(None, {**inherited, **new_properties}),
     )
-    needed = {*features, *features_in_use(source.schema, Properties(metadata.configuration))}
+    needed = {*features, *features_in_use(source.config.schema, Properties(metadata.configuration))}
     _check_mapping(source, Properties(metadata.configuration))
     metadata = replace(metadata, configuration=with_id_columns(metadata.configuration))
     _check_iceberg(source, Properties(metadata.configuration))
@@ -158,7 +203,7 @@ def _state(
     left_behind = features_of_source & _of_the_log(target)
     if present is not None:
         return with_features(present.protocol, features_of_source - left_behind | needed), metadata
-    protocol = source.protocol
+    protocol = source.config.protocol
     for name in left_behind:
         protocol = without_feature(protocol, name)
     return with_features(protocol, needed), metadata
@@ -179,7 +224,7 @@ def _refuse_versions(properties: Mapping[str, str]) -> None:
         )
 
 
-def _check_mapping(source: Snapshot, properties: Properties) -> None:
+def _check_mapping(source: CloneSource, properties: Properties) -> None:
     """Raises UnsupportedOperationError where the source's files would be read under other names."""
     before, after = source.config.column_mapping_mode, column_mapping.mode(properties)
     if before != after:
@@ -193,19 +238,19 @@ def _check_mapping(source: Snapshot, properties: Properties) -> None:
         )
 
 
-def _check_iceberg(source: Snapshot, properties: Properties) -> None:
+def _check_iceberg(source: CloneSource, properties: Properties) -> None:
     """A clone has the source's files and schema as they are. Protocol: Writer Requirements for IcebergCompatV1."""
     partitioned = bool(source.config.partition_columns)
-    check_files(source.config.iceberg_versions, asked_versions(properties), partitioned=partitioned, files=source.num_files)
+    check_files(source.config.iceberg_versions, asked_versions(properties), partitioned=partitioned, files=source.file_count)
 
 
-def _domains(source: Snapshot, present: Snapshot | None) -> Iterator[DomainMetadata]:
+def _domains(source: CloneSource, present: Snapshot | None) -> Iterator[DomainMetadata]:
     """The source's domains in the place of all others. Ids of rows are the source's, and new ones lie above all given."""
     ours = {} if present is None else present.domain_metadata()
-    theirs = _without_segments(source.domain_metadata(), ours)
+    theirs = _without_segments(source.domains, ours)
     for name in sorted((theirs.keys() | ours.keys()) - {ROW_TRACKING_DOMAIN}):
         yield theirs[name] if name in theirs else replace(ours[name], removed=True)
-    mark = max(row_ids_given(snapshot) for snapshot in (source, present) if snapshot is not None)
+    mark = max(source.last_row_id, -1 if present is None else row_ids_given(present))
     if mark >= 0:
         yield row_tracking_domain(mark)
 
@@ -224,9 +269,9 @@ def _without_segments(theirs: Mapping[str, DomainMetadata], ours: Mapping[str, D
 # ---------------------------------------------------------------- its files
 
 
-def _add(file: ScanFile, root: str) -> AddFile:
+def _absolute_file(file: AddFile, root: str) -> AddFile:
     vector = None if file.deletion_vector is None else _absolute_vector(file.deletion_vector, root)
-    return replace(added(file), path=_absolute(file.path, root), path_text=None, deletion_vector=vector)
+    return replace(file, path=_absolute(file.path, root), path_text=None, deletion_vector=vector)
 
 
 def _absolute_vector(vector: DeletionVectorDescriptor, root: str) -> DeletionVectorDescriptor:

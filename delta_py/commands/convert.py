@@ -49,9 +49,10 @@ ReadFooters: TypeAlias = Callable[[FooterReading, pa.Table], pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class ConvertRequest:
-    """partition_schema: the columns of the directories, in their order; None for none. collect_stats: statistics from the
-    footers. configuration: table properties. catalog_table: its name in a catalog, for the history. time_zone: of timestamps in
-    names of directories. catalog_partitions: the directories that a catalog has for its table, as it shows them; None for any."""
+    """What is said of the files, and asked for. partition_schema: the columns of the directories, in their order; None for none.
+    collect_stats: statistics from the footers. configuration: table properties. catalog_table: its name in a catalog, for the
+    history. time_zone: of timestamps in names of directories. catalog_partitions: the directories that a catalog has for its
+    table, as it shows them; None for any."""
 
     partition_schema: StructType | None = None
     collect_stats: bool = True
@@ -67,18 +68,26 @@ class ConvertRequest:
         return self.partition_schema or StructType()
 
     def check(self) -> None:
-        """Raises InvalidOptionError for properties that a conversion cannot give: files that are there have neither ids nor
-        physical names to read their columns by."""
+        """Raises InvalidOptionError for properties that such files cannot have: they have neither ids nor physical names to read
+        their columns by."""
         properties, _ = split_configuration(self.configuration)
         add_what_iceberg_needs(properties)
         mode = column_mapping.mode(Properties(properties))
         if mode != "none":
             raise InvalidOptionError(
-                f"The property {column_mapping.MODE_PROPERTY} cannot be {mode!r} when a directory is converted, and "
+                f"The property {column_mapping.MODE_PROPERTY} cannot be {mode!r} of a directory of Parquet files, and "
                 "delta.enableIcebergCompatV1, V2 and V3 ask for it. Nothing was changed. Leave them out.",
                 error_class="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
                 sql_state="0AKDC",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetTable:
+    """What the files of a directory are as a table. adds: the files, by paths below the directory."""
+
+    definition: TableDefinition
+    adds: tuple[AddFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +102,36 @@ class Converted:
 def convert(store: ObjectStore, request: ConvertRequest, read: ReadFooters | None = None, at: AtTable = here) -> Converted:
     """Make a table of the Parquet files below the store's root.
 
+    Raises as read_directory; ProtocolChangedException when another writer creates a table meanwhile. Nothing is changed then.
+    """
+    table = read_directory(store, request, read or read_here, at)
+    if table is None:
+        return Converted(store.root)
+    version = at(partial(_commit, store, request, table), once=True)
+    return Converted(store.root, version, len(table.adds))
+
+
+def read_directory(store: ObjectStore, request: ConvertRequest, read: ReadFooters, at: AtTable = here) -> ParquetTable | None:
+    """The table that the Parquet files below the store's root are. None where there is a table already. Nothing is changed.
+
     Raises what find_files, partition_values and merge_files raise; DataFileError (DELTA_FAILED_READ_FILE_FOOTER) naming files
     that are no Parquet; UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) for types that Delta does not have; what
-    define_table raises for the columns; ProtocolChangedException when another writer creates a table meanwhile. Nothing is
-    changed then.
+    define_table raises for the columns.
     """
     request.check()
     files = at(partial(find_files, store))
     if files is None:
-        return Converted(store.root)
+        return None
     values = partition_values(files, request.partitions, request.time_zone)
     _check_partitions(files, request)
-    columns, footers = _read_all(store, request, files, read or read_here)
-    definition = _definition(request, columns)
-    adds = tuple(_adds(footers, values))
-    version = at(partial(_commit, store, request, definition, adds), once=True)
-    return Converted(store.root, version, len(adds))
+    columns, footers = _read_all(store, request, files, read)
+    return ParquetTable(_definition(request, columns), tuple(_adds(footers, values)))
 
 
-def read_here(reading: FooterReading, files: pa.Table) -> pa.Table:
-    """ReadFooters in threads of this process."""
+def read_here(reading: FooterReading, files: pa.Table, *, command: str = "CONVERT") -> pa.Table:
+    """ReadFooters in threads of this process. command: whose progress is shown."""
     read: list[pa.Table] = []
-    with progress("CONVERT", files.num_rows) as count:
+    with progress(command, files.num_rows) as count:
         for part in parts_of(files, _READ_AT_ONCE):
             read.append(read_footers(reading, part))
             count(part.num_rows)
@@ -176,9 +193,10 @@ def _definition(request: ConvertRequest, columns: MergedColumns) -> TableDefinit
 # ---------------------------------------------------------------- the commit
 
 
-def _commit(store: ObjectStore, request: ConvertRequest, definition: TableDefinition, adds: Sequence[AddFile]) -> int:
+def _commit(store: ObjectStore, request: ConvertRequest, table: ParquetTable) -> int:
+    definition, adds = table.definition, table.adds
     transaction = Transaction(None, store=store).set_protocol(definition.protocol).set_metadata(definition.metadata)
-    transaction.add(WrittenFiles(adds=tuple(adds), size_bytes=sum(add.size_bytes for add in adds)))
+    transaction.add(WrittenFiles(adds=adds, size_bytes=sum(add.size_bytes for add in adds)))
     parameters: dict[str, Any] = {
         "numFiles": len(adds),
         "partitionedBy": list(request.partitions.names),
@@ -238,7 +256,7 @@ def _check_partitions(files: pa.Table, request: ConvertRequest) -> None:
         raise UnsupportedOperationError(
             f"The table {request.catalog_table} has other partitions in the catalog than there are directories with files, such "
             f"as {other[0]}. Nothing was changed. Let the catalog know of all of them (MSCK REPAIR TABLE), drop those that have "
-            "no files, or convert the directory by its path.",
+            "no files, or name the directory by its path.",
             error_class="DELTA_CONVERSION_NO_PARTITION_FOUND",
             sql_state="42KD6",
             partitions=other[:_NAMED],

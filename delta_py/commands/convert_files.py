@@ -1,4 +1,4 @@
-"""The files of a directory that becomes a table, and the partition values in the names of their directories.
+"""The files of a directory that becomes a table, or is cloned as one, and the partition values in the names of their directories.
 
     files = find_files(store)                                       # LISTED_SCHEMA, by path; None where there is a table already
     values = partition_values(files, StructType(...), "UTC")        # the texts for the log: a column a partition column
@@ -81,13 +81,13 @@ def _check_place(store: ObjectStore, path: str) -> None:
     if found:
         raise UnsupportedOperationError(
             f"{directory} below {store.root} is a Delta table of its own: some of its files are rows no longer, and its log "
-            "alone tells which. Nothing was changed. Move it elsewhere, or convert a directory without it.",
+            "alone tells which. Nothing was changed. Move it elsewhere, or take a directory without it.",
             path=directory,
         )
     if f"/{STREAM_LOG}/" in path:
         raise UnsupportedOperationError(
             f"A stream of Spark has written to a directory below {store.root} ({path}): files of batches that failed lie among "
-            "those that count. Nothing was changed. Convert that directory alone, or move it elsewhere.",
+            "those that count. Nothing was changed. Take that directory alone, or move it elsewhere.",
             path=path,
         )
 

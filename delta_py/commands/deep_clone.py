@@ -25,12 +25,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commands.clone import clone_parameters, clone_transaction, table_in_place
+from delta_py.commands.clone import CloneSource, clone_parameters, clone_transaction, table_in_place
 from delta_py.commands.create import check_empty
 from delta_py.commands.index_upkeep import index_clone
 from delta_py.commands.optimize import AtTable, here
 from delta_py.commands.row_tracking import renumbered
-from delta_py.commit.row_counts import row_ids_given
 from delta_py.errors import StorageError
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, z85_encode
@@ -82,7 +81,7 @@ def deep_clone(
 
 
 def _table_in_place(source: Snapshot, target: ObjectStore, replace_table: bool) -> Snapshot | None:
-    return table_in_place(source, target, replace_table=replace_table, check_free=_check_free)
+    return table_in_place(source.table_root, target, replace_table=replace_table, check_free=_check_free)
 
 
 def _check_free(target: ObjectStore) -> None:
@@ -182,7 +181,8 @@ class DeepClone:
     # ------------------------------------------------------------ the commit
 
     def _commit(self) -> dict[str, Any]:
-        transaction = clone_transaction(self.source, self.target, self.present, self.properties)
+        source = CloneSource.of_table(self.source)
+        transaction = clone_transaction(source, self.target, self.present, self.properties)
         options = ScanOptions(keep_all=True)
         present = [] if self.present is None else list(transaction.scan(None, options=options).scan_files())
         theirs = {file.key: file for file in present}
@@ -191,7 +191,7 @@ class DeepClone:
         gone = [file for key, file in theirs.items() if key not in adds]
         now_ms = time.time_ns() // 1_000_000
         removes = tuple(removed(file, now_ms=now_ms) for file in gone)
-        other_ids = renumbered(adds, theirs, transaction.config, row_ids_given(self.source))
+        other_ids = renumbered(adds, theirs, transaction.config, source.last_row_id)
         named = (replace(add, data_change=False) for add in other_ids)
         transaction.add(WrittenFiles(adds=(*new, *named), removes=removes))
         paths_before, paths_after = {file.path for file in present}, {add.path for add in new}
@@ -205,7 +205,7 @@ class DeepClone:
             "removedFilesSize": sum(file.size_bytes for file in dropped),
             "copiedFilesSize": sum(add.size_bytes for add in copied),
         }
-        parameters = {**clone_parameters(self.source), "sourceTableId": self.source.metadata.id, "isShallow": False}
+        parameters = {**clone_parameters(source), "sourceTableId": self.source.metadata.id, "isShallow": False}
         version = transaction.commit("CLONE", parameters, metrics=metrics)
         index_clone(self.target, transaction.config, version)
         return {"version": version, "metrics": metrics}

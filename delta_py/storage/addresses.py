@@ -120,11 +120,20 @@ def below(root: str) -> str:
 def is_same_place(root: str, other: str) -> bool:
     """Whether two tables' roots, which may be spelled otherwise, are one. An Azure account that one does not name may be the
     other's. Raises InvalidOptionError as address_of."""
+    return is_within(root, other) and is_within(other, root)
+
+
+def is_within(root: str, other: str) -> bool:
+    """Whether a place is another one, as of is_same_place, or lies below it."""
     if kind_of(root) is None or kind_of(other) is None:
-        return kind_of(root) is kind_of(other) and os.path.realpath(root) == os.path.realpath(other)
+        return kind_of(root) is kind_of(other) and _begins(os.path.realpath(root), os.path.realpath(other))
     one, two = address_of(root), address_of(other)
     is_account = one.account == two.account or not (one.account and two.account)
-    return is_account and (one.kind, one.container, one.key) == (two.kind, two.container, two.key)
+    return is_account and (one.kind, one.container) == (two.kind, two.container) and _begins(one.key, two.key)
+
+
+def _begins(path: str, other: str) -> bool:
+    return f"{path}/".startswith(f"{other}/" if other.strip("/") else "")
 
 
 def in_reach(root: str, other: str) -> bool:

@@ -95,7 +95,8 @@ class Fsck:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """table: the new one. replaces: CREATE OR REPLACE, and REPLACE, which wants a table to be there."""
+    """table: the new one. replaces: CREATE OR REPLACE, and REPLACE, which wants a table to be there. partitions: of Parquet
+    files, as DDL."""
 
     table: TableName
     source: TableName
@@ -106,6 +107,7 @@ class Clone:
     if_not_exists: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
     location: str | None = None
+    partitions: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,14 +285,18 @@ def _version(words: Words) -> Version | None:
 
 def _convert(words: Words) -> Convert:
     words.sure()
-    table, statistics, partitions = words.table(), True, None
+    table, statistics = words.table(), True
     if words.take("NO"):
         words.expect("STATISTICS")
         statistics = False
-    if words.take("PARTITIONED"):
-        words.expect("BY")
-        partitions = words.in_parentheses()
-    return Convert(table, statistics, partitions)
+    return Convert(table, statistics, _partitioned_by(words))
+
+
+def _partitioned_by(words: Words) -> str | None:
+    if not words.take("PARTITIONED"):
+        return None
+    words.expect("BY")
+    return words.in_parentheses()
 
 
 def _generate(words: Words) -> Generate:
@@ -344,7 +350,8 @@ def _clone(words: Words, *, creates: bool = True, replaces: bool) -> Clone | Non
         return None  # Spark's CREATE TABLE
     words.sure()
     source = words.table()
-    clone = Clone(table, source, shallow, _version(words) or Version(), creates, replaces, if_not_exists)
+    version, partitions = _version(words) or Version(), _partitioned_by(words)
+    clone = Clone(table, source, shallow, version, creates, replaces, if_not_exists, partitions=partitions)
     if words.take("TBLPROPERTIES"):
         clone = replace(clone, properties=properties_of(words))
     return replace(clone, location=words.string()) if words.take("LOCATION") else clone

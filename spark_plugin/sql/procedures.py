@@ -192,6 +192,7 @@ def _clone(arguments: Mapping[str, Any]) -> Utility:
         replaces=bool(arguments["replace"]),
         properties=arguments["properties"] or {},
         location=arguments["location"],
+        partitions=arguments["partitioned_by"],
     )
 
 

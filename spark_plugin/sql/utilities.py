@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from delta_py.errors import TableNotFoundError, UnsupportedOperationError
+from delta_py.errors import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
 from delta_py.protocol.names import quoted
 from spark_plugin.dataframe_api import catalog
+from spark_plugin.maintenance.convert import ParquetSource
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql import grammar
-from spark_plugin.sql.grammar import Utility, parse_utility
+from spark_plugin.sql.grammar import Utility, Version, parse_utility
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.syntax import SyntaxFault, TableName
 from spark_plugin.sql.targets import Target, find_target, has_delta_spark, our_formats
 from spark_plugin.sql_internals import SqlInternals
 from spark_plugin.sql_router import Statement
+from spark_plugin.table_api.conversions import parquet_source
 from spark_plugin.table_api.table_names import Cloned, clone_table
 from spark_plugin.tables import DeltaTable
 from spark_plugin.wrapping import spark_sql
@@ -251,12 +253,13 @@ def _convert(spark: SparkSession, asked: grammar.Convert) -> DataFrame:
 
 def _clone(spark: SparkSession, asked: grammar.Clone) -> DataFrame:
     source = _target(spark, asked.source)
-    if source is None:
-        raise NotOurs(asked.source)
     name = _shown(asked.table)
     named = catalog.format_and_path(name)
+    if source is None and not _is_for_us(spark, name, named):
+        raise NotOurs(asked.source)
     if named is not None and named[0] not in our_formats(spark):
         raise NotOurs(asked.table)
+    origin = _parquet_source(spark, asked) if source is None else _table_source(source, asked)
     is_there = catalog.find_stored(spark, name) is not None if named is None else DeltaTable.isDeltaTable(spark, named[1])
     if is_there and asked.if_not_exists:
         return spark.createDataFrame([], _CLONE_RESULT)
@@ -274,9 +277,49 @@ def _clone(spark: SparkSession, asked: grammar.Clone) -> DataFrame:
         "replace_table": asked.replaces,
         "properties": dict(asked.properties),
     }
-    done = clone_table(spark, source.place, name, arguments, is_shallow=asked.shallow, location=asked.location)
+    done = clone_table(spark, origin, name, arguments, is_shallow=asked.shallow, location=asked.location)
     metrics = _clone_metrics(spark, done) if done.metrics is None else done.metrics
     return spark.createDataFrame([tuple(metrics[name] for name in _CLONE_METRICS.values())], _CLONE_RESULT)
+
+
+def _is_for_us(spark: SparkSession, name: str, named: tuple[str, str] | None) -> bool:
+    """Whether a clone of what is no Delta table is to be one of ours. name: of the clone; named: its format and path, of a path.
+    delta-spark, where it is, makes its own, but under names of ours."""
+    if named is not None or not has_delta_spark(spark):
+        return True
+    entry = catalog.find_stored(spark, name)
+    return entry is not None and entry.is_ours
+
+
+def _table_source(source: Target, asked: grammar.Clone) -> TablePath:
+    if asked.partitions is not None:
+        raise InvalidOptionError(
+            f"{source.label} is a Delta table, and a clone is partitioned as its source is. Nothing was changed. Leave "
+            "PARTITIONED BY out, which is for directories of Parquet files.",
+            option="partitioned_by",
+        )
+    return source.place
+
+
+def _parquet_source(spark: SparkSession, asked: grammar.Clone) -> ParquetSource:
+    found = None if asked.source.path is not None else parquet_source(spark, _shown(asked.source), asked.partitions)
+    if found is None:
+        raise NotOurs(asked.source)
+    if asked.of != Version():
+        raise UnsupportedOperationError(
+            f"Time travel on the relation {_shown(asked.source)} is not supported: Parquet files have no versions. Nothing was "
+            "changed. Leave VERSION AS OF and TIMESTAMP AS OF out.",
+            error_class="UNSUPPORTED_FEATURE.TIME_TRAVEL",
+            sql_state="0A000",
+        )
+    if not asked.shallow:
+        raise UnsupportedOperationError(
+            f"Deep clones are made of Delta tables, and {_shown(asked.source)} is Parquet files. Nothing was changed. Make a "
+            "SHALLOW CLONE, of which a deep one can be made; or write the rows to a new table by CREATE TABLE ... AS SELECT.",
+            error_class="DELTA_UNSUPPORTED_DEEP_CLONE",
+            sql_state="0A000",
+        )
+    return found
 
 
 _CLONE_METRICS = {

@@ -33,6 +33,7 @@ class Procedure:
 _TABLE = Parameter("table", "STRING", "a table's name as SQL has it, or its path")
 _WHERE = Parameter("where", "STRING", "a condition on partition columns, in SQL; null for the whole table", "NULL")
 _VERSION = Parameter("version", "BIGINT", "of the table", "NULL")
+_PARTITIONED_BY = Parameter("partitioned_by", "STRING", "partition columns of directories of Parquet files, as DDL", "NULL")
 _TIMESTAMP = Parameter("timestamp", "STRING", "a time in the session's time zone, in place of a version", "NULL")
 
 
@@ -82,7 +83,7 @@ _ALL = (
     ),
     Procedure(
         "clone",
-        "CLONE: a table with the rows of another",
+        "CLONE: a table with the rows of another, or of Parquet files",
         (
             _TABLE,
             Parameter("target", "STRING", "the new table's name as SQL has it, or its path"),
@@ -92,6 +93,7 @@ _ALL = (
             _flag("replace", "in the place of a table that is there"),
             Parameter("properties", "MAP<STRING, STRING>", "table properties beside those of the other table", "NULL"),
             Parameter("location", "STRING", "where a new table of the catalog goes", "NULL"),
+            _PARTITIONED_BY,
         ),
     ),
     Procedure(
@@ -99,7 +101,7 @@ _ALL = (
         "CONVERT TO DELTA: a directory of Parquet files becomes a table",
         (
             Parameter("table", "STRING", "parquet.`/path`, the path alone, or a table of Parquet files in the catalog"),
-            Parameter("partitioned_by", "STRING", "partition columns as DDL", "NULL"),
+            _PARTITIONED_BY,
         ),
     ),
     Procedure(

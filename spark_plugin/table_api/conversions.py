@@ -1,19 +1,23 @@
-"""What becomes a Delta table: parquet.`/path`, or the name of a parquet table of Spark's catalog.
+"""What becomes a Delta table, or is cloned as one: parquet.`/path`, or the name of a parquet table of Spark's catalog.
 
     place = convert_identifier(spark, "parquet.`/data/events`", "day date")
+    source = parquet_source(spark, "shop.events", None)
 
-A name stands for a table of ours afterwards. Spark cannot change the format of a table in place, so the name is dropped and
-entered anew; that leaves the data of an external table, and would delete that of a managed one, which is refused.
+The name of what is converted stands for a table of ours afterwards. Spark cannot change the format of a table in place, so the
+name is dropped and entered anew; that leaves the data of an external table, and would delete that of a managed one, which is
+refused. A clone leaves the name as it is.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql.types import DataType, StructField, StructType
 
+from delta_py.commands.clone_parquet import unsupported_source
 from delta_py.commands.convert import ConvertRequest
 from delta_py.commands.properties import with_defaults
 from delta_py.errors import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
@@ -21,7 +25,7 @@ from delta_py.storage.addresses import has_scheme
 from spark_plugin.convert import from_spark_schema
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.catalog import Entry
-from spark_plugin.maintenance.convert import run_convert
+from spark_plugin.maintenance.convert import ParquetSource, run_convert
 from spark_plugin.options.common import property_defaults
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import TablePath, conf, default_settings, is_on
@@ -54,8 +58,34 @@ def convert_identifier(
         return Place(path)
     if provider != _PARQUET:
         raise _no_parquet(identifier, provider)
-    run_convert(spark, TablePath(local_path(path)), _request(spark, partitions, collect_stats))
-    return Place(local_path(path))
+    source = _at_path(spark, path, partitions, _defaults(spark), collect_stats=collect_stats)
+    run_convert(spark, source)
+    return Place(source.place.url)
+
+
+def parquet_source(spark: SparkSession, identifier: str, partition_schema: str | StructType | None) -> ParquetSource | None:
+    """The Parquet files that a clone is to be of. What the session says of new tables is not for clones. None for a name that the
+    catalog does not have, and for what is or may be a Delta table.
+
+    Raises UnsupportedOperationError (DELTA_CLONE_UNSUPPORTED_SOURCE) for other formats and for views; InvalidOptionError for a
+    partition schema that is not the catalog's."""
+    partitions = _partitions(partition_schema)
+    named = catalog.format_and_path(identifier)
+    if named is not None:
+        if catalog.path_in_name(identifier) is not None:
+            return None
+        if named[0] != _PARQUET:
+            raise _no_clone(identifier, named[0])
+        return _at_path(spark, named[1], partitions, {})
+    try:
+        entry = catalog.find(spark, identifier)
+    except (InvalidOptionError, UnsupportedOperationError, PySparkException):  # no name of the session catalog
+        return None
+    return None if entry is None or entry.is_delta else _in_catalog(spark, entry, partitions, {}, _no_clone)
+
+
+def _no_clone(name: str, kind: str) -> UnsupportedOperationError:
+    return unsupported_source(name, kind or "View", "Read it with spark.read or spark.table, and write a new table.")
 
 
 def _partitions(given: str | StructType | None) -> StructType | None:
@@ -67,23 +97,39 @@ def _partitions(given: str | StructType | None) -> StructType | None:
     return StructType([stored_field(f) for f in schema.fields])
 
 
-def _request(
+def _defaults(spark: SparkSession) -> Mapping[str, str]:
+    """Properties of new tables that do not say otherwise."""
+    return property_defaults(default_settings(spark))
+
+
+def _at_path(
     spark: SparkSession,
+    path: str,
     partitions: StructType | None,
-    collect_stats: bool,
+    defaults: Mapping[str, str],
+    *,
+    collect_stats: bool = True,
     configuration: Mapping[str, str] | None = None,
     **more: Any,
-) -> ConvertRequest:
-    return ConvertRequest(
+) -> ParquetSource:
+    request = ConvertRequest(
         None if partitions is None else from_spark_schema(partitions),
         collect_stats=collect_stats and is_on(spark, _COLLECT_STATS),
-        configuration=with_defaults(configuration or {}, property_defaults(default_settings(spark))),
+        configuration=with_defaults(configuration or {}, defaults),
         time_zone=conf(spark, "spark.sql.session.timeZone") or "UTC",
         **more,
     )
+    return ParquetSource(TablePath(local_path(path)), request)
 
 
 def _no_parquet(identifier: str, provider: str) -> UnsupportedOperationError:
+    """provider: empty for a view."""
+    if not provider:
+        return UnsupportedOperationError(
+            f"{identifier} is a view, and converting a view to a Delta table is not supported. Nothing was changed. Convert the "
+            "table behind it.",
+            table=identifier,
+        )
     return UnsupportedOperationError(
         f"CONVERT TO DELTA only supports parquet tables, but {identifier} is a {provider} source. Nothing was changed. Read it "
         "with spark.read and write a new table.",
@@ -114,7 +160,41 @@ def _convert_name(spark: SparkSession, name: str, partitions: StructType | None,
         )
     if entry.is_delta:
         return find_table(spark, name)
-    path = _convertible(entry)
+    source = _in_catalog(spark, entry, partitions, _defaults(spark), _no_parquet, collect_stats=collect_stats)
+    path = source.place.url
+    if not entry.external:
+        raise UnsupportedOperationError(
+            f"{name} is a managed table: Spark deletes its files when the name is dropped, and a name cannot get another "
+            f"format without that. Nothing was changed. Convert its files by their path (parquet.`{path}`), where they stay "
+            "while the name does, or copy them elsewhere first.",
+            table=name,
+        )
+    catalog.check_enterable(name, path)
+    run_convert(spark, source)
+    catalog.enter_instead(spark, name, path)
+    return Place(path, name)
+
+
+def _in_catalog(
+    spark: SparkSession,
+    entry: Entry,
+    partitions: StructType | None,
+    defaults: Mapping[str, str],
+    refusal: Callable[[str, str], UnsupportedOperationError],
+    *,
+    collect_stats: bool = True,
+) -> ParquetSource:
+    """The files of a parquet table. partitions: what the caller says of them, which the catalog must say too. defaults:
+    properties where the table does not say otherwise. refusal: of another format by its name, empty for a view."""
+    name = entry.name
+    if entry.provider != _PARQUET:
+        raise refusal(name, entry.provider)
+    if entry.path is None:
+        raise UnsupportedOperationError(
+            f"The catalog does not say for certain where {name} is. Nothing was changed. Name its files by their path, with "
+            "parquet.`/path`.",
+            table=name,
+        )
     in_catalog = _catalog_partitions(spark, name)
     if partitions is not None and _plain(partitions) != _plain(in_catalog):
         raise InvalidOptionError(
@@ -124,44 +204,16 @@ def _convert_name(spark: SparkSession, name: str, partitions: StructType | None,
             sql_state="KD009",
             table=name,
         )
-    request = _request(
+    return _at_path(
         spark,
+        entry.path,
         in_catalog,
-        collect_stats,
+        defaults,
+        collect_stats=collect_stats,
         configuration=_properties(spark, name),
         catalog_table=catalog.full_name(spark, name),
         catalog_partitions=_directories(spark, name) if entry.tracks_partitions and in_catalog.fields else None,
     )
-    run_convert(spark, TablePath(path), request)
-    catalog.enter_instead(spark, name, path)
-    return Place(path, name)
-
-
-def _convertible(entry: Entry) -> str:
-    """Where the table is. Raises for one whose name cannot stand for a table of ours."""
-    if not entry.provider:
-        raise UnsupportedOperationError(
-            f"{entry.name} is a view, and converting a view to a Delta table is not supported. Nothing was changed. Convert the "
-            "table behind it.",
-            table=entry.name,
-        )
-    if entry.provider != _PARQUET:
-        raise _no_parquet(entry.name, entry.provider)
-    if not entry.external:
-        raise UnsupportedOperationError(
-            f"{entry.name} is a managed table: Spark deletes its files when the name is dropped, and a name cannot get another "
-            f"format without that. Nothing was changed. Convert its files by their path (parquet.`{entry.path or '...'}`), where "
-            "they stay while the name does, or copy them elsewhere first.",
-            table=entry.name,
-        )
-    if entry.path is None:
-        raise UnsupportedOperationError(
-            f"The catalog does not say for certain where {entry.name} is. Nothing was changed. Convert its files by their path, "
-            "with parquet.`/path`.",
-            table=entry.name,
-        )
-    catalog.check_enterable(entry.name, entry.path)
-    return entry.path
 
 
 def _catalog_partitions(spark: SparkSession, name: str) -> StructType:

@@ -12,6 +12,7 @@ from delta_py.storage.addresses import has_scheme
 from spark_plugin.cached_tables import read_anew
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.catalog import Entry
+from spark_plugin.maintenance.convert import ParquetSource, run_parquet_clone
 from spark_plugin.maintenance.deep_clone import run_deep_clone
 from spark_plugin.options.common import property_defaults
 from spark_plugin.options.read_options import local_path
@@ -64,8 +65,8 @@ def _refresh(spark: Any, entry: Entry) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cloned:
-    """metrics: of the commit, by the reference's names; None of a shallow clone over Spark Connect, from where nothing comes
-    back."""
+    """metrics: of the commit, by the reference's names; None of a shallow clone of a table over Spark Connect, from where nothing
+    comes back."""
 
     place: Place
     metrics: Mapping[str, int] | None
@@ -73,15 +74,15 @@ class Cloned:
 
 def clone_table(
     spark: Any,
-    source: TablePath,
+    source: TablePath | ParquetSource,
     target: str,
     arguments: Mapping[str, Any],
     *,
     is_shallow: bool,
     location: str | None = None,
 ) -> Cloned:
-    """Make a clone at a path, or under a new name. arguments: those of the command, but the source. location: where a new name
-    goes; None for the database's directory.
+    """Make a clone at a path, or under a new name. arguments: those of the command, but the source. is_shallow: the only kind
+    of Parquet files. location: where a new name goes; None for the database's directory.
 
     Raises InvalidOptionError (DELTA_CLONE_AMBIGUOUS_TARGET) for a path and a location that is another place."""
     path = catalog.path_in_name(target) or (target if os.path.isabs(target) or has_scheme(target) else None)
@@ -95,6 +96,9 @@ def clone_table(
 
     def make(path: str) -> Mapping[str, int] | None:
         place = TablePath(path, storage)
+        if isinstance(source, ParquetSource):
+            assert is_shallow, "nobody copies Parquet files"
+            return dict(run_parquet_clone(spark, source, place, arguments)["metrics"])
         if is_shallow:
             done = run_command(spark, place, "clone", {"source": source.url, **arguments})
         else:
@@ -102,7 +106,8 @@ def clone_table(
             read_anew(spark, None, path)
         return None if done is None else done["metrics"]
 
-    storage = {**storage_settings(spark, source.url), **source.storage}
+    origin = source.place if isinstance(source, ParquetSource) else source
+    storage = {**storage_settings(spark, origin.url), **origin.storage}
     if path is not None:
         return Cloned(Place(path), make(path))
     entry = catalog.find_stored(spark, target)

@@ -158,6 +158,8 @@ spark.range(6).repartition(3).selectExpr("id", "id % 2 as p").write.partitionBy(
 found["unpartitioned"] = caught(InvalidOptionError, lambda: DeltaTable.convertToDelta(spark, f"parquet.`{new}-plain`"))
 from spark_plugin.maintenance import convert
 convert._FILES_A_TASK = 2
+over = f"CREATE TABLE pydelta.`{new}-over` SHALLOW CLONE parquet.`{new}-plain` PARTITIONED BY (p INT)"
+found["over"] = [spark.sql(over).first()["source_num_of_files"], spark.read.format("pydelta").load(new + "-over").count()]
 converted = DeltaTable.convertToDelta(spark, f"parquet.`{new}-plain`", "p int")
 converted.generate("symlink_format_manifest")
 found["converted"] = [converted.toDF().count(), converted.toDF().filter("p = 1").count()]
@@ -236,6 +238,7 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert found["short"][0] == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
     assert len(list(Path(f"{new}-kept").glob("*.parquet"))) == 1
     assert found["unpartitioned"][0] == "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME"
+    assert found["over"][0] > 2 and found["over"][1] == 6
     assert found["converted"] == [6, 3]
     lines = [len(file.read_text().splitlines()) for file in Path(f"{new}-plain").glob("_symlink_format_manifest/*/manifest")]
     assert len(lines) == 2 and sum(lines) == DeltaTable(f"{new}-plain", version=0).files().num_rows

@@ -1,11 +1,11 @@
-"""CONVERT TO DELTA by delta-spark and by pydelta of the same directories: the same columns, files and partition values; and all
-three readers get the same rows of what pydelta has converted."""
+"""CONVERT TO DELTA, and shallow clones of Parquet files, by delta-spark and by pydelta of the same directories: the same columns,
+files and partition values; and all three readers get the same rows of what pydelta has converted."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -165,7 +165,7 @@ def log(path: str) -> dict[str, Any]:
         "operationParameters": {name: str(value).lower() for name, value in info["operationParameters"].items()},
         "operationMetrics": info["operationMetrics"],
         "files": sorted((a["path"], sorted(a["partitionValues"].items(), key=str), a["size"], a["dataChange"]) for a in adds),
-        "stats": {a["path"]: json.loads(a["stats"]) for a in adds},
+        "stats": {a["path"]: json.loads(a["stats"]) for a in adds if "stats" in a},
     }
 
 
@@ -241,3 +241,69 @@ def test_both_refuse_the_same_by_the_same_names(
     for method in (DeltaTable.convertToDelta, DeltaSparkTable.convertToDelta):
         with pytest.raises(Exception, match=condition):
             method(spark, named, *filter(None, [partition_schema]))
+
+
+# ---------------------------------------------------------------- clones of Parquet files
+
+
+@pytest.fixture
+def parquet_table(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    """A partitioned one of the catalog."""
+    frame = spark.range(0, 20, 1, 3).selectExpr(*EVERY_TYPE)
+    frame.write.partitionBy("day", "even").option("path", str(tmp_path / "named")).format("parquet").saveAsTable("raw_visits")
+    spark.sql("ALTER TABLE raw_visits SET TBLPROPERTIES ('team' = 'a')")
+    yield "raw_visits"
+    spark.sql("DROP TABLE raw_visits")
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_both_make_the_same_clone_of_parquet_files(
+    by_name: bool, spark: SparkSession, parquet_table: str, tmp_path: Path
+) -> None:
+    spark.range(0, 20, 1, 3).selectExpr(*EVERY_TYPE).write.parquet(str(tmp_path / "files"))
+    source = parquet_table if by_name else f"parquet.`{tmp_path / 'files'}`"
+    directory = tmp_path / ("named" if by_name else "files")
+    before = sorted(directory.rglob("*"))
+    ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
+    told = [
+        spark.sql(f"CREATE TABLE {kind}.`{path}` SHALLOW CLONE {source} TBLPROPERTIES (k = 'v')").collect()
+        for kind, path in (("pydelta", ours), ("delta", theirs))
+    ]
+    assert told[0] == told[1]
+    mine, other = log(ours), log(theirs)
+    for name in mine.keys() - {"stats"}:
+        assert mine[name] == other[name], name
+    assert all(entry["numRecords"] for entry in mine["stats"].values()) and len(mine["stats"]) == len(mine["files"])
+    rows = spark.read.format("delta").load(ours)
+    for path, kind in ((ours, "pydelta"), (theirs, "delta"), (theirs, "pydelta")):
+        assert difference(rows.toArrow(), spark.read.format(kind).load(path).toArrow()) is None, (path, kind)
+    DeltaSparkTable.forPath(spark, ours).delete("id = 1")
+    DeltaTable.forPath(spark, theirs).delete("id = 1")
+    for path in (ours, theirs):
+        assert spark.read.format("delta").load(path).count() == spark.read.format("pydelta").load(path).count() == 19
+    assert sorted(directory.rglob("*")) == before
+
+
+NO_VERSIONS = "UNSUPPORTED_FEATURE.TIME_TRAVEL|TABLE_OR_VIEW_NOT_FOUND"  # ours, as Spark for SELECT; and delta-spark's
+
+
+@pytest.mark.parametrize(
+    ("source", "condition"),
+    [
+        ("parquet.`{path}/parts`", "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME"),
+        ("csv.`{path}/parts`", "DELTA_CLONE_UNSUPPORTED_SOURCE"),
+        ("a_view", "DELTA_CLONE_UNSUPPORTED_SOURCE"),
+        ("parquet.`{path}/named` VERSION AS OF 0", NO_VERSIONS),
+        ("raw_visits VERSION AS OF 0", NO_VERSIONS),
+    ],
+)
+def test_both_refuse_the_same_sources_of_clones(
+    source: str, condition: str, spark: SparkSession, parquet_table: str, tmp_path: Path
+) -> None:
+    spark.range(1).createOrReplaceTempView("a_view")
+    (tmp_path / "parts" / "p=x").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "parts" / "p=x" / "a.parquet")
+    for kind in ("pydelta", "delta"):
+        with pytest.raises(Exception, match=condition):
+            spark.sql(f"CREATE TABLE {kind}.`{tmp_path / kind}` SHALLOW CLONE {source.format(path=tmp_path)}").collect()
+    spark.catalog.dropTempView("a_view")

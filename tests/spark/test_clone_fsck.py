@@ -1,5 +1,5 @@
-"""Deep clones, FSCK and the dry run of RESTORE from Spark: arguments, frames, jobs. The rest needs no session:
-tests/unit/commands/test_deep_clone.py and test_fsck.py."""
+"""Deep clones, clones of Parquet files, FSCK and the dry run of RESTORE from Spark: arguments, frames, jobs. The rest needs no
+session: tests/unit/commands/test_deep_clone.py, test_clone_parquet.py and test_fsck.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
-from spark_plugin.exceptions import DataFileError, TableAlreadyExistsError
+from spark_plugin.exceptions import (
+    DataFileError,
+    InvalidOptionError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
 from spark_plugin.maintenance.fsck import FAULTS
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
@@ -52,6 +58,62 @@ def test_deep_clones_have_files_of_their_own(spark: SparkSession, path: str, dat
     with pytest.raises(DataFileError, match="is missing, and cannot be cloned"):
         DeltaTable.forPath(spark, str(tmp_path / "broken")).clone(str(tmp_path / "none"))
     assert not DeltaTable.isDeltaTable(spark, str(tmp_path / "none"))
+
+
+def test_parquet_files_are_cloned_by_path_and_by_name(spark: SparkSession, database: None, tmp_path: Path) -> None:
+    """Only what tasks, the catalog and the forms of the statement do."""
+    files, clone = str(tmp_path / "files"), f"pydelta.`{tmp_path / 'clone'}`"
+    spark.range(0, 4, 1, 2).selectExpr("id", "id % 2 as p").write.partitionBy("p").parquet(files)
+    before = sorted(str(path) for path in Path(files).rglob("*"))
+    source = f"parquet.`{files}` PARTITIONED BY (p INT)"
+    (told,) = spark.sql(f"CREATE TABLE {clone} SHALLOW CLONE {source} TBLPROPERTIES (team = 'b')").collect()
+    assert (told["source_num_of_files"], told["num_copied_files"], told["num_removed_files"]) == (4, 0, 0)
+    assert sorted(map(tuple, spark.sql(f"SELECT * FROM {clone}").collect())) == [(0, 0), (1, 1), (2, 0), (3, 1)]
+    assert spark.sql(f"CREATE TABLE IF NOT EXISTS {clone} SHALLOW CLONE {source}").collect() == []
+    spark.sql(f"DELETE FROM {clone} WHERE id < 3")
+    with pytest.raises(TableAlreadyExistsError):
+        spark.sql(f"CREATE TABLE {clone} SHALLOW CLONE {source}")
+    (told,) = spark.sql(
+        f"CALL pydelta.system.clone('parquet.`{files}`', '{clone}', true, partitioned_by => 'p INT', replace => true)"
+    ).collect()
+    assert (told["num_removed_files"], spark.sql(f"SELECT * FROM {clone}").count()) == (1, 4)
+
+    spark.sql(f"CREATE TABLE attic.given USING parquet PARTITIONED BY (p) TBLPROPERTIES ('team' = 'a') AS SELECT * FROM {clone}")
+    spark.conf.set("spark.databricks.delta.properties.defaults.appendOnly", "true")
+    try:
+        spark.sql("CREATE TABLE attic.copy SHALLOW CLONE attic.given")
+    finally:
+        spark.conf.unset("spark.databricks.delta.properties.defaults.appendOnly")
+    assert spark.table("attic.copy").count() == 4 and spark.catalog.getTable("attic.given").tableType == "MANAGED"
+    (entry,) = DeltaTable.forName(spark, "attic.copy").history().collect()
+    assert entry["operationParameters"] == {"source": "spark_catalog.attic.given", "sourceVersion": "-1"}
+    detail = DeltaTable.forName(spark, "attic.copy").detail().first()
+    assert (detail["properties"], detail["partitionColumns"]) == ({"team": "a"}, ["p"])
+    assert sorted(str(path) for path in Path(files).rglob("*")) == before
+
+
+def test_sources_of_clones_that_cannot_be(spark: SparkSession, path: str, database: None, tmp_path: Path) -> None:
+    spark.range(1).write.parquet(str(tmp_path / "files"))
+    spark.sql("CREATE TABLE attic.texts (a STRING) USING csv")
+    spark.sql("CREATE VIEW attic.seen AS SELECT 1 AS a")
+    unsupported, parquet = "DELTA_CLONE_UNSUPPORTED_SOURCE", f"parquet.`{tmp_path / 'files'}`"
+    refused = {
+        "SHALLOW CLONE attic.texts": (unsupported, "format is csv"),
+        "SHALLOW CLONE attic.seen": (unsupported, "format is View"),
+        "SHALLOW CLONE iceberg.`/data/t`": (unsupported, "format is iceberg"),
+        f"SHALLOW CLONE parquet.`{path}`": (unsupported, "format is Delta"),
+        "SHALLOW CLONE attic.nothing": ("DELTA_MISSING_DELTA_TABLE", "attic"),
+        "SHALLOW CLONE parquet.`/no/such/path`": ("DELTA_EMPTY_DIRECTORY", "/no/such/path"),
+        f"SHALLOW CLONE {parquet} VERSION AS OF 0": ("UNSUPPORTED_FEATURE.TIME_TRAVEL", "no versions"),
+        f"SHALLOW CLONE {parquet} TIMESTAMP AS OF '2024-01-01'": ("UNSUPPORTED_FEATURE.TIME_TRAVEL", "no versions"),
+        f"CLONE {parquet}": ("DELTA_UNSUPPORTED_DEEP_CLONE", "SHALLOW CLONE"),
+        f"SHALLOW CLONE pydelta.`{path}` PARTITIONED BY (day STRING)": ("DELTA_ILLEGAL_OPTION", "Leave PARTITIONED BY out"),
+    }
+    for source, (condition, part) in refused.items():
+        with pytest.raises((UnsupportedOperationError, InvalidOptionError, TableNotFoundError), match=part) as caught:
+            spark.sql(f"CREATE TABLE pydelta.`{tmp_path / 'clone'}` {source}")
+        assert (source, caught.value.error_class) == (source, condition)
+    assert not (tmp_path / "clone").exists()
 
 
 def test_fsck_and_the_dry_run_of_restore(spark: SparkSession, path: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
-from delta_py.storage.addresses import Address, address_of, canonical, in_reach, is_same_place
+from delta_py.storage.addresses import Address, address_of, canonical, in_reach, is_same_place, is_within
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import OPTION_NAMES, StorageOptions
@@ -163,6 +163,24 @@ def test_other_table_is_in_reach_where_credentials_go_to_no_other_server(root: s
 )
 def test_roots_are_one_place_however_they_are_spelled(root: str, other: str, is_same: bool) -> None:
     assert is_same_place(root, other) is is_same_place(other, root) is is_same
+
+
+@pytest.mark.parametrize(
+    ("root", "other", "is_inside"),
+    [
+        ("s3://bucket/t/u", "s3a://bucket/t/", True),
+        ("s3://bucket/t", "s3://bucket", True),
+        ("s3://bucket/t2", "s3://bucket/t", False),
+        ("s3://bucket", "s3://bucket/t", False),
+        ("s3://other/t/u", "s3://bucket/t", False),
+        ("/data/t/u", "/data/t", True),
+        ("/data/t", "/", True),
+        ("/data/t/../u", "/data/t", False),
+        ("/bucket/t", "s3://bucket", False),
+    ],
+)
+def test_a_place_lies_in_another(root: str, other: str, is_inside: bool) -> None:
+    assert (is_within(root, other), is_within(root, root)) == (is_inside, True)
 
 
 def test_local_roots_are_one_place_where_they_lead_to_one_directory(tmp_path: Path) -> None:

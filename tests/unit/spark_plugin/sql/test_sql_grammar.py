@@ -87,6 +87,16 @@ READ: list[tuple[str, Utility]] = [
             location="/l/m",
         ),
     ),
+    (
+        "CREATE TABLE a SHALLOW CLONE parquet.`/p` PARTITIONED BY (d DATE, n DECIMAL(9, 2)) TBLPROPERTIES (k = 'v')",
+        g.Clone(
+            name("a", place=13),
+            name("parquet", "/p", place=29),
+            True,
+            properties={"k": "v"},
+            partitions="d DATE, n DECIMAL(9, 2)",
+        ),
+    ),
     ("REPLACE TABLE a SHALLOW CLONE b", g.Clone(name("a", place=14), name("b", place=30), True, creates=False, replaces=True)),
     ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > (1))", g.AddConstraint(name("t", place=12), "c", "a > (1)")),
     (

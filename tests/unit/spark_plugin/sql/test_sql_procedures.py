@@ -52,6 +52,11 @@ READ: list[tuple[str, Any, Utility]] = [
     ("CALL pydelta.system.reorg('t', 'a = 1')", None, g.Reorg(T, "a = 1")),
     ("CALL pydelta.system.fsck('t', dry_run => true)", None, g.Fsck(T, True)),
     (
+        "CALL pydelta.system.clone('parquet.`/p`', 'c', true, partitioned_by => 'd DATE')",
+        None,
+        g.Clone(TableName(("c",)), TableName(("parquet", "/p")), True, partitions="d DATE"),
+    ),
+    (
         "CALL pydelta.system.clone('t', '/x', shallow => true, version => 2, properties => map('a', 'b'))",
         None,
         g.Clone(TableName(("pydelta", "/x")), T, True, Version(2), properties={"a": "b"}),
