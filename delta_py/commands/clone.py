@@ -22,6 +22,7 @@ from delta_py.commands.file_check import paths_named_by
 from delta_py.commands.log_properties import LOG_FEATURES, on_log_of, with_log_of, with_marks_of
 from delta_py.commands.properties import READER_VERSION, WRITER_VERSION, refuse_constraints, split_configuration
 from delta_py.commands.protocols import features_in_use, with_features, without_feature
+from delta_py.commands.row_tracking import renumbered
 from delta_py.commands.timestamps import transaction_at
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_tracking_domain
 from delta_py.commit.row_counts import row_ids_given
@@ -44,6 +45,7 @@ from delta_py.protocol.iceberg_compat import asked_versions, check_files
 from delta_py.protocol.paths import encode_path, is_absolute
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import coordination_of
 from delta_py.storage.store import ObjectStore
@@ -107,9 +109,7 @@ def clone_files(
     that is replaced. Raises as shallow_clone, but for the target."""
     transaction = clone_transaction(source, target, present, properties)
     adds = tuple(_absolute_file(file, source.root) for file in files)
-    now_ms = time.time_ns() // 1_000_000
-    gone = [] if present is None else list(transaction.scan(None, options=ScanOptions(keep_all=True)).scan_files())
-    transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in gone)))
+    _, gone = put_files(transaction, source, adds, files_in_place(transaction, present))
     metrics = {
         "sourceTableSize": sum(add.size_bytes for add in adds),
         "sourceNumOfFiles": len(adds),
@@ -168,6 +168,37 @@ def clone_transaction(
     for domain in _domains(source, present):
         transaction.set_domain(domain)
     return transaction
+
+
+def files_in_place(transaction: Transaction, present: Snapshot | None) -> list[ScanFile]:
+    """The files of the table that is replaced."""
+    return [] if present is None else list(transaction.scan(None, options=ScanOptions(keep_all=True)).scan_files())
+
+
+def put_files(
+    transaction: Transaction, source: CloneSource, adds: Iterable[AddFile], in_place: Iterable[ScanFile]
+) -> tuple[list[AddFile], list[ScanFile]]:
+    """Have the clone name these files in the place of those that it names. Returns the ones that it names newly, and those that
+    it names no longer.
+
+    A file of both stays, as no commit may add and remove one. It is named again where it has other row ids, or was written over:
+    its former rows are gone then, and nobody could tell what has changed.
+    Protocol: Add File and Remove File.
+    """
+    wanted, present = {add.key: add for add in adds}, {file.key: file for file in in_place}
+    new = [add for key, add in wanted.items() if key not in present]
+    gone = [file for key, file in present.items() if key not in wanted]
+    other_ids = renumbered(wanted, present, transaction.config, source.last_row_id)
+    written_over = [add for key, add in wanted.items() if key in present and _facts(add) != _facts(present[key])]
+    named = {file.key: replace(file, data_change=False) for file in (*other_ids, *written_over)}
+    now_ms = time.time_ns() // 1_000_000
+    removes = tuple(removed(file, now_ms=now_ms) for file in gone)
+    transaction.add(WrittenFiles(adds=(*new, *named.values()), removes=removes))
+    return new, gone
+
+
+def _facts(file: AddFile | ScanFile) -> tuple[int, int]:
+    return file.size_bytes, file.modification_time_ms
 
 
 def _transaction(target: ObjectStore, present: Snapshot | None, protocol: Protocol, metadata: Metadata) -> Transaction:

@@ -25,11 +25,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commands.clone import CloneSource, clone_parameters, clone_transaction, table_in_place
+from delta_py.commands.clone import CloneSource, clone_parameters, clone_transaction, files_in_place, put_files, table_in_place
 from delta_py.commands.create import check_empty
 from delta_py.commands.index_upkeep import index_clone
 from delta_py.commands.optimize import AtTable, here
-from delta_py.commands.row_tracking import renumbered
 from delta_py.errors import StorageError
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, z85_encode
@@ -41,8 +40,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.listing import listed_objects
 from delta_py.storage.store import ObjectStore
 from delta_py.write.file_copies import COPY_SCHEMA, Copy, copy_files
-from delta_py.write.files import WrittenFiles
-from delta_py.write.rewrite import added, removed
+from delta_py.write.rewrite import added
 
 _NAMES = uuid.UUID("6d1c3f0e-7f0b-5a53-9c59-0f6f1c1f9b1d")
 _ID = "[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -183,22 +181,13 @@ class DeepClone:
     def _commit(self) -> dict[str, Any]:
         source = CloneSource.of_table(self.source)
         transaction = clone_transaction(source, self.target, self.present, self.properties)
-        options = ScanOptions(keep_all=True)
-        present = [] if self.present is None else list(transaction.scan(None, options=options).scan_files())
-        theirs = {file.key: file for file in present}
-        adds = {add.key: add for _, add in self._files()}
-        new = [add for key, add in adds.items() if key not in theirs]
-        gone = [file for key, file in theirs.items() if key not in adds]
-        now_ms = time.time_ns() // 1_000_000
-        removes = tuple(removed(file, now_ms=now_ms) for file in gone)
-        other_ids = renumbered(adds, theirs, transaction.config, source.last_row_id)
-        named = (replace(add, data_change=False) for add in other_ids)
-        transaction.add(WrittenFiles(adds=(*new, *named), removes=removes))
+        adds, present = [add for _, add in self._files()], files_in_place(transaction, self.present)
+        new, gone = put_files(transaction, source, adds, present)
         paths_before, paths_after = {file.path for file in present}, {add.path for add in new}
         copied = [add for add in new if add.path not in paths_before]
         dropped = [file for file in gone if file.path not in paths_after]
         metrics = {
-            "sourceTableSize": sum(add.size_bytes for add in adds.values()),
+            "sourceTableSize": sum(add.size_bytes for add in adds),
             "sourceNumOfFiles": len(adds),
             "numRemovedFiles": len(dropped),
             "numCopiedFiles": len(copied),

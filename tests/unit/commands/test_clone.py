@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.clone import clone_table
+from delta_py.commands.clone import clone_table, shallow_clone
 from delta_py.commands.create import create_table, define_table
 from delta_py.errors import DeltaError
 from delta_py.protocol.schema import LONG, STRING, StructField, StructType
@@ -90,6 +92,36 @@ def test_clone_replaces_only_when_asked(source: Snapshot, tmp_path: Path) -> Non
     assert (ids(snapshot.store), snapshot.config.enabled("inCommitTimestamp")) == ([1, 3], False)
     write_delta(path, ROWS, mode="append")
     assert len(DeltaTable(path).history()) == 3
+
+
+def test_clone_that_is_made_again_says_nothing_of_files_that_stay(source: Snapshot, tmp_path: Path) -> None:
+    """No commit may have an add and a remove of one logical file: they have no order."""
+    target = open_store(str(tmp_path / "clone"))
+    clone_table(source, target)
+    write_delta(source.table_root, ROWS.slice(0, 1), mode="append")
+    write_delta(source.table_root, ROWS.slice(0, 0), mode="overwrite", replace_where="day = 'mon' AND id = 1")
+    newest = Snapshot.load(source.store)
+    done = shallow_clone(newest, target, replace_table=True)
+    lines = (tmp_path / "clone" / "_delta_log" / f"{done['version']:020}.json").read_text().splitlines()
+    actions = [action for line in lines for action in json.loads(line).items()]
+    adds, removes = ([file_key(body) for kind, body in actions if kind == name] for name in ("add", "remove"))
+    assert len(removes) == done["metrics"]["numRemovedFiles"] > 0
+    assert set(adds).isdisjoint(removes) and len(adds) < newest.num_files
+    assert ids(target) == ids(source.store) == [3]
+    Snapshot.load(target).check_integrity()
+    again = shallow_clone(newest, target, replace_table=True)
+    assert (again["metrics"]["numRemovedFiles"], again["metrics"]["sourceNumOfFiles"]) == (0, newest.num_files)
+    assert files_of(target) == files_of(source.store)
+
+
+def file_key(body: dict[str, Any]) -> tuple[str, str]:
+    return body["path"], json.dumps(body.get("deletionVector"))
+
+
+def files_of(store: ObjectStore) -> list[tuple[str, int | None]]:
+    """Each file's name and first row id."""
+    files = Snapshot.load(store).files().to_pylist()
+    return sorted((file["path"].rpartition("/")[2], file["base_row_id"]) for file in files)
 
 
 def test_clone_refuses_its_own_place_and_other_files(source: Snapshot, tmp_path: Path) -> None:

@@ -184,6 +184,19 @@ def test_clone_takes_the_place_of_a_table_only_when_asked(source: Path, tmp_path
     assert ids(target) == [1, 2, 3, 4]
 
 
+def test_clone_that_is_made_again_knows_files_that_were_written_over(source: Path, tmp_path: Path) -> None:
+    """Their former rows are gone, so there is nothing to remove."""
+    target, rows = tmp_path / "clone", {"id": pa.array([7, 8, 9], pa.int64())}
+    clone(source, target)
+    put(source, "day=2024-05-02/c.parquet", rows)
+    done = clone(source, target, replace_table=True)
+    assert (done["metrics"]["numRemovedFiles"], ids(target)) == (0, [1, 2, 7, 8, 9])
+    files = DeltaTable(str(target)).files()
+    assert sum(files["size"].to_pylist()) == done["metrics"]["sourceTableSize"]
+    assert sorted(json.loads(stats)["numRecords"] for stats in files["stats"].to_pylist()) == [2, 3]
+    Snapshot.load(open_store(str(target))).check_integrity()
+
+
 def test_table_around_the_source_is_told_of_the_clone(tmp_path: Path) -> None:
     """Its VACUUM would delete the files: they are none of its own."""
     around, target = tmp_path / "around", tmp_path / "clone"
