@@ -1,4 +1,4 @@
-"""VACUUM of tables in object stores beside their shallow clones."""
+"""Shallow clones in object stores: VACUUM beside them, and clones of Parquet files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commands.clone_parquet import clone_parquet
+from delta_py.commands.convert import ConvertRequest
 from delta_py.commands.vacuum import VacuumKind, VacuumRequest, vacuum
+from delta_py.errors import InvalidOptionError
 from delta_py.log.clone_notes import list_notes
+from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import StorageOptions
 from tests.storage.conftest import new_url
@@ -37,6 +42,25 @@ def test_vacuum_leaves_what_a_clone_in_the_store_reads(emulator: Emulator, kind:
     write_delta(copy, pa.table({"id": [9]}), mode="overwrite", storage_options=settings)
     assert vacuum(store, request, lambda: soon() + 8 * 86_400_000).deleted == (2 if kind is VacuumKind.FULL else 0)
     assert list_notes(store) == []
+
+
+def test_parquet_files_in_a_store_are_cloned_there_and_on_this_machine(emulator: Emulator, tmp_path: Path) -> None:
+    url, settings = new_url(emulator), emulator.settings()
+    options = StorageOptions.of(settings)
+    source = open_store(url, options)
+    with source.open_output("day=1/a.parquet") as file:
+        pq.write_table(pa.table({"id": [1, 2]}), file)
+    request = ConvertRequest(StructType((StructField("day", LONG),)))
+    for target in (new_url(emulator), f"{tmp_path}/copy"):
+        clone_parquet(source, open_store(target, options), request)
+        clone = DeltaTable(target, storage_options=settings)
+        assert clone.to_arrow(filter="id > 1").to_pylist() == [{"id": 2, "day": 1}]
+        clone.delete("id = 1")
+        DeltaTable(target, storage_options=settings).vacuum(0, dry_run=False, enforce_retention_duration=False)
+        assert DeltaTable(target, storage_options=settings).to_arrow()["id"].to_pylist() == [2]
+    assert [info.path for info in source.list_recursive("")] == ["day=1/a.parquet"]
+    with pytest.raises(InvalidOptionError, match="in each other"):
+        clone_parquet(source, open_store(f"{url}/clone", options), request)
 
 
 def test_clone_on_this_machine_leaves_no_note(emulator: Emulator, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
