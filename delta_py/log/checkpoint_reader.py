@@ -39,7 +39,7 @@ class CheckpointReader:
         self.checkpoint, self._table_root = checkpoint, commits.objects.store.root
         self.top: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
         infos = {info.path: info for info in map(self.sidecar_of, self.rows("sidecar"))}  # one that is named twice counts once
-        self.sidecars = [ParquetPart(commits.objects, info) for info in infos.values()]
+        self.sidecars = [_open_sidecar(info, commits) for info in infos.values()]
         holds_files = any(isinstance(part, JsonPart) or "add" in part.schema.names for part in self.top)
         if not (holds_files or self.sidecars or checkpoint.kind is LogKind.CHECKPOINT_V2):
             raise CheckpointUnreadableError.of(checkpoint.files[0].path, "it has no column add")
@@ -94,6 +94,14 @@ class CheckpointReader:
     def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
         """All add actions, batch by batch."""
         return ahead(batch for part in [*self.top, *self.sidecars] for batch in part.files(wanted))
+
+
+def _open_sidecar(info: ObjectInfo, commits: CommitReader) -> ParquetPart:
+    """info: with 0 for a size that is not told. Another file in its place would have other actions, or none."""
+    part = ParquetPart(commits.objects, info)
+    if info.size_bytes and part.size_bytes != info.size_bytes:
+        raise CheckpointUnreadableError.of(part.path, f"it has {part.size_bytes} bytes, and {info.size_bytes} are told of")
+    return part
 
 
 def _open_part(file: LogFile, commits: CommitReader) -> Part:

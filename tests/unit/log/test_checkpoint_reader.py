@@ -306,6 +306,24 @@ def test_missing_sidecar_is_found_when_the_checkpoint_is_opened(table: TableBuil
         open_checkpoint(table)
 
 
+@pytest.mark.parametrize("kind", ["v2-json", "v2-parquet"])
+def test_other_file_in_the_place_of_a_sidecar_is_unreadable_by_name(table: TableBuilder, kind: str) -> None:
+    """It may hold no files at all, as a checkpoint that has sidecars itself."""
+    *_, other, name = table.checkpoint(kind=kind, sidecars=2)
+    data = table.store.read(f"_delta_log/{name}")
+    assert len(rows(read(table))) == 3
+    for content in (table.store.read(f"_delta_log/{other}"), pq_of_no_action()):
+        table.write(name, content)
+        message = unreadable(table).message
+        assert name in message and f"it has {len(content)} bytes, and {len(data)} are told of" in message
+
+
+def pq_of_no_action() -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"protocol": pa.array([None], pa.struct([("minReaderVersion", pa.int32())]))}), sink)
+    return sink.getvalue()
+
+
 def test_changed_byte_under_a_page_checksum_is_unreadable_by_name(table: TableBuilder) -> None:
     (name,) = table.checkpoint()
     whole = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
