@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -173,10 +173,12 @@ class TableBuilder:
         stats_json: bool = True,
         stats_parsed: pa.DataType | None = None,
         batch: int | None = None,
+        last: Callable[[bytes], bytes] = bytes,
     ) -> list[str]:
         """Write a checkpoint of a version: kind classic, multipart, v2-parquet, v2-json or v2-classic. Returns the names.
 
-        stats_parsed: the type of that column, filled from the JSON statistics. batch: rows of a row group.
+        stats_parsed: the type of that column, filled from the JSON statistics. batch: rows of a row group. last: what becomes of
+        the last Parquet file that has files.
         """
         version = max(self.commits) if version is None else version
         actions = self.replay(version)
@@ -187,16 +189,18 @@ class TableBuilder:
         if kind == "multipart":
             names = [f"{prefix}.{part:010d}.{parts:010d}.parquet" for part in range(1, parts + 1)]
             for part, name in enumerate(names):
-                self.write(name, _parquet(actions[part::parts], shape, batch))
+                data = _parquet(actions[part::parts], shape, batch)
+                self.write(name, last(data) if part == parts - 1 else data)
             return names
         if kind == "classic":
-            self.write(f"{prefix}.parquet", _parquet(actions, shape, batch))
+            self.write(f"{prefix}.parquet", last(_parquet(actions, shape, batch)))
             return [f"{prefix}.parquet"]
         tags: dict[str, str] = {}
         v2: list[Json] = [{"checkpointMetadata": {"version": version, "tags": tags}}, *others]
         names = []
         for position in range(sidecars):
             data = _parquet(files[position::sidecars], shape, batch, only_files=True)
+            data = last(data) if position == sidecars - 1 else data
             names.append(f"_sidecars/{version}-{position}-{unique}.parquet")
             self.write(names[-1], data)
             v2.append(
