@@ -62,14 +62,8 @@ from delta_py.commands.vacuum_paths import (
     vector_files,
 )
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import (
-    DeltaError,
-    InvalidOptionError,
-    LogFileNotFoundError,
-    StorageError,
-    UnsupportedOperationError,
-)
-from delta_py.log.clone_notes import delete_notes, list_notes
+from delta_py.errors import DeltaError, InvalidOptionError, LogFileNotFoundError, StorageError, UnsupportedOperationError
+from delta_py.log.clone_notes import delete_notes
 from delta_py.log.history import CommitClock, commit_at_timestamp
 from delta_py.log.last_vacuum import read_last_vacuum
 from delta_py.log.leases import Leases, delete_expired
@@ -329,7 +323,7 @@ class Vacuum:
     def still_unneeded(self, found: pa.Table, started: int | None = None) -> pa.Table:
         """Without those that a newer version has again, or that a reader or a clone holds that has come since. started: the
         version of our own commit since, which changes no file."""
-        if self._request.keep_clones and list_notes(self._store):  # first, as it may take long
+        if self._request.keep_clones:  # first, as it may take long
             self._clones = Clones.read(self._store, self._now_ms)
             found = self._without_clones(found)
         before = self._leases.version
