@@ -9,6 +9,7 @@ PEER := .venv-peer
 SPARK42 := .venv-spark42
 CANARY := .venv-canary
 DIST := .venv-dist
+CLUSTER := build/cluster
 # K=expression narrows every test target to the tests whose names match (pytest -k).
 K ?=
 # SEED=number is the seed of all random tests, SAMPLE=number the slice of the sampled cases; a run's header names both.
@@ -38,7 +39,7 @@ with_env = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/p
 RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
-.PHONY: help setup demo check javac test unit acceptance spark spark42 canary applications interop emulators storage faults fuzz \
+.PHONY: help setup demo check javac test unit acceptance spark spark42 canary cluster applications interop emulators storage faults fuzz \
 	page nightly seconds bench all dist clean java peer
 
 help: ## this list
@@ -79,6 +80,18 @@ canary: $(CANARY)/.ready java ## the Spark tests on the newest Spark that the re
 	@$(CANARY)/bin/python -c "import pyspark; print('Spark', pyspark.__version__)"
 	PYDELTA_ALL="$(ALL)" $(call with_env,$(CANARY)) $(TOGETHER) tests/spark
 
+# Two workers of a core each, whose executors are processes of their own. The tests are copied to where the sources are not, so that
+# driver and executors have what the wheel brings.
+cluster: dist ## queries give the right rows on two workers, from the wheel, with each way of reading and planning on, and off
+	rm -rf $(CLUSTER) && mkdir -p $(CLUSTER) && cp -r conftest.py pyproject.toml tests $(CLUSTER)
+	"$(PYTHON)" -m venv $(CLUSTER)/.venv
+	$(CLUSTER)/.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[dev]"
+	cd $(CLUSTER) && for on in true false; do \
+		PATH="$$PWD/.venv/bin:$$PATH" SPARK_LOCAL_IP=127.0.0.1 PYDELTA_MASTER="local-cluster[2,1,1024]" PYDELTA_ALL=1 \
+		PYDELTA_NATIVE_READER=$$on PYDELTA_DRIVER_PLANNING=$$on \
+		python $(PYTEST) tests/spark/test_rule_correctness.py tests/spark/test_rule_odd_values.py tests/spark/test_acceptance.py || exit 1; \
+	done
+
 # CROSSES is how many drawn steps test_crosses.py takes, CROSS the seed of one table of it.
 interop: $(PEER)/.ready $(PEER)/jars/.ready java ## delta-spark and deltalake read our tables, we read theirs; SEED=, CROSSES= choose drawn steps
 	PYDELTA_CROSSES="$(CROSSES)" PYDELTA_CROSS="$(CROSS)" $(RUN_PEER) $(PYTEST) tests/interop
@@ -110,8 +123,8 @@ bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready emulators java ## measu
 
 all: check test applications interop storage faults fuzz page ## everything but the benchmarks
 
-nightly: ## hours: every sampled case, new random seeds, all of interop and applications, killed drivers, Spark 4.2
-	$(MAKE) --keep-going all spark42 ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) \
+nightly: ## hours: every sampled case, new random seeds, all of interop and applications, killed drivers, Spark 4.2, a cluster
+	$(MAKE) --keep-going all spark42 cluster ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) \
 		N=$(or $(N),100) SCHEDULES=$(or $(SCHEDULES),1000000) KILLS=$(or $(KILLS),20) \
 		FUZZ=$(or $(FUZZ),5000) CROSSES=$(or $(CROSSES),2000) ROUNDS=$(or $(ROUNDS),1000)
 

@@ -106,7 +106,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A registered local session in UTC, until the last test. Tests that change its settings put them back.
 
-    With PYDELTA_PEER_JARS (make interop) the format `delta` is delta-spark's.
+    With PYDELTA_PEER_JARS (make interop) the format `delta` is delta-spark's. With PYDELTA_MASTER (make cluster) it has
+    the executors of that cluster.
     """
     from pyspark.sql import SparkSession
 
@@ -114,12 +115,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from spark_plugin import register
 
     planning = os.environ.get("PYDELTA_DRIVER_PLANNING")
-    builder = SparkSession.builder.master("local[2]").appName("pydelta tests")
+    builder = SparkSession.builder.master(os.environ.get("PYDELTA_MASTER", "local[2]")).appName("pydelta tests")
     settings = {
         "spark.driver.host": "127.0.0.1",
         # Tests run much code once: the compiler that takes its time would take it from them (an eighth of the Spark tests').
         # Without it Java keeps 48 MB for compiled code. Midway in the tests they are full, and code is compiled ever anew.
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
