@@ -170,13 +170,16 @@ WHERE_TIME_GOES = {
         "By columns and, where that is likely quicker, by Spark's own Parquet reader, as is usual. Counts, minima and "
         "maxima come from the log.",
         "",
-        "2026-11-28, Spark 4.2, tuned, beside nothing. Missed in this run: whole rows of four large files, 0.88x of "
-        "delta-spark's time where 0.8x is wanted (plain Parquet itself takes 0.81x). The run before, that day on AMD "
-        "EPYC: whole rows of the large files 0.92x (plain Parquet 0.94x), TPC-H 10 1.01x (its rounds took 0.66 s to "
-        "0.90 s), all else as wanted. Apart, minutes later there, 9 rounds in changing order: TPC-H 3, 5, 6, 10, 12, 14 "
-        "and 18 0.75x, 0.71x, 0.73x, 0.89x, 0.93x, 0.71x and 0.87x, whole rows of the large files 0.89x.",
+        "2026-11-29, Spark 4.2, tuned, beside nothing. Missed in this run: whole rows of four large files, 1.12x of "
+        "delta-spark's time where 0.8x is wanted (plain Parquet itself takes 1.06x). Apart, five minutes later, 12 "
+        "rounds in one session: pydelta 1.41 s, by Spark's reader alone 1.44 s, by Python alone 1.48 s, plain Parquet "
+        "1.43 s, delta-spark 1.65 s (0.86x), and the quickest rounds 1.21 s, 1.20 s, 1.32 s, 1.18 s and 1.35 s: rounds of "
+        "one reader differ by a third, the readers by less. The day before on Intel Xeon: 0.88x (plain Parquet 0.81x), "
+        "all else as wanted; on AMD EPYC 0.92x (0.94x) and TPC-H 10 1.01x (its rounds took 0.66 s to 0.90 s). Apart, "
+        "minutes later there, 9 rounds in changing order: TPC-H 3, 5, 6, 10, 12, 14 and 18 0.75x, 0.71x, 0.73x, 0.89x, "
+        "0.93x, 0.71x and 0.87x, whole rows of the large files 0.89x.",
         "",
-        "Where joins lost time until that day (sums of tasks, Spark 4.2, medians of 7): TPC-H 3 took 785 ms of CPU, plain "
+        "Where joins lost time until 2026-11-28 (sums of tasks, Spark 4.2, medians of 7): TPC-H 3 took 785 ms of CPU, plain "
         "Parquet 732 and delta-spark 751, TPC-H 10 651, 590 and 600. Scans by Spark's reader had two tasks a core, where "
         "Spark plans one: with one, medians of 11 turns of TPC-H 3, 10, 12 and 18 were 0.71 s, 0.59 s, 0.48 s and 1.62 s, "
         "and 0.76 s, 0.63 s, 0.52 s and 1.70 s before. And each row had its number, which Spark makes of boxed numbers: "
