@@ -221,6 +221,24 @@ WHERE_TIME_GOES = {
         "of task threads): 55 % in Spark's generated code of the aggregate, 22 % in Parquet, 15 % in its hash map, 6 % in "
         "decimals; so no reader alone could bring it under 0.8x, and putting rows together before Spark gets them did.",
     ),
+    "first": (
+        "Before, beside nothing, medians of 4, the point lookup by pydelta and by delta-spark: 6.71 s and 12.42 s (0.54x) "
+        "on 2026-11-28, and 7.90 s and 13.92 s (0.57x) the evening before, when a job read the row.",
+        "",
+        "A task that reads a local table in Python imports for 45 ms of CPU beyond pyspark and pyarrow (median of 11 "
+        "processes, least 40 ms; at most 50 ms wanted): 62 ms (least 55 ms) before what it imports was left without a "
+        "search for garbage, in the same minutes on Intel Xeon, 2 cores, beside one other process (2026-11-29 04:12 UTC; "
+        "Python 3.11.7, pyarrow 26.0.1). Each process loads a pickled reader and its partition, with pyspark's worker, "
+        "pyarrow and its parquet and compute modules imported before. On AMD EPYC it was 54 ms (least 46 ms) with the "
+        "search, of which that was 13 to 19 ms, on 2026-11-28.",
+        "",
+        "At noon of 2026-11-27, on a slower machine, it was 23.18 s and 14.84 s (0.64x), in the morning 27.69 s and 19.29 "
+        "s (0.70x), at half past nine 26.55 s and 17.17 s (0.65x). Since the first `register` starts no process to look "
+        "for other sources, and this scan is read by Spark's own reader, so that no Python worker starts. By the CPU of "
+        "the process with its JVM and workers, to which a busy machine does less, the point lookup took 32.2 s before and "
+        "27.1 s and 27.0 s behind it (30.9 s in a run whose session took 3 s more before anything of pydelta ran), "
+        "delta-spark 45.4 s and 46.3 s (0.59x), and Spark alone, for `select 1`, 21.4 s.",
+    ),
     "stream": (
         "Until 2026-11-27 the large files took 0.98x (4.87 s of 4.99 s) and a hundredth of their rows 1.30x (3.06 s of "
         "2.36 s), beside nothing, 3 rounds: 1.9 s to 2.1 s passed from a stream's start to its first batch, in which "
