@@ -115,13 +115,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from spark_plugin import register
 
     planning = os.environ.get("PYDELTA_DRIVER_PLANNING")
+    # Tests run much code once: the compiler that takes its time would take it from them (an eighth of the Spark tests').
+    # Without it Java keeps 48 MB for compiled code. Midway in the tests they are full, and code is compiled ever anew.
+    java_options = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
     builder = SparkSession.builder.master(os.environ.get("PYDELTA_MASTER", "local[2]")).appName("pydelta tests")
     settings = {
         "spark.driver.host": "127.0.0.1",
-        # Tests run much code once: the compiler that takes its time would take it from them (an eighth of the Spark tests').
-        # Without it Java keeps 48 MB for compiled code. Midway in the tests they are full, and code is compiled ever anew.
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
-        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.executor.extraJavaOptions": java_options,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
