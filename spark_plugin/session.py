@@ -10,8 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spark_plugin import exceptions, jvm_calls, pruning, sql_router
+from spark_plugin import exceptions, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
+from spark_plugin.driver_channel import sql_requests
 from spark_plugin.driver_planning.offers import offer_once
 from spark_plugin.session_source import hand_down, is_registered, nonce_of, register_source, take_over
 from spark_plugin.spark_internals import is_connect
@@ -42,7 +43,7 @@ def register(spark: SparkSession) -> None:
     else:
         _check_workers(spark)
         if pruning.install(spark):
-            if install_catalogs(spark) and jvm_calls.install(spark):
+            if install_catalogs(spark) and sql_requests.install(spark):
                 sql_router.install_in_parser(spark)
             offer_once(spark)
     sql_router.install(spark)

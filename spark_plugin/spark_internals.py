@@ -168,6 +168,11 @@ class SparkInternals:
         known.setAccessible(True)
         return known.get(manager)
 
+    @property
+    def java_context(self) -> Any:
+        """Spark's own SparkContext."""
+        return self._spark.sparkContext._jsc.sc()
+
     # ------------------------------------------------------------ rules of the optimizer, and Java that is compiled here
 
     def pruning_rule(self) -> Any | None:
@@ -238,6 +243,26 @@ class SparkInternals:
     def enter_functions(self) -> None:
         """Gives the session the table functions of the catalogs."""
         self._jvm.pydelta.sql_catalog.Catalogs.enterFunctions(self._spark._jsparkSession)
+
+    def offer_python(self, channel: Any) -> None:
+        """Has the catalogs ask this process for statements and procedures. channel: a DriverChannel of the JVM's."""
+        self._jvm.pydelta.sql_catalog.Catalogs.offerPython(channel)
+
+    @contextmanager
+    def python_request(self, number: int) -> Iterator[Any]:
+        """The PythonRequest of this number. This thread has the job group, the pool and the script's variables of the thread that
+        waits for it, unless Python's threads share those of the JVM."""
+        request = self._jvm.pydelta.sql_catalog.Catalogs.pythonRequest(number)
+        if request is None:
+            raise LookupError(f"nobody waits for the request {number}")
+        if not self.has_own_threads():
+            yield request
+            return
+        request.enter()
+        try:
+            yield request
+        finally:
+            request.leave()
 
     def route_statements(self, routes: str) -> None:
         """Puts our router into the session's parser, once. routes: as StatementRouter.java reads them. The session has our

@@ -1,17 +1,13 @@
 package pydelta.driver_planning;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.BufferedInputStream;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
-import java.io.File;
 import java.io.IOException;
-import java.io.InputStream;
+import java.net.ConnectException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -38,27 +34,18 @@ public class DriverPlanner implements Function {
 
   private static final ObjectMapper JSON = new ObjectMapper();
 
-  private static final byte PLAN = 0;
-  private static final byte WAIT = 1;
+  private static final byte PLAN = 1;
   private static final byte OPEN = 2;
   private static final byte STREAM = 3;
   private static final byte READ = 4;
   private static final byte WRITE = 5;
   private static final byte COMMIT = 6;
-  private static final byte DONE = 0;
-  private static final byte LATER = 1;
-  private static final byte IN_FILE = 3;
-  private static final byte NOT_BEGUN = 4;
-  /** Of a commit, which Py4J makes a text of, and copies, here and there: of a larger one a worker is told, in a stream. */
-  private static final long MOST_BYTES = 1 << 20;
 
-  private volatile Function python = null;
-  private volatile byte[] secret = null;
+  private volatile Function channel = null;
 
-  /** python: byte[] to byte[]. secret: what requests begin with, without which Python refuses them. */
-  public void offer(Function python, byte[] secret) {
-    this.secret = secret;
-    this.python = python;
+  /** channel: a DriverChannel. */
+  public void offer(Function channel) {
+    this.channel = channel;
   }
 
   /**
@@ -95,32 +82,24 @@ public class DriverPlanner implements Function {
     SQLConf conf = SQLConf.get();
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = new DataOutputStream(bytes);
+    out.writeByte(PLAN);
     out.writeInt(conf.arrowMaxRecordsPerBatch());
     out.writeBoolean(!"false".equalsIgnoreCase(conf.getConfString("spark.sql.execution.pyspark.binaryAsBytes", "true").trim()));
     out.writeBoolean(streaming);
     out.writeInt(dataSource.length);
     out.write(dataSource);
     out.write(schema.getBytes(StandardCharsets.UTF_8));
-    DataInputStream answer = ask(PLAN, bytes.toByteArray());
-    try {
-      return readInfo(answer);
-    } finally {
-      answer.close();
-    }
+    return readInfo(stream(ask(bytes.toByteArray(), false)));
   }
 
   private PythonDataSourceV2 opened(String name, Map options) throws Exception {
     Map told = new HashMap();
     told.put("options", options);
     told.put("directory", System.getProperty("user.dir"));
-    DataInputStream answer = ask(OPEN, JSON.writeValueAsBytes(told));
-    try {
-      byte[] made = bytes(answer);
-      StructType columns = (StructType) DataType.fromJson(text(answer));
-      return new LoadedSource(name, new PythonDataSourceCreationResult(made, columns));
-    } finally {
-      answer.close();
-    }
+    DataInputStream answer = stream(answered(OPEN, JSON.writeValueAsBytes(told)));
+    byte[] made = bytes(answer);
+    StructType columns = (StructType) DataType.fromJson(new String(answer.readAllBytes(), StandardCharsets.UTF_8));
+    return new LoadedSource(name, new PythonDataSourceCreationResult(made, columns));
   }
 
   private byte[][] write(Map options, String schema, String givenBack, boolean overwrite) throws Exception {
@@ -130,32 +109,21 @@ public class DriverPlanner implements Function {
     told.put("schema", schema);
     told.put("given back", givenBack);
     told.put("overwrite", Boolean.valueOf(overwrite));
-    DataInputStream answer = ask(WRITE, JSON.writeValueAsBytes(told));
-    try {
-      return new byte[][] {bytes(answer), bytes(answer)};
-    } finally {
-      answer.close();
-    }
+    DataInputStream answer = stream(answered(WRITE, JSON.writeValueAsBytes(told)));
+    return new byte[][] {bytes(answer), bytes(answer)};
   }
 
   private String committed(byte[] writer, byte[][] messages, boolean abort) throws Exception {
-    long size = writer.length;
-    for (int i = 0; i < messages.length; i++) size += messages[i] == null ? 0 : messages[i].length;
-    if (size > MOST_BYTES) throw new RejectedExecutionException("what tasks gave back is " + size + " bytes");
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = new DataOutputStream(bytes);
+    out.writeByte(COMMIT);
     out.writeBoolean(abort);
     put(out, writer);
     for (int i = 0; i < messages.length; i++) put(out, messages[i]);
-    byte[] request = request(COMMIT, Integer.MAX_VALUE, bytes.toByteArray());
-    DataInputStream answer = new DataInputStream(new ByteArrayInputStream(PythonCalls.callToItsEnd(python, request)));
-    byte status = answer.readByte();
-    if (status == NOT_BEGUN) throw new RejectedExecutionException(text(answer));
-    answer = done(status, answer);
     try {
-      return text(answer);
-    } finally {
-      answer.close();
+      return new String(ask(bytes.toByteArray(), true), StandardCharsets.UTF_8);
+    } catch (ConnectException error) {
+      throw new RejectedExecutionException(error);
     }
   }
 
@@ -165,47 +133,20 @@ public class DriverPlanner implements Function {
   }
 
   private byte[] answered(byte kind, byte[] body) throws Exception {
-    DataInputStream answer = ask(kind, body);
-    try {
-      return answer.readAllBytes();
-    } finally {
-      answer.close();
-    }
+    byte[] request = new byte[1 + body.length];
+    request[0] = kind;
+    System.arraycopy(body, 0, request, 1, body.length);
+    return ask(request, false);
   }
 
-  /** What Python answers, once it has done its work. To be closed. */
-  private DataInputStream ask(byte kind, byte[] body) throws Exception {
+  /** As DriverChannel.apply. */
+  private byte[] ask(byte[] request, boolean isToItsEnd) throws Exception {
     int limitMs = (int) (1000 * Double.parseDouble(SQLConf.get().getConfString(LIMIT_CONF, "15").trim()));
-    DataInputStream answer = call(kind, body, limitMs);
-    byte status = answer.readByte();
-    while (status == LATER) {  // however long it takes, Python says every now and then that it is at work
-      answer = call(WAIT, answer.readAllBytes(), limitMs);
-      status = answer.readByte();
-    }
-    return done(status, answer);
+    return (byte[]) channel.apply(new Object[] {request, Integer.valueOf(limitMs), Boolean.valueOf(isToItsEnd)});
   }
 
-  private static DataInputStream done(byte status, DataInputStream answer) throws IOException {
-    if (status == DONE) return answer;
-    if (status != IN_FILE) throw new IllegalStateException(text(answer));
-    InputStream file = Files.newInputStream(new File(text(answer)).toPath(), StandardOpenOption.DELETE_ON_CLOSE);
-    return new DataInputStream(new BufferedInputStream(file));
-  }
-
-  private DataInputStream call(byte kind, byte[] body, int limitMs) throws Exception {
-    byte[] request = request(kind, limitMs / 3, body);
-    return new DataInputStream(new ByteArrayInputStream(PythonCalls.call(python, request, limitMs)));
-  }
-
-  /** patienceMs: after which Python says that it is at work. */
-  private byte[] request(byte kind, int patienceMs, byte[] body) throws IOException {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    DataOutputStream out = new DataOutputStream(bytes);
-    out.write(secret);
-    out.writeByte(kind);
-    out.writeInt(patienceMs);
-    out.write(body);
-    return bytes.toByteArray();
+  private static DataInputStream stream(byte[] bytes) {
+    return new DataInputStream(new ByteArrayInputStream(bytes));
   }
 
   /** As plan_data_source_read.py writes it. */
@@ -220,9 +161,5 @@ public class DriverPlanner implements Function {
     byte[] bytes = new byte[in.readInt()];
     in.readFully(bytes);
     return bytes;
-  }
-
-  private static String text(DataInputStream in) throws IOException {
-    return new String(in.readAllBytes(), StandardCharsets.UTF_8);
   }
 }

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import shutil
 import sys
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from spark_plugin.compiled_java import class_archive
-from spark_plugin.driver_planning.planner import COMMIT, OPEN, PLAN, READ, STREAM, WRITE, Planner, opened, planned
+from spark_plugin.driver_channel.channel import COMMIT, OPEN, PLAN, READ, STREAM, WRITE, DriverChannel, channel_of
+from spark_plugin.driver_channel.server import Handler
+from spark_plugin.driver_planning.planner import opened, planned
 from spark_plugin.driver_planning.reads import SmallScans
 from spark_plugin.driver_planning.streams import Streams
 from spark_plugin.driver_planning.writes import committed_write, planned_write
-from spark_plugin.jvm_calls import function_for_java, start_callbacks
 from spark_plugin.options.settings import is_on
 from spark_plugin.pruning.rule import installed_rule
 from spark_plugin.pyspark_internals import reason_of
@@ -52,7 +51,7 @@ _MOST_ERRORS = 3
 def offer(spark: SparkSession) -> bool:
     """Whether the rule asks this process now, where the settings say so. False where the session does not have the rule.
 
-    Nothing is compiled, and no port is opened, for a session that does not want it. Never fails: a warning says why not.
+    Nothing is compiled for a session that does not want it. Never fails: a warning says why not.
     """
     try:
         if not is_on(spark, ENABLED_CONF):
@@ -63,9 +62,9 @@ def offer(spark: SparkSession) -> bool:
         _loads[spark.sparkContext] = None
         if not _is_python_of_workers(spark):
             return False
-        secret = secrets.token_bytes(32)  # known to the JVM, and here to what compares alone
-        planner = Planner(secret, work_of_planner())
-        rule.offerDriver(java_planner(spark, planner.apply, secret))
+        channel = channel_of(spark)
+        channel.handle(planning_handlers())
+        rule.offerDriver(java_planner(spark, channel))
         _loads[spark.sparkContext] = _java_loads(spark, rule)
         _errors[spark.sparkContext] = 0
     except Exception as error:  # whatever a locked-down or foreign Spark answers, workers plan
@@ -114,8 +113,8 @@ def failed(spark: SparkSession, error: Exception) -> None:
         )
 
 
-def work_of_planner() -> dict[int, Callable[[bytes], bytes]]:
-    """What answers the requests of each kind."""
+def planning_handlers() -> dict[int, Handler]:
+    """The function that answers the requests of each kind."""
     scans = SmallScans()
     return {
         PLAN: partial(planned, keep=scans.keep),
@@ -127,12 +126,11 @@ def work_of_planner() -> dict[int, Callable[[bytes], bytes]]:
     }
 
 
-def java_planner(spark: SparkSession, answer: Callable[[Any], bytes], secret: bytes) -> Any:
-    """A DriverPlanner, which asks `answer`, with the secret before each request. The port is open then."""
+def java_planner(spark: SparkSession, channel: DriverChannel) -> Any:
+    """A DriverPlanner that asks through the channel."""
     internals = SparkInternals(spark)
     planner = internals.java_class(_PLANNER, partial(_classes, internals)).newInstance()
-    start_callbacks(spark)
-    planner.offer(function_for_java(answer), secret)
+    planner.offer(channel.java)
     return planner
 
 

@@ -2,8 +2,8 @@
 
     CALL pydelta.system.vacuum(table => 'pydelta.`/data/events`', dry_run => true)      -- VACUUM ... DRY RUN
 
-In a classic session the call comes from the catalog, wherever it stands (TableProcedure.java, by way of jvm_calls.py). Over Spark
-Connect the server has no Python to ask: the client reads the statement, and leaves to the server what it cannot read.
+In a classic session the call comes from the catalog, wherever it stands (TableProcedure.java, by way of sql_requests.py). Over
+Spark Connect the server has no Python to ask: the client reads the statement, and leaves to the server what it cannot read.
 """
 
 from __future__ import annotations

@@ -30,8 +30,13 @@ public class Catalogs {
   }
 
   /** As DriverPython.offer. */
-  public static void offerPython(Function function) {
-    DriverPython.offer(function);
+  public static void offerPython(Function channel) {
+    DriverPython.offer(channel);
+  }
+
+  /** As DriverPython.request. */
+  public static PythonRequest pythonRequest(long number) {
+    return DriverPython.request(number);
   }
 
   /** As Source.privateOptions, for who is compiled without it. */

@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_py.errors import ExpressionError, TableNotFoundError
 from spark_plugin import pruning, register
 from spark_plugin.dataframe_api import method_patches
+from spark_plugin.driver_channel.channel import OPEN, PLAN
 from spark_plugin.driver_planning import offer as offer_driver
-from spark_plugin.driver_planning import planner as planner_module
 from spark_plugin.driver_planning.offers import ENABLED_CONF
-from spark_plugin.driver_planning.planner import OPEN, PLAN, Planner, opened, planned
+from spark_plugin.driver_planning.planner import opened, planned
 from tests.support.driver_offers import asked, offer
 from tests.support.sampling import sampled, takes_all
 from tests.support.settings import restore
@@ -143,7 +143,7 @@ def test_tables_of_sql_are_opened_here_and_show_what_workers_show(
         conf({ENABLED_CONF: "false"})
         by_workers = answers()
         conf({ENABLED_CONF: "true"})
-        offer(spark, Planner(b"secret", {PLAN: planned, OPEN: told}).apply)
+        offer(spark, {PLAN: planned, OPEN: told})
         assert answers() == by_workers
     finally:
         spark.sql("DROP TABLE opened_here")
@@ -169,15 +169,6 @@ def test_relative_path_is_left_to_workers_where_this_process_stands_elsewhere(
         load(spark, "t")
 
 
-@pytest.mark.usefixtures("faultless")
-def test_large_plan_comes_through_a_file(
-    spark: SparkSession, table: str, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(planner_module, "MOST_BYTES", 0)
-    assert ids(load(spark, table).filter("id > 1")) == [2, 10, 11, 12]
-    assert driver() == 1
-
-
 def test_queries_of_threads_are_planned_at_the_same_time(
     spark: SparkSession, table: str, driver: Callable[[], int]
 ) -> None:
@@ -187,7 +178,7 @@ def test_queries_of_threads_are_planned_at_the_same_time(
         both.wait()
         return planned(body)
 
-    offer(spark, Planner(b"secret", {PLAN: together}).apply)
+    offer(spark, {PLAN: together})
     frame = load(spark, table)
     with ThreadPoolExecutor(2) as threads:
         assert list(threads.map(lambda day: ids(frame.filter(f"day = '{day}'")), "ab")) == [[0, 10], [1, 11]]
@@ -212,7 +203,7 @@ def test_long_planning_is_waited_for(spark: SparkSession, table: str, driver: Ca
         return planned(body)
 
     conf({ANSWER_SECONDS: "2"})
-    offer(spark, Planner(b"secret", {PLAN: slowly}).apply)
+    offer(spark, {PLAN: slowly})
     assert ids(load(spark, table).filter("day = 'a'")) == [0, 10]
     assert driver() == 1
 
@@ -220,13 +211,13 @@ def test_long_planning_is_waited_for(spark: SparkSession, table: str, driver: Ca
 def test_silent_python_is_asked_once(spark: SparkSession, table: str, driver: Callable[[], int], conf: Any) -> None:
     asked = []
 
-    def silent(request: Any) -> bytes:
-        asked.append(request)
-        time.sleep(5)
+    def silent(body: bytes) -> bytes:
+        asked.append(body)
+        time.sleep(2)
         return b""
 
     conf({ANSWER_SECONDS: "0.3"})
-    offer(spark, silent)
+    offer(spark, {OPEN: silent, PLAN: silent}, is_silent=True)
     frame = load(spark, table)
     assert ids(frame.filter("day = 'a'")) == [0, 10]
     assert ids(frame.filter("day = 'b'")) == [1, 11]
@@ -246,25 +237,16 @@ def test_python_that_fails_where_workers_do_not_is_asked_three_times(
 ) -> None:
     asked = []
 
-    def failing(request: Any) -> bytes:
-        asked.append(request)
-        return b"\2OSError: no more files can be opened here"
+    def failing(body: bytes) -> bytes:
+        asked.append(body)
+        raise OSError("no more files can be opened here")
 
-    offer(spark, failing)
+    offer(spark, {OPEN: failing, PLAN: failing})
     frame = load(spark, table)
     for _ in range(5):
         assert ids(frame.filter("day = 'a'")) == [0, 10]
     assert (driver(), len(asked)) == (0, 3)
     assert "no more files can be opened here" in str(pruning.status(spark).driver_error)
-
-
-def test_request_with_another_secret_is_planned_by_a_worker(
-    spark: SparkSession, table: str, driver: Callable[[], int]
-) -> None:
-    offer(spark, Planner(b"of another", {PLAN: planned}).apply)
-    assert ids(load(spark, table).filter("day = 'a'")) == [0, 10]
-    assert driver() == 0
-    assert "without the secret" in str(pruning.status(spark).driver_error)
 
 
 # ---------------------------------------------------------------- errors are those of workers

@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import DeltaTable, pruning
+from spark_plugin.driver_channel.channel import PLAN, READ
 from spark_plugin.driver_planning.offers import ENABLED_CONF as PLANNING
-from spark_plugin.driver_planning.offers import work_of_planner
-from spark_plugin.driver_planning.planner import PLAN, READ, Planner
+from spark_plugin.driver_planning.offers import planning_handlers
 from spark_plugin.source import few_rows
 from tests.support.driver_offers import asked, offer
 from tests.support.frames import executed_plan, rows
@@ -236,9 +236,9 @@ def test_texts_with_a_collation_are_read_by_tasks(
 
 def test_scan_is_planned_once(spark: SparkSession, table: str, driver: Callable[[], int]) -> None:
     planned: list[bytes] = []
-    work = work_of_planner()
+    work = planning_handlers()
     plan = work[PLAN]
-    offer(spark, Planner(b"secret", {**work, PLAN: lambda body: planned.append(body) or plan(body)}).apply)
+    offer(spark, {**work, PLAN: lambda body: planned.append(body) or plan(body)})
     assert len(spark.read.format("pydelta").load(table).filter("id = 7").collect()) == 1
     assert (driver(), len(planned)) == (1, 1)
 
@@ -366,7 +366,7 @@ def test_tasks_read_what_python_does_not_answer(
         whole = bytes(sink.getvalue().to_pybytes())
         return whole[:-40] if answer == "cut short" else whole
 
-    offer(spark, Planner(b"secret", {**work_of_planner(), READ: read}).apply)
+    offer(spark, {**planning_handlers(), READ: read})
     df = spark.read.format("pydelta").load(table).filter("id = 7").select("id")
     assert rows(df) == ["Row(id=7)"]
     assert driver() == 0

@@ -19,9 +19,10 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import pruning
+from spark_plugin.driver_channel.channel import PLAN, STREAM
 from spark_plugin.driver_planning import offer as offer_driver
 from spark_plugin.driver_planning.offers import ENABLED_CONF
-from spark_plugin.driver_planning.planner import PLAN, STREAM, Planner, planned
+from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.streams import Streams
 from tests.support.driver_offers import offer
 from tests.support.sampling import sampled
@@ -46,7 +47,7 @@ class Driver:
         self.spark, self.streams = spark, Streams()
         self.calls, self.answered = list[str](), list[str]()
         self.fail: Callable[[str], None] = lambda call: None
-        offer(spark, Planner(b"secret", {PLAN: planned, STREAM: self.answer}).apply)
+        offer(spark, {PLAN: planned, STREAM: self.answer})
 
     def answer(self, body: bytes) -> bytes:
         call = json.loads(body[4 : 4 + int.from_bytes(body[:4], "big")])["call"]
@@ -127,15 +128,13 @@ def test_process_goes_on_at_whatever_call_the_driver_fails(call: str, number: in
 
 
 def test_stream_of_a_driver_that_is_silent_goes_on_in_a_process(copy: Copy, driver: Driver, conf: Any) -> None:
-    answer = Planner(b"secret", {PLAN: planned, STREAM: driver.answer}).apply
-
-    def silent(request: Any) -> bytes:
-        if b'"partitions"' in request:
+    def silent(body: bytes) -> bytes:
+        if b'"partitions"' in body:
             time.sleep(3)
-        return answer(request)
+        return driver.answer(body)
 
     conf({"spark.pydelta.driverPlanning.answerSeconds": "0.5"})
-    offer(copy.spark, silent)
+    offer(copy.spark, {PLAN: planned, STREAM: silent}, is_silent=True)
     copy.run()
     assert copy.batches() == [[1, 2], [3], [4]]
     assert "did not answer within 500 ms" in str(driver.error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import socket
 import time
@@ -21,10 +20,11 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import CommitOutcomeUnknownError, ConcurrentAppendException, DeltaError, SchemaMismatchError
 from spark_plugin import pruning
+from spark_plugin.driver_channel.channel import COMMIT, PLAN, WRITE
 from spark_plugin.driver_planning.offers import ENABLED_CONF
-from spark_plugin.driver_planning.planner import COMMIT, PLAN, WRITE, Planner, planned
+from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.writes import committed_write, planned_write
-from tests.support.driver_offers import asked, offer
+from tests.support.driver_offers import asked, offer, server_of
 from tests.support.small_table import make_table
 
 ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
@@ -102,7 +102,7 @@ def test_commit_that_loses_a_race_raises_what_a_worker_raises(
             write_delta(table, pa.table({"id": [7]}), mode="append")
         return committed_write(body)
 
-    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: racing}).apply)
+    offer(spark, {PLAN: planned, WRITE: planned_write, COMMIT: racing})
     with pytest.raises(ConcurrentAppendException) as raised:
         spark.range(1).write.format("pydelta").mode("overwrite").option("replaceWhere", "id >= 0").option(
             "isolationLevel", "Serializable"
@@ -120,7 +120,7 @@ def test_commit_whose_answer_is_lost_is_not_made_again(spark: SparkSession, tabl
             assert committed_write(body) == b""
         raise ConnectionError("the answer is lost")
 
-    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: lost}).apply)
+    offer(spark, {PLAN: planned, WRITE: planned_write, COMMIT: lost})
     with pytest.raises(CommitOutcomeUnknownError, match="Look at the table's history") as raised:
         append(spark, table)
     assert isinstance(raised.value, PySparkException)
@@ -129,31 +129,25 @@ def test_commit_whose_answer_is_lost_is_not_made_again(spark: SparkSession, tabl
     assert version(table) == 1
 
 
-def test_connection_that_breaks_tells_nothing_of_what_was_sent(
+def test_commit_whose_connection_breaks_is_not_made_again(
     spark: SparkSession, table: str, driver: Callable[[], int]
 ) -> None:
-    """Py4J's own error has all of the request in it: the secret, and a writer with its options."""
+    """A commit that was sent is not made again by a worker."""
 
     def cut(body: bytes) -> bytes:
         answer = committed_write(body)
         if body[:1] == b"\0":
-            asking[-1].socket.shutdown(socket.SHUT_RDWR)
+            for connection in list(server._pulse._due):  # those whose work runs
+                connection.socket.shutdown(socket.SHUT_RDWR)
         return answer
 
-    def answered(request: Any) -> bytes:
-        asking.append(gateway._gateway_client.get_thread_connection())
-        return planner.apply(request)
-
-    asking = list[Any]()  # the connections on which requests came: others stay whole, the next tests use them
-    gateway: Any = spark.sparkContext._gateway
-    planner = Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: cut})
-    offer(spark, answered)
-    with pytest.raises(CommitOutcomeUnknownError) as raised:
+    server = server_of(spark)
+    offer(spark, {PLAN: planned, WRITE: planned_write, COMMIT: cut})
+    with pytest.raises(CommitOutcomeUnknownError):
         append(spark, table)
-    assert pruning.status(spark).driver_error == "java.io.IOException: the connection to Python broke"
-    assert base64.b64encode(b"secret").decode() not in str(raised.value)
+    assert "the connection to the driver's Python broke" in str(pruning.status(spark).driver_error)
     assert (ids(table), version(table)) == ([1, 2, 10, 11], 1)
-    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: committed_write}).apply)
+    offer(spark, {PLAN: planned, WRITE: planned_write, COMMIT: committed_write})
     append(spark, table, 20)
     assert (version(table), driver()) == (2, 2), "by another connection"
 
@@ -176,7 +170,7 @@ def test_worker_commits_what_it_has_planned(spark: SparkSession, table: str, dri
     def never(body: bytes) -> bytes:
         pytest.fail("the driver's Python was asked to commit what it has not planned")
 
-    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: failing, COMMIT: never}).apply)
+    offer(spark, {PLAN: planned, WRITE: failing, COMMIT: never})
     append(spark, table)
     assert (ids(table), driver()) == ([1, 2, 10, 11], 0)
     assert "no more files can be opened here" in str(pruning.status(spark).driver_error)
@@ -185,11 +179,11 @@ def test_worker_commits_what_it_has_planned(spark: SparkSession, table: str, dri
 def test_worker_plans_where_python_is_silent(spark: SparkSession, table: str, driver: Callable[[], int], conf: Any) -> None:
     conf({ANSWER_SECONDS: "0.3"})
 
-    def silent(_: Any) -> bytes:
+    def silent(body: bytes) -> bytes:
         time.sleep(2)
-        return b"\0"
+        return b""
 
-    offer(spark, silent)
+    offer(spark, {PLAN: silent, WRITE: silent, COMMIT: silent}, is_silent=True)
     append(spark, table)
     assert (ids(table), driver()) == ([1, 2, 10, 11], 0)
 
@@ -203,7 +197,7 @@ def test_commit_is_waited_for_however_long_it_takes(
         time.sleep(2.3)
         return committed_write(body)
 
-    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: slow}).apply)
+    offer(spark, {PLAN: planned, WRITE: planned_write, COMMIT: slow})
     append(spark, table)
     assert (ids(table), driver(), version(table)) == ([1, 2, 10, 11], 1, 1)
 
@@ -262,7 +256,7 @@ def test_write_is_committed_where_it_was_planned(
         monkeypatch.chdir(elsewhere)
         return committed_write(body)
 
-    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: moved}).apply)
+    offer(spark, {PLAN: planned, WRITE: planned_write, COMMIT: moved})
     monkeypatch.chdir(start)
     append(spark, os.path.relpath(path, start))
     assert (ids(path), driver(), os.getcwd()) == ([1, 2, 10, 11], 1, str(elsewhere))
@@ -275,16 +269,18 @@ def test_write_is_committed_where_it_was_planned(
     assert files(path) == {*DeltaTable(path).files()["path"].to_pylist()}, "what tasks wrote is deleted"
 
 
-def test_worker_commits_what_is_large(spark: SparkSession, table: str, driver: Callable[[], int]) -> None:
-    """Py4J makes a text of what it sends, and copies."""
+def test_large_commit_is_committed_here_too(spark: SparkSession, table: str, driver: Callable[[], int]) -> None:
+    sizes = []
 
-    def never(body: bytes) -> bytes:
-        pytest.fail(f"{len(body)} bytes were sent")
+    def commit(body: bytes) -> bytes:
+        sizes.append(len(body))
+        return committed_write(body)
 
-    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: never}).apply)
+    offer(spark, {PLAN: planned, WRITE: planned_write, COMMIT: commit})
     name = "n" * 1_100_000
     spark.range(1).selectExpr("id", f"id `{name}`").write.format("pydelta").mode("append").option("mergeSchema", True).save(table)
     assert (driver(), version(table), DeltaTable(table).to_arrow().num_rows) == (1, 1, 3)
+    assert len(sizes) == 1 and sizes[0] > 1_100_000
 
 
 def test_interrupted_commit_is_waited_for(
@@ -307,7 +303,7 @@ def test_interrupted_commit_is_waited_for(
         outcomes.append(None)
 
     outcomes: list[type[Exception] | None] = []
-    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: slow}).apply)
+    offer(spark, {PLAN: planned, WRITE: planned_write, COMMIT: slow})
     rows = spark.readStream.format("pydelta").load(make_table(tmp_path / "s", [pa.table({"id": [7]})]))
     query = rows.writeStream.foreachBatch(save).option("checkpointLocation", str(tmp_path / "c")).start()
     assert begun.wait(60)
@@ -323,7 +319,7 @@ def test_error_that_is_none_of_deltas(spark: SparkSession, table: str, driver: C
     def failing(body: bytes) -> bytes:
         return committed_write(body[:1] + b"\0\0\0\1x") if body[:1] == b"\0" else committed_write(body)
 
-    offer(spark, Planner(b"secret", {PLAN: planned, WRITE: planned_write, COMMIT: failing}).apply)
+    offer(spark, {PLAN: planned, WRITE: planned_write, COMMIT: failing})
     with pytest.raises(PySparkException, match="PYTHON_DATA_SOURCE_ERROR") as raised:
         append(spark, table)
     assert not isinstance(raised.value, DeltaError)

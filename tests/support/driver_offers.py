@@ -1,35 +1,53 @@
-"""What a test offers to the JVM in the place of the driver's own planner."""
+"""What a test has the driver's channel answer in the place of the driver's own planning."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from spark_plugin import pruning
+from spark_plugin.driver_channel.channel import STATEMENT, channel_of
+from spark_plugin.driver_channel.server import ChannelServer, Handler, _Pulse
 from spark_plugin.driver_planning import offer as offer_driver
-from spark_plugin.driver_planning.offers import ENABLED_CONF, java_planner
+from spark_plugin.driver_planning.offers import ENABLED_CONF, java_planner, planning_handlers
 from spark_plugin.pruning.rule import installed_rule
 
 
-def offer(spark: SparkSession, answer: Callable[[Any], bytes]) -> None:
-    """answer: to requests that begin with the secret `secret`."""
-    rule = installed_rule(spark)
+class _NoPulse:
+    def during(self, connection: Any, seconds: float) -> Any:
+        return nullcontext()
+
+    def stop(self) -> None: ...
+
+
+def offer(spark: SparkSession, handlers: Mapping[int, Handler], *, is_silent: bool = False) -> None:
+    """Requests of other kinds are not begun. is_silent: long work gives no sign of life, as of a process that hangs."""
+    rule, channel = installed_rule(spark), channel_of(spark)
     assert rule is not None
-    rule.offerDriver(java_planner(spark, answer, b"secret"))
+    server = server_of(spark)
+    statements = {kind: handler for kind, handler in server._handlers.items() if kind == STATEMENT}
+    server._handlers = {**{kind: (handler, True) for kind, handler in handlers.items()}, **statements}
+    server._pulse = _NoPulse() if is_silent else _Pulse()  # type: ignore[assignment]
+    rule.offerDriver(java_planner(spark, channel))
+
+
+def server_of(spark: SparkSession) -> ChannelServer:
+    return channel_of(spark)._server
 
 
 @contextmanager
 def asked(spark: SparkSession, conf: Any, count: str) -> Iterator[Callable[[], int]]:
-    """The driver's own planner is asked meanwhile, and behind it again, whatever a test has offered. conf: the fixture. Gives how
+    """The driver's own planner is asked meanwhile, and after it again, whatever a test has offered. conf: the fixture. Gives how
     much a count of the rule's status has grown since."""
     conf({ENABLED_CONF: "true"})
     assert offer_driver(spark)
     before = pruning.status(spark)
     yield lambda: getattr(pruning.status(spark), count) - getattr(before, count)
     conf({ENABLED_CONF: "true"})
+    offer(spark, planning_handlers())
     assert offer_driver(spark), "in the place of what a test has offered"
     after = pruning.status(spark)
     assert after.backed_off == before.backed_off, after.last_error

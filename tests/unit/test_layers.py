@@ -28,7 +28,7 @@ INTERNALS = (
     "spark_plugin/connect_internals.py",
     "spark_plugin/sql_internals.py",
     "spark_plugin/sql_definitions.py",
-    "spark_plugin/jvm_calls.py",
+    "spark_plugin/driver_channel/sql_requests.py",
 )
 # What belongs to Spark alone, even where a module has a private name of its own that is spelled the same.
 SPARK_PRIVATE = ("_jdf", "_jc", "_jvm", "_jsc", "_jsparkSession", "_jreader", "_jwrite", "_gateway", "_sc", "_ssql")

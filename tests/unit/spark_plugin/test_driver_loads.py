@@ -19,20 +19,21 @@ import pyarrow as pa
 import pytest
 
 from delta_py import write_delta
+from delta_py.errors import InvalidOptionError, TableNotFoundError, VersionNotFoundError
 from delta_py.kept_snapshots import KEPT, KeptSnapshot
 from delta_py.scan.filtered_columns import FILTERED
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning import loads, offers
-from spark_plugin.driver_planning.planner import OPEN, PLAN, Planner, opened, planned
+from spark_plugin.driver_planning.planner import opened, planned
 from spark_plugin.driver_planning.sources import source_here
 from spark_plugin.options.common import SESSION
 from spark_plugin.options.private import signed
 from spark_plugin.pruning.handover import MARKER_KEY
 from spark_plugin.session_source import source_of_process, source_with
 from spark_plugin.source.pinned import PinnedTable, pin
-from tests.support.driver_requests import SECRET, open_request, opening_body, plan_request, planning_body
+from tests.support.driver_requests import opening_body, planning_body
 from tests.support.small_table import append, make_table
 
 ROWS = [{"id": 0, "day": "mon"}, {"id": 1, "day": "tue"}]
@@ -251,17 +252,12 @@ def opened_parts(answer: bytes) -> tuple[DeltaSource, str]:
 
 
 def test_table_that_is_opened_is_read_as_it_was_then(table: str) -> None:
-    planner = Planner(SECRET, {PLAN: planned, OPEN: opened})
-    made = planner.apply(open_request(opening_body({"path": table}, "/elsewhere")))
-    assert made[0] == 0
-    source, schema = opened_parts(made[1:])
+    source, schema = opened_parts(opened(opening_body({"path": table}, "/elsewhere")))
     assert isinstance(source, DeltaSource) and isinstance(source._pinned, PinnedTable)
     assert type(source._pinned.snapshot) is Snapshot, "what keeps does not travel"
     assert schema == source_of(table).schema().json()
     append(Path(table), pa.table({"id": pa.array([2], pa.int64()), "day": ["wed"]}), partition_by=["day"])
-    plan = planner.apply(plan_request(planning_body(pickled_whole(source), schema)))
-    assert plan[0] == 0
-    assert rows_of(plan[1:]) == ROWS
+    assert rows_of(planned(planning_body(pickled_whole(source), schema))) == ROWS
 
 
 def test_table_is_opened_with_its_options_and_those_that_the_catalogs_sign(table: str) -> None:
@@ -273,33 +269,32 @@ def test_table_is_opened_with_its_options_and_those_that_the_catalogs_sign(table
 
 def test_relative_path_is_opened_in_the_directory_of_workers_alone(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(table).parent)
-    planner = Planner(SECRET, {OPEN: opened})
-    answer = planner.apply(open_request(opening_body({"path": "t"}, os.getcwd())))
-    assert answer[0] == 0
-    source, schema = opened_parts(answer[1:])
+    source, schema = opened_parts(opened(opening_body({"path": "t"}, os.getcwd())))
     assert schema == source_of(table).schema().json()
     plan = planned(planning_body(pickled_whole(source), schema))
     assert rows_of(plan) == ROWS
-    refused = planner.apply(open_request(opening_body({"path": "t"}, "/elsewhere")))
-    assert refused == f"\2ValueError: t is counted from /elsewhere, and this process is in {os.getcwd()}".encode()
+    with pytest.raises(ValueError, match=re.escape(f"t is counted from /elsewhere, and this process is in {os.getcwd()}")):
+        opened(opening_body({"path": "t"}, "/elsewhere"))
 
 
 @pytest.mark.parametrize(
-    ("options", "error"),
+    ("options", "error", "text"),
     [
-        pytest.param({"versionAsOf": "seven"}, "InvalidOptionError: .*'seven'", id="no_number"),
-        pytest.param({"versionAsOf": "7"}, "VersionNotFoundError: .* 7", id="no_such_version"),
-        pytest.param({"path": "/no/such/table"}, "TableNotFoundError: .*/no/such/table", id="no_table"),
-        pytest.param({SESSION: "{}"}, "InvalidOptionError: .* gives the options pydelta.session", id="unsigned"),
-        pytest.param(signed({SESSION: "{}"}, "x"), "InvalidOptionError: .* gives the options pydelta.nonce", id="of_another"),
+        pytest.param({"versionAsOf": "seven"}, InvalidOptionError, "'seven'", id="no_number"),
+        pytest.param({"versionAsOf": "7"}, VersionNotFoundError, " 7", id="no_such_version"),
+        pytest.param({"path": "/no/such/table"}, TableNotFoundError, "/no/such/table", id="no_table"),
+        pytest.param({SESSION: "{}"}, InvalidOptionError, "gives the options pydelta.session", id="unsigned"),
+        pytest.param(signed({SESSION: "{}"}, "x"), InvalidOptionError, "gives the options pydelta.nonce", id="of_another"),
     ],
 )
-def test_table_whose_options_raise_is_an_error_that_says_so(table: str, options: dict[str, str], error: str) -> None:
-    answer = Planner(SECRET, {OPEN: opened}).apply(open_request(opening_body({"path": table, **options}, "/elsewhere")))
-    assert re.match("\2" + error, answer.decode()), answer
+def test_options_that_open_no_table_raise_what_is_wrong(
+    table: str, options: dict[str, str], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        opened(opening_body({"path": table, **options}, "/elsewhere"))
 
 
 def test_question_that_is_cut_off_opens_no_table(table: str) -> None:
     body = opening_body({"path": table}, "/elsewhere")
-    answer = Planner(SECRET, {OPEN: opened}).apply(open_request(body[:-1]))
-    assert answer.startswith(b"\2JSONDecodeError: ")
+    with pytest.raises(ValueError, match="unexpected end"):
+        opened(body[:-1])

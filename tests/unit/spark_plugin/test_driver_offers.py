@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from spark_plugin.driver_channel.channel import OPEN, PLAN
+from spark_plugin.driver_channel.server import Handler
 from spark_plugin.driver_planning import offers
-from tests.support.driver_requests import open_request, plan_request
 
 
 class Context:
@@ -28,22 +29,26 @@ class Rule:
 
 
 class JavaPlanners:
-    """In the place of DriverPlanner.java: they are numbered, and what each would be told is kept."""
+    """In the place of the channel and of DriverPlanner.java: the planners are numbered, and the handlers of each are kept."""
 
     def __init__(self) -> None:
-        self.answers: list[Callable[[Any], bytes]] = []
-        self.secrets: list[bytes] = []
+        self.handlers: list[Mapping[int, Handler]] = []
+        self.count = 0
 
-    def __call__(self, spark: Any, answer: Callable[[Any], bytes], secret: bytes) -> int:
-        self.answers.append(answer)
-        self.secrets.append(secret)
-        return len(self.secrets)
+    def handle(self, handlers: Mapping[int, Handler]) -> None:
+        self.handlers.append(handlers)
+
+    def __call__(self, spark: Any, channel: Any) -> int:
+        assert channel is self
+        self.count += 1
+        return self.count
 
 
 @pytest.fixture
 def planners(monkeypatch: pytest.MonkeyPatch) -> JavaPlanners:
     made = JavaPlanners()
     monkeypatch.setattr(offers, "java_planner", made)
+    monkeypatch.setattr(offers, "channel_of", lambda spark: made)
     monkeypatch.setattr(offers, "_java_loads", lambda spark, rule: "loads")
     return made
 
@@ -71,25 +76,25 @@ def test_session_has_it_unless_it_says_otherwise(
 ) -> None:
     spark = session(enabled=enabled, rule=Rule())
     assert [offers.loads_of(spark) for _ in range(2)] == ["loads"] * 2
-    assert (spark.rule.planners, len(planners.secrets), warnings()) == ([1], 1, []), "once an application"
+    assert (spark.rule.planners, planners.count, warnings()) == ([1], 1, []), "once an application"
 
 
-def test_session_that_does_not_want_it_compiles_nothing_and_opens_no_port(
+def test_session_that_does_not_want_it_compiles_nothing_and_opens_no_channel(
     session: Callable[..., Any], planners: JavaPlanners, warnings: Callable[[], list[str]]
 ) -> None:
     spark = session(enabled="false", rule=Rule())
     assert not offers.offer(spark)
     assert offers.loads_of(spark) is None
-    assert (spark.rule.planners, planners.secrets, warnings()) == ([], [], [])
+    assert (spark.rule.planners, planners.count, warnings()) == ([], 0, [])
 
 
-def test_session_without_the_rule_compiles_nothing_and_opens_no_port(
+def test_session_without_the_rule_compiles_nothing_and_opens_no_channel(
     session: Callable[..., Any], planners: JavaPlanners, warnings: Callable[[], list[str]]
 ) -> None:
     spark = session(rule=None)
     assert not offers.offer(spark)
     assert offers.loads_of(spark) is None
-    assert (planners.secrets, warnings()) == ([], [])
+    assert (planners.count, warnings()) == (0, [])
 
 
 def test_application_that_loads_before_it_registers_has_it_from_then_on(session: Callable[..., Any]) -> None:
@@ -121,7 +126,7 @@ def test_other_python_of_the_workers_keeps_it_out(
     spark.sparkContext.pythonExec = str(other)
     assert not offers.offer(spark)
     assert offers.loads_of(spark) is None
-    assert (spark.rule.planners, planners.secrets, warnings()) == ([], [], [])
+    assert (spark.rule.planners, planners.count, warnings()) == ([], 0, [])
     spark.sparkContext.pythonExec = sys.executable
     assert offers.loads_of(spark) is None, "what was found stays so"
     assert offers.offer(spark)
@@ -136,16 +141,12 @@ def test_session_that_wants_it_later_has_it_by_its_next_load(session: Callable[.
     assert spark.rule.planners == [1]
 
 
-def test_each_offer_has_a_secret_of_its_own(session: Callable[..., Any], planners: JavaPlanners) -> None:
+def test_each_offer_has_handlers_of_its_own(session: Callable[..., Any], planners: JavaPlanners) -> None:
     spark = session(rule=Rule())
     assert offers.offer(spark) and offers.offer(spark)
     assert spark.rule.planners == [1, 2]
-    first, second = planners.secrets
-    assert len(first) == len(second) == 32 and first != second
-    for answer, own, other in zip(planners.answers, (first, second), (second, first), strict=True):
-        assert answer(plan_request(b"", secret=own)).startswith(b"\2error: unpack")
-        with pytest.raises(PermissionError):
-            answer(plan_request(b"", secret=other))
+    first, second = planners.handlers
+    assert first.keys() == second.keys() == set(range(1, 7)) and first[PLAN] != second[PLAN]
 
 
 def test_what_is_offered_plans_and_opens(
@@ -154,9 +155,9 @@ def test_what_is_offered_plans_and_opens(
     monkeypatch.setattr(offers, "planned", lambda body, keep: b"planned " + body)
     monkeypatch.setattr(offers, "opened", lambda body: b"opened " + body)
     assert offers.offer(session(rule=Rule()))
-    (answer,), (secret,) = planners.answers, planners.secrets
-    assert answer(plan_request(b"it", secret=secret)) == b"\0planned it"
-    assert answer(open_request(b"it", secret=secret)) == b"\0opened it"
+    (handlers,) = planners.handlers
+    assert handlers[PLAN](b"it") == b"planned it"
+    assert handlers[OPEN](b"it") == b"opened it"
 
 
 def test_where_it_cannot_be_had_a_warning_says_why_and_workers_do_all(
@@ -181,6 +182,6 @@ def test_setting_that_is_neither_true_nor_false_is_named_in_a_warning(
 ) -> None:
     spark = session(enabled="perhaps", rule=Rule())
     assert not offers.offer(spark)
-    assert (spark.rule.planners, planners.secrets) == ([], [])
+    assert (spark.rule.planners, planners.count) == ([], 0)
     (warning,) = warnings()
     assert "'perhaps'" in warning and offers.ENABLED_CONF in warning

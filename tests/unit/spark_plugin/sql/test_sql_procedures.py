@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 from pyspark.errors import AnalysisException
 
 from delta_py.errors import InvalidOptionError, TableNotFoundError
+from spark_plugin.driver_channel.sql_requests import failure_json, leave_error
 from spark_plugin.exceptions import as_spark_raises, delta_error_of
-from spark_plugin.jvm_calls import told
 from spark_plugin.sql import grammar as g
 from spark_plugin.sql.grammar import Utility, Version
 from spark_plugin.sql.procedures import _DEFAULTS, _REQUESTS, _TYPES, parse_call, table_name, utility_of
@@ -171,7 +172,7 @@ def test_an_error_reaches_the_jvm_with_condition_and_state_and_is_the_same_again
     with pytest.raises(AnalysisException) as raised, as_spark_raises():
         raise error
     for one in (error, raised.value):
-        failure = json.loads(told(one))
+        failure = json.loads(failure_json(one))
         assert failure["condition"] == error.error_class and failure["state"] == error.sql_state
         assert failure["parameters"] == {"table": "x"}
         again = delta_error_of(failure["message"])
@@ -179,12 +180,20 @@ def test_an_error_reaches_the_jvm_with_condition_and_state_and_is_the_same_again
 
 
 def test_errors_of_pyspark_keep_their_condition_and_others_are_internal() -> None:
-    assert json.loads(told(SqlSyntaxError("OPTIMIZE", 8, None)))["condition"] == "PARSE_SYNTAX_ERROR"
-    failure = json.loads(told(ValueError("odd")))
+    assert json.loads(failure_json(SqlSyntaxError("OPTIMIZE", 8, None)))["condition"] == "PARSE_SYNTAX_ERROR"
+    failure = json.loads(failure_json(ValueError("odd")))
     assert failure["condition"] == "INTERNAL_ERROR" and "ValueError: odd" in failure["message"]
 
 
 def test_what_the_jvm_raised_goes_back_to_it_as_it_was() -> None:
-    thrown, error = object(), AnalysisException("no")
+    thrown, error, pending = object(), AnalysisException("no"), Mock()
     error._origin = thrown
-    assert told(error) is thrown
+    leave_error(error, pending)
+    assert pending.mock_calls == [call.raised(thrown)]
+
+
+def test_error_of_delta_goes_to_the_jvm_with_its_condition_whatever_the_jvm_raised() -> None:
+    error, pending = TableNotFoundError("There is no table.", table="x"), Mock()
+    error._origin = object()  # type: ignore[attr-defined]
+    leave_error(error, pending)
+    assert pending.mock_calls == [call.failed(failure_json(error))]

@@ -1,4 +1,4 @@
-"""What a thread logs that somebody waits for: behind the answer, as the waiting one may hold a lock of logging's."""
+"""Log records of work that another thread waits for: they come after its answer, as that thread may hold a lock of logging's."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_plugin.driver_planning.held_log import LOGGERS, held
-from spark_plugin.driver_planning.planner import PLAN, Planner
-from tests.support.driver_requests import SECRET, plan_request
+from spark_plugin.driver_channel.deferred_logging import LOGGERS, deferred_logging
+from spark_plugin.driver_channel.frames import Status
+from spark_plugin.driver_channel.server import ChannelServer
+from tests.support.channel_client import SECRET, ask
 
 ROOT = Path(__file__).parents[3]
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 def test_records_of_a_thread_wait_and_those_of_others_do_not(name: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger=name)
     log = logging.getLogger(name)
-    with held() as emit:
+    with deferred_logging() as emit:
         log.info("mine %d", 1)
         try:
             raise ValueError("mine too")
@@ -36,7 +37,7 @@ def test_records_of_a_thread_wait_and_those_of_others_do_not(name: str, caplog: 
     assert caplog.messages == ["another's", "behind it", "mine 1", "mine"]
     assert caplog.records[-1].exc_info is not None
     emit_nothing: Callable[[], None]
-    with held() as emit_nothing:
+    with deferred_logging() as emit_nothing:
         pass
     emit_nothing()
     assert len(caplog.messages) == 4
@@ -44,7 +45,7 @@ def test_records_of_a_thread_wait_and_those_of_others_do_not(name: str, caplog: 
 
 def test_error_within_is_raised_and_the_next_records_go_their_way(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="delta_py")
-    with pytest.raises(ValueError, match="within"), held():
+    with pytest.raises(ValueError, match="within"), deferred_logging():
         raise ValueError("within")
     logging.getLogger("delta_py").info("behind it")
     assert caplog.messages == ["behind it"]
@@ -54,24 +55,26 @@ def test_handler_that_waits_for_work_which_logs_gets_its_answer() -> None:
     """As a handler does that saves what it is given."""
 
     class Saving(logging.Handler):
-        answers: list[bytes]
+        answer: tuple[Status, bytes]
 
         def emit(self, record: logging.LogRecord) -> None:
             if record.msg == "save":
-                self.answers = [planner.apply(plan_request(b"", patience_ms=10_000))]
+                self.answer = ask(server, 1)
 
     def work(body: bytes) -> bytes:
         logging.getLogger("delta_py").warning("a record of the work")
         return b"saved"
 
-    planner, handler = Planner(SECRET, {PLAN: work}), Saving()
+    server, handler = ChannelServer(SECRET), Saving()
+    server.handle({1: work})
     root = logging.getLogger()
     root.addHandler(handler)
     try:
         root.error("save")
     finally:
         root.removeHandler(handler)
-    assert handler.answers == [b"\0saved"]
+        server.close()
+    assert handler.answer == (Status.DONE, b"saved")
 
 
 def test_all_loggers_of_the_project_are_known() -> None:

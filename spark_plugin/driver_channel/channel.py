@@ -1,0 +1,69 @@
+"""The channel of an application: the server in this process, and the client in the JVM that proves to know the secret.
+
+    channel = channel_of(spark)          # opened at the first call; the same one until the SparkContext stops
+    channel.handle({PLAN: plan})
+    channel.java                         # DriverChannel.java, as a java.util.function.Function
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from spark_plugin.compiled_java import class_archive
+from spark_plugin.driver_channel.server import ChannelServer, Handler
+from spark_plugin.spark_internals import SparkInternals
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+PLAN, OPEN, STREAM, READ, WRITE, COMMIT, STATEMENT = range(1, 8)
+"""Kinds of requests. DriverPlanner.java and DriverPython.java send them."""
+
+_FOLDER = "driver_channel"
+_CLIENT = "pydelta.driver_channel.DriverChannel"
+_OPENING_MS = 10_000
+
+_channels: WeakKeyDictionary[SparkContext, DriverChannel] = WeakKeyDictionary()
+
+
+class DriverChannel:
+    """java: the client in the JVM. It is given to whatever asks this process there."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Raises OSError if this process cannot listen, and what the JVM raises if it does not reach this process."""
+        internals = SparkInternals(spark)
+        secret = secrets.token_bytes(32)
+        self._server = ChannelServer(secret)
+        try:
+            self.java = internals.java_class(_CLIENT, partial(_classes, internals)).newInstance()
+            port = self._server.port or 0
+            self.java.open(self._server.path, port, secret, internals.java_context, _OPENING_MS)
+        except BaseException:
+            self._server.close()
+            raise
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the application has ended, or the JVM has."""
+        return self._server.is_closed
+
+    def handle(self, handlers: Mapping[int, Handler], *, defers_logging: bool = True) -> None:
+        """As ChannelServer.handle."""
+        self._server.handle(handlers, defers_logging=defers_logging)
+
+
+def channel_of(spark: SparkSession) -> DriverChannel:
+    """The channel of a classic session's application. Raises what keeps it from being opened."""
+    channel = _channels.get(spark.sparkContext)
+    if channel is None or channel.is_closed:
+        channel = _channels[spark.sparkContext] = DriverChannel(spark)
+    return channel
+
+
+def _classes(internals: SparkInternals) -> bytes:
+    return class_archive((_FOLDER,), internals.java_platform, internals.compile_java)

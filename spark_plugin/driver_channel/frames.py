@@ -1,0 +1,116 @@
+"""The bytes on a connection of the channel: the proof of the secret, requests and answers.
+
+    server                                        client
+    32 random bytes                          ->
+                                             <-   32 random bytes, HMAC(secret, "c" + server's bytes + client's bytes)
+    HMAC(secret, "s" + server's + client's)  ->
+                                             <-   request: length (u32), patience in ms (u32), kind (u8), body
+    answer: length (u32), status (u8), body  ->
+
+A length counts the bytes after it. Numbers are big-endian. HMAC is HMAC-SHA256. While the work of a request runs longer than its
+patience, the server sends frames with the status WORKING. A request and its answer alternate on a connection.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import socket
+import struct
+import time
+from dataclasses import dataclass
+from enum import IntEnum
+
+PROOF_BYTES = 32
+MAX_REQUEST_BYTES = (1 << 26) + 64
+"""A kind and a body of at most 64 MiB, and room for the head."""
+MAX_ANSWER_BYTES = 1 << 30
+"""DriverChannel.java takes no larger frame."""
+
+_LENGTH = struct.Struct("!I")
+_REQUEST = struct.Struct("!IB")
+_ANSWER = struct.Struct("!IB")
+
+
+class Status(IntEnum):
+    DONE = 0
+    WORKING = 1
+    FAILED = 2
+    NOT_BEGUN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """patience_ms: after how long without an answer the client wants a WORKING frame."""
+
+    kind: int
+    patience_ms: int
+    body: memoryview
+
+
+class ChannelError(Exception):
+    """The other end broke the rules of the channel, or took too long. The connection must be closed."""
+
+
+def prove_to_client(connection: socket.socket, secret: bytes, limit_seconds: float) -> None:
+    """Check that the client knows the secret, and prove that this process knows it too.
+
+    Nothing that the client sends is parsed here: the bytes are compared only. Raises ChannelError and OSError.
+    """
+    deadline = time.monotonic() + limit_seconds
+    server_nonce = secrets.token_bytes(PROOF_BYTES)
+    connection.settimeout(limit_seconds)
+    connection.sendall(server_nonce)
+    answer = read_exactly(connection, 2 * PROOF_BYTES, deadline)
+    client_nonce, client_proof = bytes(answer[:PROOF_BYTES]), bytes(answer[PROOF_BYTES:])
+    if not hmac.compare_digest(client_proof, proof(secret, b"c", server_nonce, client_nonce)):
+        raise ChannelError("a client does not know the secret of this application")
+    connection.sendall(proof(secret, b"s", server_nonce, client_nonce))
+    connection.settimeout(None)
+
+
+def proof(secret: bytes, side: bytes, server_nonce: bytes, client_nonce: bytes) -> bytes:
+    """side: `c` for the client's proof and `s` for the server's, so that neither can be sent back as the other."""
+    return hmac.digest(secret, side + server_nonce + client_nonce, "sha256")
+
+
+def read_request(connection: socket.socket, limit_seconds: float) -> Request | None:
+    """Wait for the next request, however long; once it has begun, for limit_seconds. None if the client ended the connection.
+
+    Raises ChannelError and OSError.
+    """
+    connection.settimeout(None)
+    first = connection.recv(1)
+    if not first:
+        return None
+    deadline = time.monotonic() + limit_seconds
+    (length,) = _LENGTH.unpack(first + read_exactly(connection, _LENGTH.size - 1, deadline))
+    if not _REQUEST.size <= length <= MAX_REQUEST_BYTES:
+        raise ChannelError(f"a request of {length} bytes, where {_REQUEST.size} to {MAX_REQUEST_BYTES} are allowed")
+    frame = memoryview(read_exactly(connection, length, deadline))
+    patience_ms, kind = _REQUEST.unpack_from(frame)
+    connection.settimeout(None)
+    return Request(kind, patience_ms, frame[_REQUEST.size :])
+
+
+def answer_head(status: Status, body_bytes: int) -> bytes:
+    return _ANSWER.pack(1 + body_bytes, status)
+
+
+def read_exactly(connection: socket.socket, count: int, deadline: float) -> bytearray:
+    """deadline: of time.monotonic(). Raises ChannelError if the bytes do not come in time, or the connection ends before them."""
+    content = bytearray(count)
+    free = memoryview(content)
+    while free:
+        remaining_seconds = deadline - time.monotonic()
+        if remaining_seconds <= 0:
+            raise ChannelError(f"{count} bytes did not come in time")
+        connection.settimeout(remaining_seconds)
+        try:
+            received = connection.recv_into(free)
+        except TimeoutError:
+            raise ChannelError(f"{count} bytes did not come in time") from None
+        if not received:
+            raise ChannelError("the connection ended within a message")
+        free = free[received:]
+    return content

@@ -1,0 +1,345 @@
+"""The server of the channel: it listens where only this user can connect, and answers clients that prove the secret.
+
+    server = ChannelServer(secret)
+    server.handle({PLAN: plan})          # plan(body: bytes) -> bytes
+    server.path, server.port             # where it listens: a Unix domain socket, or a port of the loopback interface
+    server.close()
+
+The socket lies in a directory that only this user can enter, and the kernel tells which user connects. Where there are no Unix
+domain sockets, the server listens on the loopback interface, where anybody may connect: a client is then told from others by its
+proof alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import shutil
+import socket
+import struct
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from spark_plugin.driver_channel.deferred_logging import deferred_logging
+from spark_plugin.driver_channel.frames import (
+    MAX_ANSWER_BYTES,
+    ChannelError,
+    Request,
+    Status,
+    answer_head,
+    prove_to_client,
+    read_request,
+)
+
+Handler: TypeAlias = Callable[[bytes], bytes]
+
+HOLD = 127
+"""The kind of a request that has no answer. When its connection ends, the server closes."""
+
+MAX_CONNECTIONS = 128
+MAX_UNPROVED_CONNECTIONS = 16
+PROOF_SECONDS = 5.0
+REQUEST_SECONDS = 30.0
+"""A request that has begun must be whole after so long."""
+
+_MAX_PATH_BYTES = 100  # of a Unix domain socket: 104 on macOS, 108 on Linux, with a zero at the end
+
+_log = logging.getLogger("pydelta")
+
+
+class ChannelServer:
+    """Answers requests in a thread per connection, until it is closed."""
+
+    def __init__(self, secret: bytes) -> None:
+        """Raises OSError if the process can listen nowhere."""
+        self._secret = secret
+        self._handlers: dict[int, tuple[Handler, bool]] = {}
+        self._connections: set[_Connection] = set()
+        self._unproved_count = 0
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self.port: int | None = None
+        self.path: str | None = None
+        self._directory: str | None = None
+        self._listener = self._listen()
+        self._remove_directory = weakref.finalize(self, _remove, self._directory, os.getpid())
+        self._pulse = _Pulse()
+        _servers.add(self)
+        threading.Thread(target=self._accept, name="pydelta-channel", daemon=True).start()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def handle(self, handlers: Mapping[int, Handler], *, defers_logging: bool = True) -> None:
+        """Answer requests of these kinds with these functions from now on.
+
+        defers_logging: whether the log records of their work wait until the answer is sent. Work that takes hours logs at once.
+        """
+        self._handlers = {**self._handlers, **{kind: (handler, defers_logging) for kind, handler in handlers.items()}}
+
+    def close(self) -> None:
+        """Stop listening and end all connections. Work that runs is finished, and its answer is dropped."""
+        with self._lock:
+            self._is_closed = True
+            self._handlers = {}  # they lead to the session, which leads here
+            connections = list(self._connections)
+        _shut(self._listener)
+        for connection in connections:
+            connection.close()
+        self._pulse.stop()
+        self._remove_directory()
+
+    def forget(self) -> None:
+        """Close what a child process got by a fork. The sockets of its parent stay open."""
+        self._is_closed = True
+        self._listener.close()
+        for connection in list(self._connections):
+            connection.socket.close()
+
+    # ------------------------------------------------------------ listening
+
+    def _listen(self) -> socket.socket:
+        try:
+            return self._listen_on_path()
+        except (OSError, AttributeError) as error:
+            _log.debug("no Unix domain socket: %s. The loopback interface is used.", error)
+        listener = socket.create_server(("127.0.0.1", 0), backlog=MAX_CONNECTIONS)
+        self.port = listener.getsockname()[1]
+        return listener
+
+    def _listen_on_path(self) -> socket.socket:
+        """Raises OSError, and AttributeError where Python knows no Unix domain sockets."""
+        directory = tempfile.mkdtemp(prefix="pydelta-")  # its mode is 0700
+        if len(os.fsencode(directory)) + 2 > _MAX_PATH_BYTES:
+            os.rmdir(directory)
+            directory = tempfile.mkdtemp(prefix="pydelta-", dir="/tmp")
+        path = os.path.join(directory, "s")
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listener.bind(path)
+            listener.listen(MAX_CONNECTIONS)
+        except OSError:
+            listener.close()
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        self._directory, self.path = directory, path
+        return listener
+
+    def _accept(self) -> None:
+        while not self._is_closed:
+            try:
+                accepted, _ = self._listener.accept()
+            except OSError:
+                if self._is_closed:
+                    return
+                time.sleep(0.1)  # no more files can be opened, say
+                continue
+            self._admit(accepted)
+
+    def _admit(self, accepted: socket.socket) -> None:
+        """Serve a connection in a thread of its own, unless another user made it or too many are open."""
+        if self.path is not None and not _is_of_this_user(accepted):
+            accepted.close()
+            return
+        connection = _Connection(accepted)
+        with self._lock:
+            is_admitted = (
+                not self._is_closed
+                and len(self._connections) < MAX_CONNECTIONS
+                and self._unproved_count < MAX_UNPROVED_CONNECTIONS
+            )
+            if is_admitted:
+                self._connections.add(connection)
+                self._unproved_count += 1
+        if not is_admitted:
+            accepted.close()
+            return
+        try:
+            threading.Thread(target=self._serve, args=(connection,), name="pydelta-channel-call", daemon=True).start()
+        except RuntimeError:  # no more threads can be started
+            with self._lock:
+                self._unproved_count -= 1
+            self._drop(connection)
+
+    # ------------------------------------------------------------ one connection
+
+    def _serve(self, connection: _Connection) -> None:
+        is_holding = False
+        try:
+            self._prove(connection)
+            while (request := read_request(connection.socket, REQUEST_SECONDS)) is not None:
+                if request.kind == HOLD:
+                    is_holding = True
+                    continue
+                self._answer(connection, request)
+                del request  # its body is large, and the next one may take hours to come
+        except (ChannelError, OSError) as error:
+            _log.debug("a connection of the channel ended: %s", error)
+        finally:
+            self._drop(connection)
+            if is_holding:
+                self.close()
+
+    def _prove(self, connection: _Connection) -> None:
+        try:
+            if self.path is None:
+                connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            prove_to_client(connection.socket, self._secret, PROOF_SECONDS)
+        finally:
+            with self._lock:
+                self._unproved_count -= 1
+
+    def _drop(self, connection: _Connection) -> None:
+        connection.close()
+        with self._lock:
+            self._connections.discard(connection)
+
+    def _answer(self, connection: _Connection, request: Request) -> None:
+        handler, defers_logging = self._handlers.get(request.kind, (None, True))
+        if handler is None:
+            return connection.send(Status.NOT_BEGUN, f"nothing answers requests of the kind {request.kind}".encode())
+        if not threading.main_thread().is_alive():
+            why = b"this program has ended but for some threads, and Python starts no others for them"
+            return connection.send(Status.NOT_BEGUN, why)
+        with self._pulse.during(connection, request.patience_ms / 1000):
+            status, answer, emit_records = _work(handler, bytes(request.body), defers_logging)
+        if len(answer) >= MAX_ANSWER_BYTES:
+            status, answer = Status.FAILED, f"the answer has {len(answer)} bytes, more than a frame can have".encode()
+        try:
+            return connection.send(status, answer)
+        finally:
+            emit_records()
+
+
+def _work(handler: Handler, body: bytes, defers_logging: bool) -> tuple[Status, bytes, Callable[[], None]]:
+    """What the client is told, and a function that emits the log records that wait."""
+    with deferred_logging() if defers_logging else contextlib.nullcontext(lambda: None) as emit_records:
+        try:
+            return Status.DONE, handler(body), emit_records
+        except BaseException as error:  # a worker of Spark's does the same work, and raises it where the user sees it
+            _log.debug("a worker has to do what this process could not", exc_info=True)
+            return Status.FAILED, f"{type(error).__name__}: {error}".encode(errors="replace"), emit_records
+
+
+class _Connection:
+    """A socket that one thread at a time sends whole frames on."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self.socket = connected
+        self._sending = threading.Lock()
+
+    def send(self, status: Status, body: bytes) -> None:
+        """Raises OSError."""
+        with self._sending:
+            head = answer_head(status, len(body))
+            self.socket.sendall(head + body if len(body) < 1 << 16 else head)
+            if len(body) >= 1 << 16:
+                self.socket.sendall(body)
+
+    def send_pulse(self) -> None:
+        """Say that the work goes on. Nothing is sent while the answer is, or where the client reads nothing."""
+        if not self._sending.acquire(blocking=False):
+            return
+        try:
+            head = answer_head(Status.WORKING, 0)
+            if self.socket.send(head, getattr(socket, "MSG_DONTWAIT", 0)) != len(head):
+                self.close()  # the client would take the rest for another frame
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.close()
+        finally:
+            self._sending.release()
+
+    def close(self) -> None:
+        _shut(self.socket)
+
+
+class _Pulse:
+    """Sends WORKING frames on connections whose work takes long, from one thread."""
+
+    def __init__(self) -> None:
+        self._due: dict[_Connection, tuple[float, float]] = {}  # when the next frame is due, and the seconds between frames
+        self._condition = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._wakes_at = 0.0
+        self._is_stopped = False
+
+    @contextlib.contextmanager
+    def during(self, connection: _Connection, seconds: float) -> Any:
+        seconds = max(seconds, 0.01)
+        with self._condition:
+            due = time.monotonic() + seconds
+            self._due[connection] = due, seconds
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="pydelta-channel-pulse", daemon=True)
+                self._thread.start()
+            elif due < self._wakes_at:
+                self._condition.notify()
+        try:
+            yield
+        finally:
+            with self._condition:
+                del self._due[connection]
+
+    def stop(self) -> None:
+        with self._condition:
+            self._is_stopped = True
+            self._condition.notify()
+
+    def _run(self) -> None:
+        with self._condition:
+            while not self._is_stopped:
+                now = time.monotonic()
+                for connection, (due, seconds) in self._due.items():
+                    if due <= now:
+                        connection.send_pulse()
+                        self._due[connection] = now + seconds, seconds
+                self._wakes_at = min((due for due, _ in self._due.values()), default=math.inf)
+                self._condition.wait(None if self._wakes_at == math.inf else max(self._wakes_at - now, 0))
+
+
+# ---------------------------------------------------------------- sockets
+
+_servers: weakref.WeakSet[ChannelServer] = weakref.WeakSet()
+
+
+def _forget_in_child() -> None:
+    for server in list(_servers):
+        server.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)
+
+
+def _is_of_this_user(connection: socket.socket) -> bool:
+    """Whether a process of this user is at the other end of a Unix domain socket. True where the kernel does not tell: the
+    directory's mode and the proof remain."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    try:
+        _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    except OSError:
+        return False
+    return bool(user == os.geteuid())
+
+
+def _shut(open_socket: socket.socket) -> None:
+    """Close a socket that other threads may be waiting for."""
+    with contextlib.suppress(OSError):
+        open_socket.shutdown(socket.SHUT_RDWR)
+    open_socket.close()
+
+
+def _remove(directory: str | None, process: int) -> None:
+    """process: which made the directory. A child of its fork ends too, and has the same finalizers."""
+    if directory is not None and os.getpid() == process:
+        shutil.rmtree(directory, ignore_errors=True)

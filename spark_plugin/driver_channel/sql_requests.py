@@ -1,0 +1,121 @@
+"""Statements and procedures that Spark's catalogs and parser hand to the Python process that drives the JVM.
+
+    install(spark)                             # register(spark) calls it
+
+DriverPython.java keeps the Java objects of a request (session, parameters, the resulting DataFrame) under a number. Only the
+number and a JSON text go through the channel. This process fetches the objects through its own connection to the JVM, which has a
+password.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib import import_module
+from typing import Any, TypeAlias
+from weakref import WeakSet, WeakValueDictionary
+
+import orjson
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from delta_py.errors import DeltaError
+from spark_plugin.driver_channel.channel import STATEMENT, DriverChannel, channel_of
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options.settings import active
+from spark_plugin.pyspark_internals import message_without_stack, reason_of
+from spark_plugin.spark_internals import SparkInternals
+
+Handler: TypeAlias = "Callable[[SparkSession, Mapping[str, Any]], Any]"
+
+_HANDLERS = {"procedure": "sql.procedures.call_procedure", "statement": "sql_router.run_from_jvm"}
+"""By a key of the request: `module.function` in spark_plugin, imported when the first request needs it. It returns a frame, or
+None if nothing was done."""
+
+_log = logging.getLogger("pydelta")
+_sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()  # registered ones, by their ids in the JVM
+_installed: WeakSet[DriverChannel] = WeakSet()
+
+
+def install(spark: SparkSession) -> bool:
+    """Let the JVM ask this process for statements and procedures of the session, which has our catalogs.
+
+    Returns False if it cannot; then a warning has said why, and everything else goes on.
+    """
+    _sessions.setdefault(SparkInternals(spark).session_id, spark)
+    try:
+        channel = channel_of(spark)
+        if channel not in _installed:
+            channel.handle({STATEMENT: partial(_answer_request, SparkInternals(spark))}, defers_logging=False)
+            SparkInternals(spark).offer_python(channel.java)
+            _installed.add(channel)
+    except Exception as error:  # whatever a locked-down or foreign Spark answers, all else must go on
+        _log.warning(
+            "CALL pydelta.system... does not work in this process: %s. Use the statements of spark.sql, or DeltaTable's methods.",
+            reason_of(error),
+        )
+        return False
+    return True
+
+
+def _answer_request(internals: SparkInternals, body: bytes) -> bytes:
+    """Run one request, and leave its frame or error with the JVM."""
+    request = orjson.loads(body)
+    with internals.python_request(request.pop("number")) as pending:
+        try:
+            spark = _session(pending.session())
+            with as_spark_raises(), active(spark):
+                frame = _run(spark, {**request, "parameters": pending.parameters()})
+            if frame is not None:
+                pending.finished(frame._jdf)
+        except Exception as error:
+            leave_error(error, pending)
+    return b""
+
+
+def leave_error(error: Exception, pending: Any) -> None:
+    """Give an error to a PythonRequest: as the JVM's own exception if it came from there, or as a Failure."""
+    origin = getattr(error, "_origin", None)
+    if origin is None or isinstance(error, DeltaError):
+        pending.failed(failure_json(error))
+    else:
+        pending.raised(origin)
+
+
+def _session(java: Any) -> SparkSession:
+    """The registered Python object of a Java session. A new one would become the session that RDD.toDF uses."""
+    registered = _sessions.get(str(java.sessionUUID()))
+    context: Any = SparkContext._active_spark_context
+    return SparkSession(context, java) if registered is None else registered
+
+
+def _run(spark: SparkSession, request: Mapping[str, Any]) -> Any:
+    handler = next(handler for key, handler in _HANDLERS.items() if key in request)
+    return _imported(handler)(spark, request)
+
+
+@cache
+def _imported(name: str) -> Handler:
+    module, _, function = name.rpartition(".")
+    handler: Handler = getattr(import_module(f"spark_plugin.{module}"), function)
+    return handler
+
+
+def failure_json(error: Exception) -> str:
+    """An error as Failure.java reads it: message, condition, SQLSTATE and parameters."""
+    if isinstance(error, DeltaError):
+        message = f"delta_py.errors.{type(error).__name__}: {error}"
+        return _failure(message, error.error_class, error.sql_state, error.message_parameters)
+    if isinstance(error, PySparkException) and error.getCondition() is not None:
+        state = error.getSqlState() or "XX000"
+        return _failure(message_without_stack(error), error.getCondition(), state, error.getMessageParameters() or {})
+    return _failure("".join(traceback.format_exception(error)), "INTERNAL_ERROR", "XX000", {})
+
+
+def _failure(message: str, condition: str | None, state: str, parameters: Mapping[str, Any]) -> str:
+    texts = {name: str(value) for name, value in parameters.items()}
+    return json.dumps({"message": message, "condition": condition, "state": state, "parameters": texts})
