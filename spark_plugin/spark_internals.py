@@ -271,6 +271,21 @@ class SparkInternals:
             self._jvm.pydelta.sql_catalog.Catalogs.routeStatements(self._spark._jsparkSession, routes)
             _routed.add(self.session_id)
 
+    @contextmanager
+    def left_to_spark(self, text: str) -> Iterator[None]:
+        """The statement that this thread has Spark parse within is not routed. Where threads of Python share those of the JVM, or
+        the parser has no router, nothing is done."""
+        if not (self._is_routed() and self.has_own_threads()):
+            yield
+            return
+        catalogs = self._jvm.pydelta.sql_catalog.Catalogs
+        catalogs.leaveToSpark(text)
+        try:
+            yield
+        except BaseException:
+            catalogs.leaveToSpark(None)
+            raise
+
     def parser(self) -> Any:
         """The session's parser, below our router."""
         if self._is_routed():

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 ENABLED = "spark.pydelta.sql.enabled"
 JVM_ENABLED = "spark.pydelta.sql.jvm.enabled"
-"""Set to true before `register` to have the statements of the JVM routed too."""
+"""Set to false before `register` to leave statements to Spark that do not come through `spark.sql` of Python."""
 
 _log = logging.getLogger("pydelta")
 
@@ -117,9 +117,9 @@ def install(spark: Any) -> None:
 
 
 def install_in_parser(spark: Any) -> None:
-    """Route the statements of a classic session that do not come through Python, if JVM_ENABLED says so. The JVM can ask this
-    process, and the session has our catalogs. A warning says why it could not be done."""
-    if not is_on(spark, JVM_ENABLED, default=False):
+    """Route the statements of a classic session that do not come through Python, unless JVM_ENABLED is false. The JVM can ask
+    this process, and the session has our catalogs. A warning says why it could not be done."""
+    if not is_on(spark, JVM_ENABLED):
         return
     routes = {word: route.having for word, route in ROUTES.items() if word not in _OF_CLIENTS}
     try:
@@ -156,6 +156,9 @@ def _routing(original: Method) -> Method:
             frame = _handled(self, route, sqlQuery, args, kwargs)
             if frame is not None:
                 return frame
+            if not is_connect(self):
+                with SparkInternals(self).left_to_spark(sqlQuery):
+                    return original(self, sqlQuery, args, **kwargs)
         return original(self, sqlQuery, args, **kwargs)
 
     return sql

@@ -53,6 +53,11 @@ public class Catalogs {
     StatementRouter.putInto(session, routes);
   }
 
+  /** As StatementRouter.leaveToSpark. */
+  public static void leaveToSpark(String text) {
+    StatementRouter.leaveToSpark(text);
+  }
+
   /** As StatementRouter.below. */
   public static ParserInterface parserBelow(SparkSession session) {
     return StatementRouter.below(session);

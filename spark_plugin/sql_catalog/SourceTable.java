@@ -160,8 +160,8 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
 
   private RuntimeException withoutPython(String what) {
     return Errors.unchecked(Failure.unsupported(what + " of " + name + " did not come through spark.sql of Python, but from a script, "
-        + "EXECUTE IMMEDIATE or the JVM; nothing was changed. Use spark.sql or the methods of DeltaTable. In a classic session the setting "
-        + "spark.pydelta.sql.jvm.enabled, set before register, brings such statements to Python too."));
+        + "EXECUTE IMMEDIATE or the JVM; nothing was changed. Use spark.sql or the methods of DeltaTable. In a classic session register "
+        + "brings such statements to Python too, unless the setting spark.pydelta.sql.jvm.enabled is false."));
   }
 
   private static PruneScans rule() {

@@ -43,6 +43,7 @@ class StatementRouter extends SparkSqlParser {
   private static final List CHANGES = Arrays.asList(new String[] {
       "InsertIntoStatement", "OverwriteByExpression", "DeleteFromTable", "UpdateTable", "MergeIntoTable"});
   private static final String FIELD = "sqlParser";
+  private static final ThreadLocal NOT_OURS = new ThreadLocal();
 
   private final SparkSession session;
   private final ParserInterface below;
@@ -73,6 +74,11 @@ class StatementRouter extends SparkSqlParser {
     return parser instanceof StatementRouter ? ((StatementRouter) parser).below : parser;
   }
 
+  /** Python has looked at the statement that this thread parses next, and leaves it to Spark. null: take that back. */
+  static void leaveToSpark(String text) {
+    NOT_OURS.set(text);
+  }
+
   /** As session.sql, of a statement that is not to be routed. */
   static Dataset sql(SparkSession session, String text) throws ParseException {
     return Dataset$.MODULE$.ofRows(session, below(session).parsePlan(text));
@@ -96,6 +102,9 @@ class StatementRouter extends SparkSqlParser {
   }
 
   private LogicalPlan routed(String text, Object parameters) {
+    Object known = NOT_OURS.get();
+    NOT_OURS.remove();
+    if (text.equals(known)) return parsed(text, parameters);
     String word = firstWord(text);
     boolean isScript = word.equals("BEGIN");
     if (!(isScript || isRoute(word, text)) || !isOn()) return parsed(text, parameters);
@@ -123,7 +132,7 @@ class StatementRouter extends SparkSqlParser {
   }
 
   private boolean isOn() {
-    return "true".equalsIgnoreCase(session.conf().get(ENABLED, "false").trim());
+    return "true".equalsIgnoreCase(session.conf().get(ENABLED, "true").trim());
   }
 
   /** Scripts hold their statements where no rule of the analyzer changes them. */

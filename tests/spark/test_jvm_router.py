@@ -14,6 +14,7 @@ from delta_py import DeltaTable as PlainTable
 from delta_py.errors import DeltaError, UnsupportedOperationError
 from delta_py.protocol.names import quoted
 from spark_plugin import register
+from spark_plugin.driver_channel import sql_requests
 from spark_plugin.sql_router import JVM_ENABLED, first_word, route_of
 
 Run = Callable[..., DataFrame]
@@ -24,7 +25,6 @@ LEFT_ALONE = "did not come through spark.sql of Python"
 def session(spark: SparkSession) -> SparkSession:
     """A session of its own, in which SQL is routed below Python too."""
     session = spark.newSession()
-    session.conf.set(JVM_ENABLED, "true")
     session.conf.set("spark.sql.scripting.enabled", "true")
     register(session)
     return session
@@ -211,8 +211,9 @@ def test_threads_of_the_jvm_find_python(session: SparkSession, path: str) -> Non
     assert ids(path) == [0, 1, 2, 3, 4, 6, 7, 8, 9]
 
 
-def test_sessions_without_the_setting_keep_their_parser(spark: SparkSession, session: SparkSession, jvm: Run, path: str) -> None:
+def test_sessions_that_do_not_want_it_keep_their_parser(spark: SparkSession, session: SparkSession, jvm: Run, path: str) -> None:
     other: Any = spark.newSession()
+    other.conf.set(JVM_ENABLED, "false")
     register(other)
     assert not str(other._jsparkSession.sessionState().sqlParser().getClass().getName()).startswith("pydelta")
     with pytest.raises(ParseException):
@@ -236,8 +237,26 @@ MISSED = [
 ]
 
 
+def test_statement_of_spark_is_asked_of_python_once(session: SparkSession, scratch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`spark.sql` has asked the handlers before Spark parses it."""
+    requests = []
+    original = sql_requests._run
+    monkeypatch.setattr(sql_requests, "_run", lambda spark, request: requests.append(request) or original(spark, request))
+    session.sql(f"CREATE TABLE {scratch}.other(a INT) USING parquet")
+    session.sql(f"ALTER TABLE {scratch}.other SET TBLPROPERTIES (x = 1)")
+    with pytest.raises(ParseException):
+        session.sql("ALTER TABLE t NONSENSE")
+    assert requests == []
+    session.sql(f"EXECUTE IMMEDIATE 'ALTER TABLE {scratch}.other SET TBLPROPERTIES (x = 2)'")
+    assert len(requests) == 1, "the same words, where Spark parses them by itself"
+
+
 @pytest.mark.parametrize("statement", MISSED)
-def test_what_misses_python_is_refused_with_what_to_do(spark: SparkSession, scratch: str, statement: str) -> None:
+def test_what_misses_python_is_refused_with_what_to_do(session: SparkSession, scratch: str, statement: str) -> None:
+    spark = session.newSession()
+    spark.conf.set(JVM_ENABLED, "false")
+    spark.conf.set("spark.sql.scripting.enabled", "true")
+    register(spark)
     name = f"{scratch}.missed"
     spark.sql(f"CREATE TABLE {name} USING pydelta AS SELECT id, id % 2 AS p FROM range(10)")
     text = statement.format(t=name)
