@@ -1,4 +1,4 @@
-"""The driver's own Python as the planner of an application: its first query, a port that closes, one session after another."""
+"""The driver's own Python as the planner of an application: its first query, a channel that closes, one session after another."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from tests.support.small_table import make_table
 from tests.support.spark_script import run_script
 
 APPLICATION = """
-import json, os, socket, subprocess, sys, time
+import json, os, subprocess, sys, time
 os.environ["PYSPARK_PIN_THREAD"] = sys.argv[2]
 os.environ["PYTHONPATH"] += os.pathsep + sys.argv[3]
 from pyspark.sql import SparkSession
 from spark_plugin import pruning, register
+from spark_plugin.driver_channel.channel import channel_of
 from spark_plugin.driver_planning import offer
 
 def started(enabled):
@@ -40,12 +41,16 @@ def workers(spark, module):
     jvm = str(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
     return sum(line.split()[0] == jvm and line.rstrip().endswith(module) for line in lines)
 
-def close_port(gateway):
-    "Py4J's own method for it waits for connections that idle."
-    server, gateway._callback_server = gateway._callback_server, None
-    server.server_socket.close()
-    for connection in list(server.connections):
-        connection.socket.shutdown(socket.SHUT_RDWR)
+def is_refused(spark):
+    try:
+        spark.sql(f"CALL pydelta.system.history('{sys.argv[1]}')")
+        return False
+    except Exception as error:
+        return "Nothing was done" in str(error)
+
+def statements(spark):
+    deleted = spark.sql(f"EXECUTE IMMEDIATE 'DELETE FROM pydelta.`{sys.argv[1]}` WHERE id = 77'").first()[0]
+    return [deleted, spark.sql(f"CALL pydelta.system.history('{sys.argv[1]}')").count()]
 
 WORKERS = [
     "pyspark.sql.worker.lookup_data_sources",
@@ -63,7 +68,12 @@ out["planned"] = pruning.status(spark).driver
 out["found_by_spark"] = [row.id for row in spark.read.format("other").load().collect()]
 out["workers_then"] = workers(spark, WORKERS[0])
 
-close_port(spark.sparkContext._gateway)
+out["statements"] = statements(spark)
+out["planned_before"] = pruning.status(spark).driver
+server = channel_of(spark)._server
+out["path"] = server.path
+server.close()
+out["refused"] = is_refused(spark)
 begun = time.monotonic()
 out["closed"] = [query(spark, day) for day in "bcab"]
 out["seconds"] = time.monotonic() - begun
@@ -71,8 +81,15 @@ out["planned_then"] = pruning.status(spark).driver
 out["error"] = pruning.status(spark).driver_error
 offer(spark)
 out["anew"] = [query(spark, "a"), pruning.status(spark).driver]
+register(spark)
+out["statements_anew"] = statements(spark)
+out["port"] = spark.sparkContext._gateway.__dict__.get("_callback_server")
 
 spark.stop()
+deadline = time.monotonic() + 10
+while os.path.exists(os.path.dirname(server.path)) and time.monotonic() < deadline:
+    time.sleep(0.1)
+out["left"] = os.path.exists(os.path.dirname(server.path))
 spark = started("true")
 out["second"] = [query(spark, "c"), pruning.status(spark).driver]
 spark.stop()
@@ -109,9 +126,12 @@ def test_application_is_planned_by_its_driver_and_goes_on_without(tmp_path: Path
     assert (found["first"], found["workers"], found["planned"]) == ([0, 10], 0, 2)
     assert (found["found_by_spark"], found["workers_then"]) == ([7], 1)
     assert found["closed"] == [[1, 11], [2, 12], [0, 10], [1, 11]]
-    assert found["planned_then"] == 2
-    assert found["seconds"] < 60, "a port that is closed is known at once"
+    assert found["planned_then"] == found["planned_before"]
+    assert found["seconds"] < 60, "a channel that is closed is known at once"
     assert found["error"]
-    assert found["anew"] == [[0, 10], 3]
+    assert found["refused"], "a procedure does not wait for a channel that is closed"
+    assert found["statements"] == found["statements_anew"] == [0, 3]
+    assert (found["port"], found["left"]) == (None, False)
+    assert found["anew"] == [[0, 10], found["planned_before"] + 1]
     assert found["second"] == [[2, 12], 1]
     assert found["third"] == [[1, 11], 0]
