@@ -19,9 +19,10 @@ takes a while where there are very many, so it is done by chance, as often as to
 that processes, however short-lived, write; it leaves a quarter free. That more than the limit is there at any time takes 16 of
 these parts in a row without it, which has the probability e**-16.
 
-PYDELTA_CACHE_DIR is the directory (by default pydelta in the user's cache directory; empty switches the cache off). One that is
-another user's, or that others may write to, is not used: they could put wrong statistics there. And
-PYDELTA_CACHE_MB what it may hold (by default 1024).
+PYDELTA_CACHE_DIR is the directory (by default pydelta in the user's cache directory; empty switches the cache off), and
+PYDELTA_CACHE_MB what it may hold (by default 1024). A directory that another user can change or replace is not used: wrong
+statistics or classes could be put there. private_directory.py has the rule. All calls on entries are relative to the descriptor
+of the directory that was checked.
 """
 
 from __future__ import annotations
@@ -37,11 +38,13 @@ import stat
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path as DiskPath
 from typing import Literal, Self
 
 import pyarrow as pa
+
+from delta_py.storage.private_directory import PrivateDirectory, UnsafeDirectoryError
 
 _log = logging.getLogger("delta_py")
 
@@ -58,10 +61,12 @@ def entry_name(meaning: bytes, kind: Literal["stats", "object", "classes"]) -> s
     return f"{hashlib.sha256(_FORM + meaning).hexdigest()}.{kind}"
 
 
-@dataclass(frozen=True, slots=True)
 class DiskCache:
-    directory: DiskPath
-    limit_bytes: int
+    """directory: it is opened by the first call that needs it, unless it is given open."""
+
+    def __init__(self, directory: DiskPath, limit_bytes: int, opened: PrivateDirectory | None = None) -> None:
+        self.directory, self.limit_bytes = directory, limit_bytes
+        self._opened = opened
 
     @classmethod
     def of_environment(cls) -> Self | None:
@@ -73,32 +78,32 @@ class DiskCache:
             return None
         try:
             directory = DiskPath(place) if place else _users_cache()
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            why = _why_unsafe(directory)
+            return cls(directory, limit << 20, PrivateDirectory.open(directory))
+        except UnsafeDirectoryError as error:
+            _warn_once(f"{directory} is not used as cache: {error}. Give PYDELTA_CACHE_DIR a directory that only you can change.")
         except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home
             _log.debug("no cache: %s", error)
-            return None
-        if why is not None:
-            _log.warning("%s is not used as cache: %s. Give PYDELTA_CACHE_DIR a directory of your own.", directory, why)
-            return None
-        return cls(directory, limit << 20)
+        return None
+
+    @property
+    def descriptor(self) -> int:
+        """Of the open directory. Raises OSError."""
+        if self._opened is None:
+            self._opened = PrivateDirectory.open(self.directory, make=False)
+        return self._opened.descriptor
 
     def read(self, name: str) -> bytes | None:
-        try:
-            whole = _read_file(self._path(name))
-        except OSError:
-            return None
-        content = self._checked(name, memoryview(whole))
-        return None if content is None else bytes(content)
+        return self._read(name)
 
     def read_code(self, name: str) -> bytes | None:
         """As `read`, of what will be run: only a file of the user's own that nobody else may write to."""
+        return self._read(name, is_code=True)
+
+    def _read(self, name: str, *, is_code: bool = False) -> bytes | None:
         try:
-            with _opened(self._path(name)) as descriptor:
-                status = os.fstat(descriptor)
-                is_own = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
-                if not is_own or status.st_mode & 0o022:
-                    _log.warning("%s is passed over: others may have written it", self._path(name))
+            with self._open_entry(name) as descriptor:
+                if is_code and _is_of_others(os.fstat(descriptor)):
+                    _log.warning("%s is passed over: others may have written it", self.directory / name)
                     return None
                 with open(descriptor, "rb", closefd=False) as file:
                     whole = file.read()
@@ -109,32 +114,37 @@ class DiskCache:
 
     def mapped(self, name: str) -> pa.Buffer | None:
         """The content mapped into memory, for large entries."""
-        path = self._path(name)
         try:
-            with _opened(path) as descriptor:
-                is_empty = os.fstat(descriptor).st_size == 0  # which cannot be mapped
-                whole = pa.py_buffer(b"" if is_empty else mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
+            with self._open_entry(name) as descriptor:
+                whole = pa.py_buffer(_mapped(descriptor))
         except OSError:
             return None
         return None if self._checked(name, memoryview(whole)) is None else whole.slice(0, whole.size - _SUM_BYTES)
 
-    def _path(self, name: str) -> DiskPath:
+    @contextlib.contextmanager
+    def _open_entry(self, name: str) -> Iterator[int]:
+        """A regular file, open for reading. Raises OSError for anything else, a link too; nothing blocks."""
         assert _OWN_NAME.fullmatch(name), name
-        return self.directory / name
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.descriptor)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "it is no regular file", name)
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
     def _checked(self, name: str, whole: memoryview) -> memoryview | None:
         """The content without its checksum. The entry counts as used now."""
-        path = self._path(name)
         if len(whole) < _SUM_BYTES or whole[-_SUM_BYTES:].tobytes() != _checksum(name, whole[:-_SUM_BYTES]):
-            _log.warning("%s is damaged and passed over", path)
+            _log.warning("%s is damaged and passed over", self.directory / name)
             return None
         with contextlib.suppress(OSError):  # one that may only be read serves as well
-            os.utime(path, follow_symlinks=False)
+            os.utime(name, dir_fd=self.descriptor, follow_symlinks=False)
         return whole[:-_SUM_BYTES]
 
     def put(self, name: str, data: bytes) -> bool:
         """Whether the disk took it."""
-        self._path(name)
+        assert _OWN_NAME.fullmatch(name), name
         entry = None
         try:
             entry = self.begin()
@@ -149,9 +159,7 @@ class DiskCache:
 
     def begin(self) -> NewEntry:
         """Raises OSError when the disk takes nothing."""
-        path = self.directory / f"{os.getpid()}-{os.urandom(8).hex()}.new"
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        return NewEntry(self, path)
+        return NewEntry(self, f"{os.getpid()}-{os.urandom(8).hex()}.new")
 
     def trim_by_chance(self, written_bytes: int) -> None:
         """After so much was written. Raises OSError."""
@@ -163,63 +171,56 @@ class DiskCache:
         OSError."""
         entries = sorted(self._entries())
         total = sum(size for _, size, _ in entries)
-        for used, size, path in entries:
-            unfinished = path.endswith(".new")
+        for used, size, name in entries:
+            unfinished = name.endswith(".new")
             if (used > time.time() - _ABANDONED_SECONDS) if unfinished else (total <= self.limit_bytes * 3 // 4):
                 continue
             with contextlib.suppress(FileNotFoundError):  # another process was quicker
-                os.unlink(path)
+                os.unlink(name, dir_fd=self.descriptor)
             total -= size
 
     def _entries(self) -> Iterator[tuple[float, int, str]]:
-        with os.scandir(self.directory) as entries:
+        with os.scandir(self.descriptor) as entries:
             for entry in filter(lambda file: _OWN_NAME.fullmatch(file.name), entries):
                 with contextlib.suppress(FileNotFoundError):
                     status = entry.stat(follow_symlinks=False)
                     if not stat.S_ISDIR(status.st_mode):
-                        yield status.st_mtime, _on_disk(status.st_size), entry.path
+                        yield status.st_mtime, _on_disk(status.st_size), entry.name
 
 
 class NewEntry:
     """An entry in the making. What goes wrong with the disk is raised, as OSError or pa.ArrowException."""
 
-    def __init__(self, cache: DiskCache, path: DiskPath) -> None:
-        self._cache, self._path = cache, path
-        self.sink = pa.OSFile(str(path), "wb")
+    def __init__(self, cache: DiskCache, name: str) -> None:
+        self._cache, self._name = cache, name
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._file = open(os.open(name, flags, 0o600, dir_fd=cache.descriptor), "w+b")  # noqa: SIM115 (finish and remove close it)
+        self.sink = pa.PythonFile(self._file, mode="w")
 
     def finish(self, name: str) -> None:
-        self.sink.close()
-        with pa.memory_map(str(self._path)) as written:
-            content = written.read_buffer()
-            checksum = _checksum(name, memoryview(content))
-        with open(self._path, "ab") as file:
-            file.write(checksum)
-        self._path.replace(self._cache._path(name))
-        self._cache.trim_by_chance(content.size + _SUM_BYTES)
+        self._file.flush()
+        content = memoryview(_mapped(self._file.fileno()))
+        self._file.write(_checksum(name, content))
+        self._file.close()
+        directory = self._cache.descriptor
+        os.replace(self._name, name, src_dir_fd=directory, dst_dir_fd=directory)
+        self._cache.trim_by_chance(len(content) + _SUM_BYTES)
 
     def remove(self) -> None:
         """As far as the disk lets it: what stays goes when it is old."""
         with contextlib.suppress(OSError):
-            self.sink.close()
+            self._file.close()
         with contextlib.suppress(OSError):
-            self._path.unlink(missing_ok=True)
+            os.unlink(self._name, dir_fd=self._cache.descriptor)
 
 
-@contextlib.contextmanager
-def _opened(path: DiskPath) -> Iterator[int]:
-    """A regular file of the cache, open for reading. Raises OSError for anything else, a link too; nothing blocks."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def _mapped(descriptor: int) -> mmap.mmap | bytes:
+    is_empty = os.fstat(descriptor).st_size == 0  # which cannot be mapped
+    return b"" if is_empty else mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
 
 
-def _read_file(path: DiskPath) -> bytes:
-    with _opened(path) as descriptor, open(descriptor, "rb", closefd=False) as file:
-        return file.read()
+def _is_of_others(status: os.stat_result) -> bool:
+    return status.st_uid != os.geteuid() or bool(status.st_mode & 0o022)
 
 
 def _users_cache() -> DiskPath:
@@ -227,14 +228,10 @@ def _users_cache() -> DiskPath:
     return (DiskPath(given) if given else DiskPath.home() / ".cache") / "pydelta"
 
 
-def _why_unsafe(directory: DiskPath) -> str | None:
-    """Why others could have put entries there; None if they could not."""
-    status = directory.stat()
-    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
-        return f"it belongs to user {status.st_uid}"
-    if status.st_mode & 0o022:
-        return f"others may write to it (mode {stat.S_IMODE(status.st_mode):o})"
-    return None
+@lru_cache(maxsize=16)
+def _warn_once(text: str) -> None:
+    """The cache is asked for with every read."""
+    _log.warning("%s", text)
 
 
 def _checksum(name: str, content: memoryview) -> bytes:

@@ -89,10 +89,12 @@ def test_entry_to_which_others_may_write_is_not_run(cache: Path, mode: int) -> N
     assert entry.stat().st_mode & 0o022 == 0, "it was not replaced"
 
 
-def test_directory_to_which_others_may_write_is_not_used(cache: Path) -> None:
+@pytest.mark.parametrize("place", ["cache", "parent"])
+def test_directory_that_others_can_change_or_replace_is_not_used(cache: Path, place: str) -> None:
     compiler = Compiler()
     class_archive(FOLDERS, "Spark", compiler)
-    cache.chmod(0o777)
+    (cache if place == "cache" else cache.parent).chmod(0o777)
+    assert not has_cache()
     class_archive(FOLDERS, "Spark", compiler)
     assert compiler.calls == 2
 

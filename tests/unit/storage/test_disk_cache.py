@@ -137,7 +137,7 @@ def test_a_disk_that_takes_nothing_is_no_error_and_keeps_no_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, number: int, step: str
 ) -> None:
     cache = DiskCache(tmp_path, 0)  # so that each entry makes it look for old ones
-    place: Any = {"finish": NewEntry, "replace": Path}.get(step, os)
+    place: Any = {"finish": NewEntry}.get(step, os)
     monkeypatch.setattr(place, step, refuse(number))
     assert not cache.put(NAME, b"content")
     assert os.strerror(number) in caplog.text
@@ -150,8 +150,9 @@ def test_a_device_without_room_is_no_error(tmp_path: Path, monkeypatch: pytest.M
 
     def on_a_full_device(cache: DiskCache) -> NewEntry:
         entry = begin(cache)
-        entry.sink.close()
-        entry.sink = pa.OSFile("/dev/full", "wb")
+        entry._file.close()
+        entry._file = open("/dev/full", "w+b")  # noqa: SIM115 (the entry closes it)
+        entry.sink = pa.PythonFile(entry._file, mode="w")
         return entry
 
     monkeypatch.setattr(DiskCache, "begin", on_a_full_device)
@@ -278,7 +279,31 @@ def test_a_directory_that_others_may_write_to_is_not_used(
     (tmp_path / "cache").chmod(mode)
     monkeypatch.setenv("PYDELTA_CACHE_DIR", str(tmp_path / "cache"))
     assert DiskCache.of_environment() is None
-    assert "others may write to it" in caplog.text
+    assert f"{tmp_path / 'cache'} can be changed by other users (mode {mode:o})" in caplog.text
+
+
+def test_a_directory_below_one_that_others_may_write_to_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever may write to an ancestor can put another directory in the place of the cache."""
+    (tmp_path / "a" / "cache").mkdir(parents=True)
+    (tmp_path / "a").chmod(0o777)
+    monkeypatch.setenv("PYDELTA_CACHE_DIR", str(tmp_path / "a" / "cache"))
+    assert [DiskCache.of_environment(), DiskCache.of_environment()] == [None, None]
+    assert caplog.text.count(f"{tmp_path / 'a'} can be changed by other users (mode 777)") == 1, "it is said once"
+
+
+def test_a_directory_that_is_swapped_after_it_was_opened_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    cache = DiskCache(tmp_path / "cache", MANY)
+    assert cache.put(NAME, b"content")
+    (tmp_path / "cache").rename(tmp_path / "aside")
+    (tmp_path / "cache").mkdir()
+    assert DiskCache(tmp_path / "cache", MANY).put(NAME, b"of another")
+    assert cache.read(NAME) == b"content"
+    cache.trim()
+    assert cache.put(entry_name(b"more", "object"), b"more")
+    assert (len(list((tmp_path / "aside").iterdir())), len(list((tmp_path / "cache").iterdir()))) == (2, 1)
 
 
 def test_a_directory_of_another_user_is_not_used(
@@ -288,7 +313,7 @@ def test_a_directory_of_another_user_is_not_used(
     monkeypatch.setenv("PYDELTA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
     assert DiskCache.of_environment() is None
-    assert f"it belongs to user {owner}" in caplog.text
+    assert f"belongs to user {owner}" in caplog.text
 
 
 def test_a_directory_that_others_may_only_read_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,146 @@
+"""Directories that no other user can change or replace: what is read from them later is trusted (entries of the cache, classes).
+
+    with PrivateDirectory.open(path) as directory:     # makes missing directories, with mode 700
+        os.open(name, flags, dir_fd=directory.descriptor)
+
+A check of the last directory is not enough. Whoever may write to one of its ancestors can rename the next component and put
+another directory in its place. So the path is walked from `/` on, each component is opened relative to the one before it, and
+every one of them must satisfy this rule:
+
+- It belongs to root or to this user. The last one belongs to this user.
+- Neither its group nor others may write to it. An ancestor with the sticky bit, such as /tmp, is allowed: nobody can rename or
+  delete the entries of other users there, and the next component belongs to root or to this user.
+- A symbolic link is followed only if it belongs to root or to this user. Its target is walked by the same rule.
+
+The descriptor stays valid for the same directory, whatever the path leads to later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+_MODE = 0o700
+_MOST_LINKS = 40
+_WRITABLE = stat.S_IWGRP | stat.S_IWOTH
+_OPEN = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Linux opens a directory in this way even if this user may only pass through it, as through /home.
+_PASS = _OPEN | getattr(os, "O_PATH", os.O_RDONLY)
+
+
+class UnsafeDirectoryError(OSError):
+    """Another user can change a directory, or replace it. path: of the component that breaks the rule. reason: why."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(errno.EPERM, reason, path)
+        self.path, self.reason = path, reason
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.reason}"
+
+
+class PrivateDirectory:
+    """An open directory. It is closed by `close`, at the end of a `with` block, or when nothing refers to it any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, make: bool = True) -> Self:
+        """make: make the directories that are missing.
+
+        Raises UnsafeDirectoryError; other OSErrors if it is missing, cannot be made, or is no directory.
+        """
+        return cls(_Walk(os.path.join(os.getcwd(), path), make).descriptor())
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):  # the interpreter ends, and somebody has closed it
+            self.close()
+
+
+class _Walk:
+    """From the root to a directory, one component after the other."""
+
+    def __init__(self, path: str, make: bool) -> None:
+        self._make, self._links = make, 0
+        self._left = _components(path)
+        self._reached = "/"
+        self._fd = os.open("/", _PASS)
+
+    def descriptor(self) -> int:
+        try:
+            self._check_ancestor()
+            while self._left:
+                self._step(self._left.popleft())
+            self._check_last()
+            return os.open(".", os.O_RDONLY | _OPEN, dir_fd=self._fd)
+        finally:
+            os.close(self._fd)
+
+    def _step(self, name: str) -> None:
+        path = f"{self._reached.rstrip('/')}/{name}"
+        try:
+            status = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+        except FileNotFoundError:
+            if not self._make:
+                raise
+            with contextlib.suppress(FileExistsError):  # another process was quicker
+                os.mkdir(name, _MODE, dir_fd=self._fd)
+            status = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            self._follow(name, status, path)
+        else:
+            self._enter(os.open(name, _PASS, dir_fd=self._fd), path)  # an error for a link that came in between
+
+    def _follow(self, name: str, status: os.stat_result, path: str) -> None:
+        if status.st_uid not in (0, os.geteuid()):
+            raise UnsafeDirectoryError(path, f"is a symbolic link that belongs to user {status.st_uid}")
+        self._links += 1
+        if self._links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        target = os.readlink(name, dir_fd=self._fd)
+        self._left.extendleft(reversed(_components(target)))
+        if target.startswith("/"):
+            self._enter(os.open("/", _PASS), "/")
+
+    def _enter(self, descriptor: int, path: str) -> None:
+        os.close(self._fd)
+        self._fd, self._reached = descriptor, path
+        self._check_ancestor()
+
+    def _check_ancestor(self) -> None:
+        status = os.fstat(self._fd)
+        if status.st_uid not in (0, os.geteuid()):
+            raise UnsafeDirectoryError(self._reached, f"belongs to user {status.st_uid}")
+        if status.st_mode & _WRITABLE and not status.st_mode & stat.S_ISVTX:
+            raise self._writable(status)
+
+    def _check_last(self) -> None:
+        status = os.fstat(self._fd)
+        if status.st_uid != os.geteuid():
+            raise UnsafeDirectoryError(self._reached, f"belongs to user {status.st_uid}")
+        if status.st_mode & _WRITABLE:
+            raise self._writable(status)
+
+    def _writable(self, status: os.stat_result) -> UnsafeDirectoryError:
+        return UnsafeDirectoryError(self._reached, f"can be changed by other users (mode {stat.S_IMODE(status.st_mode):o})")
+
+
+def _components(path: str) -> deque[str]:
+    return deque(part for part in path.split("/") if part not in ("", "."))
