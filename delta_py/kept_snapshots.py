@@ -4,12 +4,15 @@
     snapshot = KeptSnapshot.of(snapshot)          # the same version, as it was read before in this process if it was
 
 A table is looked at anew each time: only where the listing of its log is the same, file by file with sizes, times and etags, is
-what was read before of use. Kept are protocol and metadata, and the list of files as Arrow for each set of statistics that was
-asked for, up to a limit of memory; what was used last stays longest.
+what was read before of use; of this machine's files with inodes and the times of their last change, too (FileId). Kept are
+protocol and metadata, and the list of files as Arrow for each set of statistics that was asked for, up to a limit of memory; what
+was used last stays longest.
 
-Without etags only logs are kept whose files are a minute old, as of `KeptObjects`, so that other files of the same names have
-other times. And of this machine's disks, where a directory can be moved away and back in one step, what was read is kept only if
-the log is listed the same afterwards. A table with a coordinator is always read, and so is one of a store that says no times.
+Without etags only logs are kept whose files were changed a minute ago or earlier, so that other files of the same names have
+other times. Where the file system does not tell when files were changed, a hash of the log's content is compared: it takes less
+time than reading the log. And of this machine's disks, where a directory can be moved away and back in one step, what was read
+is kept only if the log is listed the same afterwards. A table with a coordinator is always read, and so is one of a store that
+says no times.
 Protocol: Action Reconciliation.
 """
 
@@ -26,15 +29,16 @@ import pyarrow.compute as pc
 
 from delta_py.errors import DeltaError
 from delta_py.log.reconciliation import FileBatch
-from delta_py.log.segment import LogSegment, load_segment
+from delta_py.log.segment import LogFile, LogSegment, load_segment
 from delta_py.protocol.schema import DataType, Path
 from delta_py.protocol.stats import FileStats
 from delta_py.snapshot import Snapshot
-from delta_py.storage.kept_objects import is_settled
+from delta_py.storage.content_identity import digest_of, has_change_times, is_settled
 from delta_py.storage.opening import coordination_of
 from delta_py.storage.store import ObjectStore
 
-_Version: TypeAlias = "tuple[ObjectStore, LogSegment]"
+_Version: TypeAlias = "tuple[ObjectStore, LogSegment, bytes | None]"
+"""The last one: the hash of the log's content, where the listing does not identify it."""
 _Wanted: TypeAlias = "tuple[tuple[tuple[Path, DataType], ...], bool, bool]"
 
 
@@ -132,7 +136,7 @@ class KeptSnapshot(Snapshot):
         if isinstance(found, cls):
             return found
         snapshot = super().of_segment(store, segment)
-        if version is not None and _is_unchanged(store, segment):
+        if version is not None and _is_unchanged(version):
             KEPT.keep_snapshot(version, snapshot)
         return snapshot
 
@@ -154,10 +158,13 @@ class KeptSnapshot(Snapshot):
             return
         wanted = (tuple((stats_leaves or {}).items()), want_whole, want_records)
         files = KEPT.files(version, wanted)
+        if files is not None:
+            self.check_log()
+            if self._last_listed != self.segment.last_commit.info:  # of the same table, and not surely with the same files
+                files = None
         if files is None:
             yield from self._kept(version, wanted, super().file_batches(stats_leaves, want_whole, want_records))
         else:
-            self.check_log()
             yield from files.batches
             self._num_files, self._size_bytes = sum(batch.files.num_rows for batch in files.batches), files.size_bytes
 
@@ -177,7 +184,7 @@ class KeptSnapshot(Snapshot):
                     KEPT.release(reserved)
                     reserved = 0
                 yield batch
-            if batches is not None and _is_unchanged(self.store, self.segment):
+            if batches is not None and _is_unchanged(version):
                 KEPT.keep_files(version, wanted, _FileList(tuple(batches), reserved, size_bytes))
                 reserved = 0
         finally:
@@ -186,21 +193,31 @@ class KeptSnapshot(Snapshot):
 
 def _version(store: ObjectStore, segment: LogSegment) -> _Version | None:
     """By what a version is known; None for one that is not kept."""
-    checkpoint = segment.checkpoint
-    listed = [*segment.commits, *segment.compactions, segment.last_commit]
-    listed += [] if checkpoint is None else [*checkpoint.files, *filter(None, [checkpoint.checksum])]
-    listed += filter(None, [segment.checksum])
-    if coordination_of(store) is not None or not all(is_settled(file.info) for file in listed):
+    infos = [file.info for file in _files_of(segment)]
+    if coordination_of(store) is not None or not all(map(is_settled, infos)):
         return None
-    return store, segment
+    if store.is_remote or has_change_times(infos):
+        return store, segment, None
+    try:
+        return store, segment, digest_of(store, infos)
+    except (DeltaError, OSError):  # whoever reads the log meets the error again
+        return None
 
 
-def _is_unchanged(store: ObjectStore, segment: LogSegment) -> bool:
+def _files_of(segment: LogSegment) -> list[LogFile]:
+    checkpoint = segment.checkpoint
+    files = [*segment.commits, *segment.compactions, segment.last_commit]
+    files += [] if checkpoint is None else [*checkpoint.files, *filter(None, [checkpoint.checksum])]
+    return [*files, *filter(None, [segment.checksum])]
+
+
+def _is_unchanged(version: _Version) -> bool:
     """Whether what was read since the segment was listed is surely what it lists. Stores on the network move no directories."""
+    store, segment, _ = version
     if store.is_remote:
         return True
     try:
-        return load_segment(store, segment.version) == segment
+        return _version(store, load_segment(store, segment.version)) == version
     except (DeltaError, OSError):
         return False
 

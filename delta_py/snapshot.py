@@ -222,8 +222,11 @@ class Snapshot:
             return
         directory, _, name = self.segment.last_commit.path.rpartition("/")
         found = next(self.store.list_from(directory, name), None)
-        if found != self._last_listed and not self._is_alike(found):
-            raise replaced(self.table_root, f"version {self.version} was looked at")
+        if found != self._last_listed:
+            if not self._is_alike(found):
+                raise replaced(self.table_root, f"version {self.version} was looked at")
+            if found is not None and found.path == self.segment.last_commit.path:  # the commits that were read may be others, too
+                self._log, self._small, self._timestamp_ms = _Log(self.store, self.segment, self._checksum), None, None
         self._last_listed, self._listed_at = found, begun
 
     def _is_alike(self, found: ObjectInfo | None) -> bool:

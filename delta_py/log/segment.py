@@ -28,7 +28,7 @@ from delta_py.errors import (
 from delta_py.log.limits import HINT_BYTES
 from delta_py.protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, LogKind, LogName, parse_log_name, version_prefix
 from delta_py.storage.opening import is_in_transaction
-from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.storage.store import FileId, ObjectInfo, ObjectStore
 
 LAST_CHECKPOINT_PATH = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}"
 
@@ -39,8 +39,8 @@ _log = logging.getLogger("delta_py")
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One file of the log. path: relative to the table's root. end_version: of a compaction; else equal to version. size, time
-    and etag: as listed; zeros for a file that was not listed."""
+    """One file of the log. path: relative to the table's root. end_version: of a compaction; else equal to version. size, time,
+    etag and file_id: as listed; zeros and None for a file that was not listed."""
 
     path: str
     version: int
@@ -48,10 +48,11 @@ class LogFile:
     size_bytes: int
     modification_time_ms: int
     etag: str | None = None
+    file_id: FileId | None = None
 
     @property
     def info(self) -> ObjectInfo:
-        return ObjectInfo(self.path, self.size_bytes, self.modification_time_ms, self.etag)
+        return ObjectInfo(self.path, self.size_bytes, self.modification_time_ms, self.etag, self.file_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,7 @@ def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:
 def log_file(info: ObjectInfo, name: LogName) -> LogFile:
     """A listed file of the log."""
     end = name.version if name.end_version is None else name.end_version
-    return LogFile(info.path, name.version, end, info.size_bytes, info.modification_time_ms, info.etag)
+    return LogFile(info.path, name.version, end, info.size_bytes, info.modification_time_ms, info.etag, info.file_id)
 
 
 def _file_away(listing: Listing, parts: dict[tuple[int, int], dict[int, LogFile]], name: LogName, file: LogFile) -> None:

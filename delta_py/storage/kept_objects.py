@@ -7,26 +7,27 @@
 For files of the log that are written once: commits, compactions, checkpoints and their sidecars, version checksums. Listings and
 `_last_checkpoint` are always asked of the store.
 
-An entry is bound to one content of an object: by the store's root, the path, and what was listed, which is size, time and, if the
-store tells one, etag. So a table that is deleted and made again at the same place, with the same names, is another one. Without
-an etag an object is kept only if it is a minute old: a later one of the same name then has a later time, however coarsely the
-store measures it. What was not listed is not kept. Nor is an object that has another size than was listed: it was replaced since.
+An entry is bound to one content of an object: by the store's endpoint and root, the path, and what was listed, which is size,
+time and, if the store tells one, etag. So a table that is deleted and made again at the same place, with the same names, is
+another one. Without an etag an object is kept only if it is a minute old: a later one of the same name then has a later time,
+however coarsely the store measures it. What was not listed is not kept. Nor is an object that has another size than was listed:
+it was replaced since.
 
 Objects up to 4 MB are kept whole: one request fetches them, and takes no longer than the three to ten that reading a checkpoint's
 footer and columns would take. Of larger ones only the blocks of 256 KB are fetched that are read from, neighbours by one request,
 so that a checkpoint's columns of statistics stay where they are if nobody asks for them. Beyond what is read that fetches up to
 two blocks a range, and has as many requests.
 
-Of data files footers alone are kept, bound to size and time of the add action: data is large, and read once by many. Where the
-same files are read again and again, PYDELTA_CACHE_DATA=true keeps what is read of them as well, and PYDELTA_CACHE_MB should be
-large.
+Of data files footers alone are kept: data is large, and read once by many. They are not listed. An entry is bound to the table's
+id, and to size and time of the add action; the protocol demands that no writer of the table uses the name of a data file again.
+Where the same files are read again and again, PYDELTA_CACHE_DATA=true keeps what is read of them as well, and PYDELTA_CACHE_MB
+should be large.
 """
 
 from __future__ import annotations
 
 import io
 import os
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
@@ -34,6 +35,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_py.storage.content_identity import is_settled
 from delta_py.storage.disk_cache import DiskCache, entry_name
 from delta_py.storage.files import ByteRange, PrefetchingFile
 from delta_py.storage.store import ObjectInfo, ObjectStore
@@ -44,20 +46,25 @@ _REQUESTS = 8
 _LONGEST_RUN = 32  # blocks of one request
 _FOOTER_BYTES = 64 * 1024  # as pyarrow begins
 _PARQUET = b"PAR1"
-_SETTLED_MS = 60_000
-_FIRST_TIME_MS = 1_000_000_000_000  # in 2001: smaller numbers are no times
+_ENDPOINTS = ("s3.endpoint", "gcs.endpoint", "azure.endpoint", "azure.account_name")
+_ENDPOINTS_OF_AWS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 class KeptObjects:
-    """After the disk has refused an entry, this object puts no more."""
+    """table_id: of data files, which are not listed. After the disk has refused an entry, this object puts no more."""
 
-    def __init__(self, store: ObjectStore, disk: DiskCache | None = None) -> None:
+    def __init__(self, store: ObjectStore, disk: DiskCache | None = None, table_id: str | None = None) -> None:
         self.store, self._disk = store, disk
+        self._owner = (_endpoints(store), store.root, table_id)
         self._takes_entries = True
 
     @classmethod
-    def of(cls, store: ObjectStore) -> Self:
-        return cls(store, DiskCache.of_environment() if store.is_remote else None)
+    def of(cls, store: ObjectStore, table_id: str | None = None) -> Self:
+        return cls(store, DiskCache.of_environment() if store.is_remote else None, table_id)
+
+    @property
+    def has_cache(self) -> bool:
+        return self._disk is not None
 
     def read(self, info: ObjectInfo) -> bytes:
         """The whole object."""
@@ -123,13 +130,14 @@ class KeptObjects:
 
     def _name(self, info: ObjectInfo, *part: object) -> str:
         listed = (info.path, info.size_bytes, info.modification_time_ms, info.etag)
-        return entry_name(repr((self.store.root, listed, part)).encode(), "object")
+        return entry_name(repr((self._owner, listed, part)).encode(), "object")
 
 
-def is_settled(info: ObjectInfo) -> bool:
-    """Whether other content of the same name would be listed otherwise: by an etag, or by a time that is a minute past."""
-    is_old = _FIRST_TIME_MS <= info.modification_time_ms <= time.time() * 1000 - _SETTLED_MS
-    return is_old or info.etag is not None
+def _endpoints(store: ObjectStore) -> tuple[str | None, ...]:
+    """Two endpoints may have buckets of the same name, as one for tests and one for production."""
+    if not store.is_remote:
+        return ()
+    return (*(store.options.get(name) for name in _ENDPOINTS), *(os.environ.get(name) for name in _ENDPOINTS_OF_AWS))
 
 
 def _footer_of(store: ObjectStore, info: ObjectInfo) -> bytes | None:

@@ -22,7 +22,7 @@ from delta_py.errors import StorageError, UnsupportedOperationError
 from delta_py.storage.files import AbortableFile
 from delta_py.storage.options import NO_OPTIONS, StorageOptions
 from delta_py.storage.regular_files import can_be_name, open_regular
-from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.storage.store import FileId, ObjectInfo, ObjectStore
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 # Answers by which the system says that it did not make the link, and never will.
@@ -389,7 +389,8 @@ def _info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
         if error.errno != errno.ELOOP:
             raise
         status = entry.stat(follow_symlinks=False)
-    return ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
+    file_id = FileId(status.st_dev, status.st_ino, status.st_ctime_ns)
+    return ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000, file_id=file_id)
 
 
 def _in_place_of_a_file(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:

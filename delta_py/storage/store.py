@@ -9,22 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
 from delta_py.storage.options import StorageOptions
 
 
+class FileId(NamedTuple):
+    """What tells a file of this machine from another one of the same name, size and modification time, which anybody may set.
+
+    change_time_ns: when the file system last changed anything of the file (ctime), since 1970; no program can set it. A file that
+    only got another name, link, owner or mode has another FileId and the same content.
+    """
+
+    device: int
+    inode: int
+    change_time_ns: int
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
     """One listed object. path: relative to the table's root. modification_time_ms: since 1970, UTC. etag: the store's own name
-    for this content of the object, if its listings tell one."""
+    for this content of the object, if its listings tell one. file_id: of a file of this machine."""
 
     path: str
     size_bytes: int
     modification_time_ms: int
     etag: str | None = None
+    file_id: FileId | None = None
 
 
 class ObjectStore(Protocol):

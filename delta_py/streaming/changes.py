@@ -44,6 +44,8 @@ class ChangeReader:
         CorruptTableError."""
         known = self._known.get(file.version)
         if known is None or known[0] != file:
+            if known is not None:  # the log is another one, whose commits have other times
+                self._times = {}
             try:
                 commits = self._read([file, *ahead])
             except DeltaError:  # it may be of another commit, which nobody has asked for

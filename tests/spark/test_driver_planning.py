@@ -26,7 +26,7 @@ from spark_plugin.driver_planning.planner import opened, planned
 from tests.support.driver_offers import asked, offer
 from tests.support.sampling import sampled, takes_all
 from tests.support.settings import restore
-from tests.support.small_table import append, make_table
+from tests.support.small_table import append, make_table, reproducible_table
 
 ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
 
@@ -62,6 +62,21 @@ def ids(frame: DataFrame) -> list[int]:
 
 
 # ---------------------------------------------------------------- it plans
+
+
+def test_table_of_the_same_names_sizes_and_times_in_its_place_has_its_own_rows(
+    spark: SparkSession, tmp_path: Path, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)  # what is read of logs is kept at once
+    live = tmp_path / "live"
+    for day in (10, 50):
+        made = reproducible_table(tmp_path / str(day), [pa.table({"id": pa.array([day, day + 1], pa.int64())})])
+        shutil.rmtree(live, ignore_errors=True)
+        shutil.copytree(made, live)
+        for _ in range(2):
+            assert ids(load(spark, str(live)).filter("id >= 50")) == ([50, 51] if day == 50 else [])
+            assert load(spark, str(live)).selectExpr("min(id)", "max(id)").collect() == [(day, day + 1)]
+    assert driver() > 0
 
 
 def test_scans_are_planned_here_where_the_setting_says_so_when_they_are_planned(

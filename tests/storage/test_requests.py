@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.storage import kept_objects
+from delta_py.storage import content_identity
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
 from tests.storage.conftest import new_url
@@ -148,7 +148,7 @@ def test_scan_of_one_column_reads_the_footer_and_that_column(watched: Watched) -
 def test_second_scan_with_the_cache_reads_the_column_only(
     watched: Watched, cache: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_objects, "_SETTLED_MS", -60_000)  # a file without an etag is kept from its second minute on
+    monkeypatch.setattr(content_identity, "_SETTLED_MS", -60_000)  # a file without an etag is kept from its second minute on
     write_columns(watched)
     watched.open().to_arrow(["c3"])
     table = watched.open()

@@ -7,22 +7,24 @@ import pickle
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from delta_py import kept_snapshots, write_delta
+from delta_py import DeltaTable, kept_snapshots, write_delta
 from delta_py.errors import SchemaMismatchError, TableNotFoundError
 from delta_py.expressions.tree import Column, Comparison, Literal
 from delta_py.kept_snapshots import KeptSnapshot, KeptVersions
+from delta_py.parquet.reader import read_files
 from delta_py.protocol.schema import LONG
 from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
-from tests.support.small_table import append, make_table
+from delta_py.storage.store import FileId, ObjectInfo
+from tests.support.small_table import append, make_table, reproducible_table
 
 LEAVES = {("id",): LONG}
 
@@ -32,7 +34,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[KeptVersions]:
     """What is kept, by a test alone. Tables of any age are kept."""
     own = KeptVersions()
     monkeypatch.setattr(kept_snapshots, "KEPT", own)
-    monkeypatch.setattr("delta_py.storage.kept_objects._SETTLED_MS", 0)
+    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)
     yield own
     own.forget()
     assert own.memory_bytes == 0
@@ -67,8 +69,59 @@ def paths(snapshot: Snapshot, leaves: Any = LEAVES) -> list[str]:
 
 
 def age(path: Path, seconds: float) -> None:
+    """Let the log say that it was modified so long ago. When it was changed nobody can set."""
     for file in (path / "_delta_log").iterdir():
         os.utime(file, (time.time() - seconds,) * 2)
+
+
+def replace_by(path: Path, other: Path, how: str) -> None:
+    match how:
+        case "copied":
+            shutil.rmtree(path)
+            shutil.copytree(other, path)
+        case "moved":
+            path.rename(path.with_name("aside"))
+            other.rename(path)
+        case "written over":
+            for file in other.rglob("*.*"):
+                shutil.copy2(file, path / file.relative_to(other))
+
+
+def rows_where(path: Path, low: int) -> list[int]:
+    return rows_of(load(str(path)), low)
+
+
+def rows_of(snapshot: Snapshot, low: int) -> list[int]:
+    scan = plan_scan(snapshot, None, Comparison(">=", Column(("id",)), Literal(low, LONG)))
+    return sorted(row["id"] for batch in read_files(scan.state, scan.scan_files()) for row in batch.to_pylist())
+
+
+def listed_times(root: Path) -> list[tuple[str, int, int]]:
+    files = (path for path in root.rglob("*") if path.is_file())
+    return sorted((str(path.relative_to(root)), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+
+
+FILE_SYSTEMS: dict[str, Callable[[os.stat_result], FileId | None]] = {
+    "usual": lambda status: FileId(status.st_dev, status.st_ino, status.st_ctime_ns),
+    "image built in the same way": lambda status: FileId(7, 12, status.st_mtime_ns),
+    "change time is that of the mount": lambda status: FileId(7, 12, 1_700_000_000_000_000_000),
+    "no change time": lambda status: FileId(7, 12, 0),
+    "nothing": lambda status: None,
+}
+"""What a file system says of a file."""
+
+
+@pytest.fixture(params=FILE_SYSTEMS)
+def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    from delta_py.storage import local
+
+    def info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
+        status = entry.stat()
+        file_id = FILE_SYSTEMS[request.param](status)
+        return None if entry.is_dir() else ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000, file_id=file_id)
+
+    monkeypatch.setattr(local, "_info", info)
+    return str(request.param)
 
 
 @pytest.fixture
@@ -155,13 +208,76 @@ def test_table_made_anew_at_its_place_with_the_same_version_and_sizes_is_another
     assert len(set(seen)) == 3
 
 
+@pytest.mark.parametrize("commits", [0, 2])
+@pytest.mark.parametrize("how", ["copied", "moved", "written over"])
+def test_table_of_the_same_names_sizes_and_times_in_its_place_is_another(
+    tmp_path: Path, reads: list[str], file_system: str, how: str, commits: int
+) -> None:
+    if file_system == "change time is that of the mount" and not commits:
+        pytest.skip("of a single file nobody can tell that its change time is no such")
+    more = [rows(90)] * commits  # the newest commits are the same
+    one = reproducible_table(tmp_path / "one", [rows(10, 11), *more])
+    two = reproducible_table(tmp_path / "two", [rows(50, 51), *more])
+    assert listed_times(one) == listed_times(two)
+    live = tmp_path / "live"
+    shutil.copytree(one, live)
+    kept_rows = [90] * commits
+    assert [rows_where(live, 0), rows_where(live, 50)] == [[10, 11, *kept_rows], kept_rows]
+    reads.clear()
+    assert rows_where(live, 50) == kept_rows and reads == [], "it is kept"
+    pinned = pickle.loads(pickle.dumps(load(str(live))))
+    replace_by(live, two, how)
+    assert [rows_where(live, 0), rows_where(live, 50)] == [[50, 51, *kept_rows]] * 2
+    assert rows_of(KeptSnapshot.of(pinned), 50) == [50, 51, *kept_rows], "the list of files of the table that is gone is not used"
+
+
+def test_held_table_reads_the_log_that_is_there_now(tmp_path: Path) -> None:
+    """A table that says that it is the same one, with the same schema."""
+    one, two = (reproducible_table(tmp_path / str(day), [rows(day, day + 1)]) for day in (10, 50))
+    live = tmp_path / "live"
+    shutil.copytree(one, live)
+    held = DeltaTable(str(live))
+    assert held.to_arrow(filter="id >= 50")["id"].to_pylist() == []
+    replace_by(live, two, "copied")
+    assert held.to_arrow(filter="id >= 50")["id"].to_pylist() == [50, 51]
+    assert held.to_arrow(filter="id < 50")["id"].to_pylist() == []
+
+
+def test_log_is_not_kept_before_its_last_change_is_a_minute_past(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
+) -> None:
+    """A copy that keeps old times is young: within one step of the clock, another copy may take its place and its inode."""
+    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 60_000)
+    path, now = make_table(tmp_path / "t", [rows(1)]), time.time()
+    age(tmp_path / "t", 1000)
+    for seconds, is_kept in ((0, False), (50, False), (70, True)):
+        monkeypatch.setattr("time.time", lambda seconds=seconds: now + seconds)
+        paths(load(path))
+        reads.clear()
+        paths(load(path))
+        assert bool(reads) != is_kept, seconds
+
+
+def test_log_that_got_a_second_link_is_read_again_and_is_the_same(tmp_path: Path, reads: list[str]) -> None:
+    """A backup by links sets the time of the last change."""
+    path = make_table(tmp_path / "t", [rows(1)])
+    held = load(path)
+    files = paths(held)
+    os.link(tmp_path / "t" / "_delta_log" / f"{0:020d}.json", tmp_path / "backup")
+    assert paths(held) == files
+    assert paths(load(path)) == files
+    reads.clear()
+    assert paths(load(path)) == files and reads == []
+
+
 def test_young_log_is_not_kept_as_another_could_have_the_same_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
 ) -> None:
-    monkeypatch.setattr("delta_py.storage.kept_objects._SETTLED_MS", 60_000)
-    path = make_table(tmp_path / "t", [rows(1)])
+    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 60_000)
+    path, now = make_table(tmp_path / "t", [rows(1)]), time.time()
+    age(tmp_path / "t", 0)
     for seconds, is_kept in ((0, False), (50, False), (70, True)):
-        age(tmp_path / "t", seconds)
+        monkeypatch.setattr("time.time", lambda seconds=seconds: now + seconds)
         paths(load(path))
         reads.clear()
         paths(load(path))

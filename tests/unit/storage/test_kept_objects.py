@@ -11,6 +11,7 @@ from delta_py.storage import kept_objects
 from delta_py.storage.disk_cache import DiskCache
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.local import LocalStore
+from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo
 from tests.support.memory_store import MemoryStore
 
@@ -56,13 +57,19 @@ def test_a_second_reader_asks_the_store_for_nothing(store: MemoryStore) -> None:
     assert store.calls == [("read", "a")]
 
 
-@pytest.mark.parametrize("difference", ["path", "root", "size", "time", "etag"])
-def test_another_object_is_not_answered_with_this_one(store: MemoryStore, difference: str) -> None:
+@pytest.mark.parametrize("difference", ["path", "root", "size", "time", "etag", "endpoint", "endpoint of the environment"])
+def test_another_object_is_not_answered_with_this_one(
+    store: MemoryStore, difference: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.has_etags = difference == "etag"
     KeptObjects.of(store).read(listed(store))
     new = b"new" + (CONTENT if difference == "size" else CONTENT[3:])
     if difference == "root":
         store.root = "/memory/other"
+    if difference == "endpoint":
+        store.options = StorageOptions.of({"s3.endpoint": "http://127.0.0.1:9000"})
+    if difference == "endpoint of the environment":
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9000")
     store.now_ms += 1000 if difference == "time" else 0
     path = "b" if difference == "path" else "a"
     store.put(path, new)

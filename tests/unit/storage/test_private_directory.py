@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import stat
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -157,14 +158,14 @@ def test_link_of_another_user_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def shared(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
-    """A directory as /tmp is, that every user can reach."""
-    for directory in (tmp_path, *tmp_path.parents):
-        if not directory.stat().st_mode & 0o001:
-            directory.chmod(0o711)
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared").chmod(0o1777)
-    return tmp_path / "shared"
+def shared() -> Iterator[Path]:
+    """A directory as /tmp is, in one that every user can pass through, as those of pytest are not."""
+    with tempfile.TemporaryDirectory(prefix="pydelta-test-") as directory:
+        Path(directory).chmod(0o711)
+        shared = Path(directory, "shared")
+        shared.mkdir()
+        shared.chmod(0o1777)
+        yield shared
 
 
 @needs_root
