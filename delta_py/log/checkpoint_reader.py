@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from delta_py.ahead import ahead
-from delta_py.errors import CorruptTableError, shown
+from delta_py.errors import CorruptTableError, StorageError, shown
 from delta_py.log.file_keys import NO_KEYS, keys_of, path_of, repeated_keys
 from delta_py.log.json_part import JsonPart
 from delta_py.log.parquet_part import ParquetPart, total
@@ -39,7 +40,7 @@ class CheckpointReader:
         self.checkpoint, self._table_root = checkpoint, commits.objects.store.root
         self.top: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
         infos = {info.path: info for info in map(self.sidecar_of, self.rows("sidecar"))}  # one that is named twice counts once
-        self.sidecars = [_open_sidecar(info, commits) for info in infos.values()]
+        self.sidecars = [_open_sidecar(info, commits) for info in _as_listed(infos, commits)]
         holds_files = any(isinstance(part, JsonPart) or "add" in part.schema.names for part in self.top)
         if not (holds_files or self.sidecars or checkpoint.kind is LogKind.CHECKPOINT_V2):
             raise CheckpointUnreadableError.of(checkpoint.files[0].path, "it has no column add")
@@ -94,6 +95,21 @@ class CheckpointReader:
     def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
         """All add actions, batch by batch."""
         return ahead(batch for part in [*self.top, *self.sidecars] for batch in part.files(wanted))
+
+
+def _as_listed(infos: Mapping[str, ObjectInfo], commits: CommitReader) -> list[ObjectInfo]:
+    """Sidecars by their paths, with the times and etags that the store lists. What is kept of one is bound to them: a checkpoint
+    that came into the place of another may name sidecars of the same names, sizes and times. Those that are not listed have no
+    time, so that nothing is kept of them; nor of any where the directory cannot be listed, which readers do not need."""
+    objects, listed = commits.objects, dict[str, ObjectInfo]()
+    if infos and (objects.has_cache or not objects.store.is_remote):
+        first = min(infos).rpartition("/")[2]
+        try:
+            listed = {info.path: info for info in objects.store.list_from(SIDECAR_DIRECTORY, first) if info.path in infos}
+        except (StorageError, OSError) as error:
+            _log.debug("nothing is kept of the sidecars of %s: %s", objects.store.root, error)
+    unlisted = {path: replace(info, modification_time_ms=0) for path, info in infos.items()}
+    return [replace(listed.get(path, info), size_bytes=info.size_bytes) for path, info in unlisted.items()]
 
 
 def _open_sidecar(info: ObjectInfo, commits: CommitReader) -> ParquetPart:

@@ -36,6 +36,7 @@ from delta_py.protocol.parquet_statistics import chunk_null_count
 from delta_py.protocol.paths import decode_paths
 from delta_py.protocol.schema import DataType, Path
 from delta_py.protocol.stats import without_old_times
+from delta_py.storage.content_identity import digest_of, has_change_times, is_settled
 from delta_py.storage.files import expect_ranges, is_prefetching
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo
@@ -66,7 +67,7 @@ class ParquetPart:
 
     def __init__(self, objects: KeptObjects, info: ObjectInfo) -> None:
         self.path = path = info.path
-        self._table_root = objects.store.root
+        self._store, self._info = objects.store, info
         self._lock = threading.Lock()
         with decoding(path):
             self._source = objects.open_input(info)
@@ -145,16 +146,21 @@ class ParquetPart:
         """What the disk keeps of the statistics that would have to be parsed; None where that is not asked."""
         if not plan.from_json or plan.whole or self.row_count < LEAST_ROWS:
             return None
+        if self._store.is_remote and not is_settled(self._info):
+            return None
         cache = StatsCache.of_environment()
         return None if cache is None else cache.of(self._identity(), plan.json_leaves)
 
     def _identity(self) -> bytes:
-        """The file's footer, which tells places, sizes and bounds of all that it holds, as a hash."""
+        """A hash of what the store lists of the file, and of its footer, which tells places, sizes and bounds of all that it
+        holds. Where the file system does not tell when files were changed, it is of the whole file."""
+        info, is_listed_well = self._info, self._store.is_remote or has_change_times([self._info])
         with decoding(self.path):
             length = int.from_bytes(self._source.read_at(4, self.size_bytes - 8), "little")
             footer = self._source.read_at(length, self.size_bytes - 8 - length)
-        name = f"{self._table_root}\n{self.path}\n{self.size_bytes}\n".encode()
-        return hashlib.sha256(name + footer).digest()
+            content = b"" if is_listed_well else digest_of(self._store, [info])
+        listed = (self._store.root, self.path, self.size_bytes, info.modification_time_ms, info.etag, info.file_id)
+        return hashlib.sha256(repr(listed).encode() + content + footer).digest()
 
     def has_leaf(self, action: str, leaf: str) -> bool:
         return action in self.schema.names and self.schema.field(action).type.get_field_index(leaf) >= 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,10 @@ from delta_py.log import parquet_part, stats_cache
 from delta_py.log.stats_cache import StatsCache
 from delta_py.protocol import stats
 from delta_py.snapshot import Snapshot
+from delta_py.storage import local
 from delta_py.storage.disk_cache import DiskCache
 from delta_py.storage.opening import open_store
+from delta_py.storage.store import FileId, ObjectInfo
 
 FILES = 600
 LIMIT = 50_000
@@ -104,6 +108,38 @@ def test_numbers_of_records_come_from_the_cache(table: str, cache: Path, parsed:
     first = rows()
     assert first > 0 and texts(parsed) > 0
     assert rows() == first and texts(parsed) == 0
+
+
+@pytest.mark.parametrize("has_change_times", [True, False])
+def test_checkpoint_with_the_same_name_size_time_and_footer_has_statistics_of_its_own(
+    table: str, cache: Path, parsed: list[int], has_change_times: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A footer has the bounds of columns alone: statistics of a file in the middle may be others."""
+    if not has_change_times:
+        monkeypatch.setattr(local, "_info", info_without_change_time)
+    (checkpoint,) = Path(table, "_delta_log").glob("*.checkpoint.parquet")
+    rows, footers = pq.read_table(checkpoint), []
+    adds = rows["add"].to_pylist()
+    add = next(add for add in adds if add and '"id":300000' in add["stats"])
+    for first_digit, matches in (("3", 1), ("4", 0)):
+        add["stats"] = re.sub(r'"id":\d(00000|00999)', rf'"id":{first_digit}\1', add["stats"])
+        new = rows.set_column(rows.column_names.index("add"), "add", pa.array(adds, rows.schema.field("add").type))
+        pq.write_table(new, checkpoint, compression="none", use_dictionary=False)
+        os.utime(checkpoint, (1_577_836_800, 1_577_836_800))
+        content = checkpoint.read_bytes()
+        footers.append((len(content), content[-8 - int.from_bytes(content[-8:-4], "little") :]))
+        assert len(kept(table, "id = 300500")) == matches
+        assert texts(parsed) > 0
+        assert len(kept(table, "id = 300500")) == matches
+        assert texts(parsed) == 0, "it is kept"
+    assert footers[0] == footers[1]
+
+
+def info_without_change_time(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
+    """As a file system tells it that numbers files by their order, and makes the time of the last change of mtime."""
+    status = entry.stat()
+    file_id = FileId(7, 12, status.st_mtime_ns)
+    return None if entry.is_dir() else ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000, file_id=file_id)
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
