@@ -67,7 +67,7 @@ class _ScanReader:
 
     def __init__(self, state: ScanState, use_threads: bool, budget: DecodeBudget | None) -> None:
         self._state, self._store, self._use_threads, self._budget = state, state.store, use_threads, budget
-        self._objects = KeptObjects.of(state.store)
+        self._objects = KeptObjects.of(state.store, state.table_id)
         self._tracking = _tracking_columns(state)
         self._columns = (*state.columns, *state.filter_columns, *self._tracking.values())
         self._schema = to_arrow_schema(StructType(tuple(column.logical for column in state.columns)))

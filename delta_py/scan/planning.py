@@ -287,6 +287,7 @@ def make_state(
         ignore_missing_files=options.ignore_missing_files,
         timezone=options.timezone,
         to_write=options.to_write or options.row_address,
+        table_id=config.metadata.id,
     )
     return replace(
         state,

@@ -55,7 +55,7 @@ class ScanColumn:
 class ScanState:
     """How to read any file of one scan.
 
-    store: of the table; it pickles as where the table is.
+    store: of the table; it pickles as where the table is. table_id: of its metadata; None for files of no certain table.
     columns: what comes out, in order. filter_columns: read for the predicate only, not part of what comes out.
     match_by_id: columns are found in Parquet by field id (column mapping mode `id`); by name otherwise.
     predicate: over logical paths of columns and filter_columns; row groups that cannot match are skipped.
@@ -81,6 +81,7 @@ class ScanState:
     ignore_missing_files: bool = False
     timezone: str = "UTC"
     to_write: bool = False
+    table_id: str | None = None
     batch_rows: int = 65_536
     batch_bytes: int = 32 * 1024 * 1024
 

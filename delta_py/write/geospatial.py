@@ -9,7 +9,7 @@ Protocol: Delta Data Type to Parquet Type Mappings.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -66,7 +66,7 @@ def parquet_type(kind: GeospatialType) -> pa.ExtensionType:
     return _Wkb(orjson.dumps(metadata))
 
 
-@cache
+@lru_cache(maxsize=256)
 def can_mark(kind: GeospatialType) -> bool:
     """Whether this pyarrow writes the logical type of the column, with its CRS and algorithm."""
     if kind.crs == ANY_CRS:

@@ -83,10 +83,10 @@ def put(store: RangedStore, first: int = 0, time_ms: int = TIME_MS) -> ScanFile:
     return ScanFile("a.parquet", len(store.objects["a.parquet"][0]), time_ms)
 
 
-def read(store: RangedStore, file: ScanFile, predicate: str | None = None) -> list[Any]:
+def read(store: RangedStore, file: ScanFile, predicate: str | None = None, table_id: str = "one") -> list[Any]:
     schema = StructType(tuple(found.logical for found in COLUMNS))
     expression = None if predicate is None else parse_predicate(predicate, schema)
-    state: ScanState = scan_state(Path(store.root), COLUMNS, store=store, predicate=expression)
+    state: ScanState = scan_state(Path(store.root), COLUMNS, store=store, predicate=expression, table_id=table_id)
     store.asked.clear()
     return [row["n"] for batch in read_files(state, [file]) for row in batch.to_pylist()]
 
@@ -118,6 +118,12 @@ def test_row_groups_are_chosen_by_a_kept_footer(store: RangedStore) -> None:
     assert expected == list(range(2000, 3000))
     assert read(store, file, "n >= 2000") == expected
     assert sum(size for _, size in store.asked) < file.size_bytes // 2
+
+
+def test_file_of_another_table_with_the_same_name_size_and_time_has_a_footer_of_its_own(store: RangedStore) -> None:
+    """A build that names its files part-00000.parquet and gives all of them one time, in the place of the one before."""
+    assert read(store, put(store), "n >= 2000") == list(range(2000, 3000))
+    assert read(store, put(store, 50_000), "n >= 52000", table_id="two") == list(range(52_000, 53_000))
 
 
 def test_a_file_made_again_under_its_name_has_a_footer_of_its_own(store: RangedStore) -> None:
