@@ -63,7 +63,7 @@ class ChannelServer:
         self._connections: set[_Connection] = set()
         self._unproved_count = 0
         self._lock = threading.Lock()
-        self._is_closed = False
+        self._closed = threading.Event()
         self.port: int | None = None
         self.path: str | None = None
         self._directory: str | None = None
@@ -75,7 +75,7 @@ class ChannelServer:
 
     @property
     def is_closed(self) -> bool:
-        return self._is_closed
+        return self._closed.is_set()
 
     def handle(self, handlers: Mapping[int, Handler], *, defers_logging: bool = True) -> None:
         """Answer requests of these kinds with these functions from now on.
@@ -87,7 +87,7 @@ class ChannelServer:
     def close(self) -> None:
         """Stop listening and end all connections. Work that runs is finished, and its answer is dropped."""
         with self._lock:
-            self._is_closed = True
+            self._closed.set()
             self._handlers = {}  # they lead to the session, which leads here
             connections = list(self._connections)
         _shut(self._listener)
@@ -98,7 +98,7 @@ class ChannelServer:
 
     def forget(self) -> None:
         """Close what a child process got by a fork. The sockets of its parent stay open."""
-        self._is_closed = True
+        self._closed.set()
         self._listener.close()
         for connection in list(self._connections):
             connection.socket.close()
@@ -133,11 +133,11 @@ class ChannelServer:
         return listener
 
     def _accept(self) -> None:
-        while not self._is_closed:
+        while not self._closed.is_set():
             try:
                 accepted, _ = self._listener.accept()
             except OSError:
-                if self._is_closed:
+                if self._closed.is_set():
                     return
                 time.sleep(0.1)  # no more files can be opened, say
                 continue
@@ -151,7 +151,7 @@ class ChannelServer:
         connection = _Connection(accepted)
         with self._lock:
             is_admitted = (
-                not self._is_closed
+                not self._closed.is_set()
                 and len(self._connections) < MAX_CONNECTIONS
                 and self._unproved_count < MAX_UNPROVED_CONNECTIONS
             )
