@@ -371,6 +371,25 @@ class DeltaTable:
 
         return restore_quarantined(self._snapshot.store, dry_run=dry_run)
 
+    def restore(self, target: SupportsIndex | str | date, *, ignore_missing_files: bool = False) -> dict[str, int]:
+        """Make the newest version what the table was at a version (a number) or at a time (a text, date or datetime). This object
+        stays at its version.
+
+        ignore_missing_files: leave out data files of then that are gone, with a warning; their rows are lost.
+        Returns metrics by the reference's names. Raises as commands/restore.py.
+        """
+        from delta_py.commands.restore import restore  # as checkpoint
+
+        store = self._snapshot.store
+        if isinstance(target, SupportsIndex):
+            return restore(store, version=index(target), ignore_missing_files=ignore_missing_files).metrics()
+        return restore(
+            store,
+            timestamp_ms=self._timestamp_ms(target),
+            timestamp=str(target),
+            ignore_missing_files=ignore_missing_files,
+        ).metrics()
+
     def lease(self, seconds: int = 3_600) -> HeldLease:
         """Keep this version readable while it is read: `with table.lease(): ...`. pydelta's VACUUM, in whatever process, deletes
         no file of it until the end, or until `seconds` after this process was killed. Writes a small file beside the table's log,

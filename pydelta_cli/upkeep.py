@@ -26,6 +26,9 @@ Lite = Annotated[bool, typer.Option("--lite", help="List no directory: take what
 Keep = Annotated[list[int] | None, typer.Option("--keep-version", metavar="N", help="Stays readable; may be repeated.")]
 ToVersion = Annotated[int | None, typer.Option("--version", metavar="N", help="The version to go back to.")]
 ToTime = Annotated[str | None, typer.Option("--at", metavar="TIME", help="Go back to the newest version at or before this time.")]
+IgnoreMissing = Annotated[
+    bool, typer.Option("--ignore-missing-files", help="Restore the data files that are left. The rows of the others are lost.")
+]
 Repair = Annotated[bool, typer.Option("--repair", help="Mend what can be mended. Without it, only tell what is wrong.")]
 Loss = Annotated[bool, typer.Option("--allow-data-loss", help="Take files out of the table whose rows are lost by that.")]
 Assignments = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Properties and their values.")]
@@ -107,7 +110,9 @@ def _retention_as_options() -> Iterator[None]:
         ) from error
 
 
-def restore(run: Run, path: Place, version: ToVersion = None, at: ToTime = None) -> None:
+def restore(
+    run: Run, path: Place, version: ToVersion = None, at: ToTime = None, ignore_missing_files: IgnoreMissing = False
+) -> None:
     """Commit the state of an earlier version as the newest."""
     from delta_py.commands.restore import restore as restored
     from delta_py.scan.time_travel import to_timestamp_ms
@@ -115,7 +120,9 @@ def restore(run: Run, path: Place, version: ToVersion = None, at: ToTime = None)
     if (version is None) == (at is None):
         raise typer.BadParameter(_NEEDS_ONE, param_hint="--version")
     time = None if at is None else to_timestamp_ms(at, run.zone)
-    done = restored(run.store(path), version=version, timestamp_ms=time, timestamp=at)
+    done = restored(
+        run.store(path), version=version, timestamp_ms=time, timestamp=at, ignore_missing_files=ignore_missing_files
+    )
     run.answer({"version": done.version, "metrics": done.metrics()})
 
 

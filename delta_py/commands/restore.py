@@ -5,12 +5,15 @@
 Files of the earlier version that are no longer in the table are added again, others are removed; data files stay as they
 are, and have the row ids of then. Metadata and domains are those of the earlier version, but for what never goes back: the
 protocol, the highest column id, the highest row id, identity columns' high water marks, whether commits carry their
-timestamps, and what else is said of the log.
+timestamps, and what else is said of the log. A restore fails if data files of the earlier version are gone, or leaves them out
+(ignore_missing_files). It always fails if a deletion vector is gone, because the deleted rows would come back, and if VACUUM has
+only moved the files into quarantine, because their rows are not lost.
 Protocol: Add File and Remove File; Change Metadata; Domain Metadata.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,13 +24,14 @@ import pyarrow as pa
 from delta_py.commands.file_check import absent, file_faults, paths_named_by
 from delta_py.commands.log_properties import LOG_FEATURES, with_log_of, with_marks_of
 from delta_py.commands.protocols import with_features
+from delta_py.commands.quarantine import list_quarantine
 from delta_py.commands.row_tracking import renumbered
 from delta_py.commands.timestamps import ENABLED as TIMESTAMPS
 from delta_py.commit.post_commit import harmless
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark, row_tracking_domain
 from delta_py.commit.row_counts import row_ids_given
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import DataFileError, TimestampOutOfRangeError, VersionNotFoundError
+from delta_py.errors import DataFileError, DeletionVectorError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_py.log.clone_notes import noted
 from delta_py.log.history import version_at_timestamp
 from delta_py.log.leases import MOST_SECONDS, HeldLease, Lease
@@ -41,11 +45,13 @@ from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import added, removed
 
+_log = logging.getLogger("delta_py")
+
 
 @dataclass(frozen=True, slots=True)
 class Restored:
     """The new version, and what RESTORE reports: files and bytes of the table afterwards, of those removed, and of those added
-    again."""
+    again. num_missing_files: data files of the earlier version that the table does not get back, because they are gone."""
 
     version: int
     table_size_after_restore: int
@@ -54,9 +60,13 @@ class Restored:
     num_restored_files: int
     removed_files_size: int
     restored_files_size: int
+    num_missing_files: int = 0
 
     def metrics(self) -> dict[str, int]:
+        """By the reference's names. numMissingFiles, which the reference does not have, only if there are any."""
+        missing = {"numMissingFiles": self.num_missing_files} if self.num_missing_files else {}
         return {
+            **missing,
             "numRestoredFiles": self.num_restored_files,
             "numRemovedFiles": self.num_removed_files,
             "restoredFilesSize": self.restored_files_size,
@@ -67,12 +77,18 @@ class Restored:
 
 
 def restore(
-    store: ObjectStore, *, version: int | None = None, timestamp_ms: int | None = None, timestamp: str | None = None
+    store: ObjectStore,
+    *,
+    version: int | None = None,
+    timestamp_ms: int | None = None,
+    timestamp: str | None = None,
+    ignore_missing_files: bool = False,
 ) -> Restored:
     """Commit the state of a version, or of the newest version at or before a time, as the newest. The newest itself is left as it
     is: nothing is committed.
 
-    timestamp: the time as the caller wrote it, for the history.
+    timestamp: the time as the caller wrote it, for the history. ignore_missing_files: leave out data files of that version that
+    are gone, with a warning; their rows are lost. Then all files of the new version are there, and everybody can read it.
     Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), TimestampOutOfRangeError
     (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER); UnsupportedOperationError for a version of a column mapping mode that the table
     cannot get back; DataFileError when files of that version are gone, and, with the version standing, when a VACUUM that had
@@ -84,7 +100,7 @@ def restore(
         files = list(plan_scan(present, None, None, ScanOptions(keep_all=True)).scan_files())
         return Restored(present.version, _bytes(files), len(files), 0, 0, 0, 0)
     with _kept(store, past.version):
-        return _restore(store, present, past, timestamp)
+        return _restore(store, present, past, timestamp, ignore_missing_files=ignore_missing_files)
 
 
 @contextmanager
@@ -104,7 +120,9 @@ def _kept(store: ObjectStore, version: int) -> Iterator[None]:
         raise
 
 
-def _restore(store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: str | None) -> Restored:
+def _restore(
+    store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: str | None, *, ignore_missing_files: bool
+) -> Restored:
     column_mapping.check_mode_change(present.config.column_mapping_mode, past.config.column_mapping_mode)
     transaction = Transaction(present).restores(past)
     options = ScanOptions(keep_all=True)
@@ -112,7 +130,9 @@ def _restore(store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: s
     then = {file.key: file for file in plan_scan(past, None, None, options).scan_files()}
     again = [file for key, file in then.items() if key not in now]
     gone = [file for key, file in now.items() if key not in then]
-    _check_there(store, again, past.version)
+    missing_paths = _missing_data_files(store, again, past.version, ignore_missing_files=ignore_missing_files)
+    again = [file for file in again if file.path not in missing_paths]
+    then = {key: file for key, file in then.items() if key in now or file.path not in missing_paths}
     given = row_ids_given(past)
     _set_state(transaction, present, past, given)
     now_ms = time.time_ns() // 1_000_000
@@ -127,6 +147,7 @@ def _restore(store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: s
         num_restored_files=len(again),
         removed_files_size=_bytes(gone),
         restored_files_size=_bytes(again),
+        num_missing_files=len(missing_paths),
     )
     parameters = {"version": None if timestamp is not None else past.version, "timestamp": timestamp}
     with noted(store, present.version, None, past.version, paths_named_by(again)):
@@ -176,18 +197,63 @@ def _look_again(store: ObjectStore, files: Sequence[ScanFile], committed: int) -
         )
 
 
-def _check_there(store: ObjectStore, files: Sequence[ScanFile], version: int) -> None:
-    """Raises DataFileError for data files and deletion vectors that storage no longer has."""
+def _missing_data_files(
+    store: ObjectStore, files: Sequence[ScanFile], version: int, *, ignore_missing_files: bool
+) -> frozenset[str]:
+    """The paths of the data files that storage no longer has.
+
+    Raises DataFileError if there are any and ignore_missing_files is false, or if they are in quarantine; DeletionVectorError for
+    a missing deletion vector of a data file that is there.
+    """
     missing = absent(store, paths_named_by(files))
-    if missing:
+    if not missing:
+        return frozenset()
+    if not ignore_missing_files:
         raise DataFileError(
             f"Version {version} of the table at {store.root} cannot be restored: {len(missing)} of its files are gone, such as "
             f"{missing[0]}. VACUUM or another program deleted them. Nothing was changed. Restore a later version; or, where "
-            "VACUUM has moved them into quarantine, bring them back first (restore_quarantined).",
+            "VACUUM has moved them into quarantine, bring them back first (restore_quarantined). To restore the files that are "
+            "left, ignore the missing ones: ignore_missing_files in Python, ignoreMissingFiles or the setting "
+            "spark.sql.files.ignoreMissingFiles in Spark.",
             error_class="DELTA_FILE_NOT_FOUND_DETAILED",
             version=version,
             files=missing[:10],
         )
+    missing_paths = frozenset(missing)
+    _check_can_be_ignored(store, files, missing_paths, version)
+    data_paths = sorted({file.path for file in files} & missing_paths)
+    _log.warning(
+        "Version %d of the table at %s is restored without %d data files that are gone, such as %s. Their rows are lost.",
+        version,
+        store.root,
+        len(data_paths),
+        data_paths[0],
+    )
+    return frozenset(data_paths)
+
+
+def _check_can_be_ignored(store: ObjectStore, files: Sequence[ScanFile], missing_paths: frozenset[str], version: int) -> None:
+    refusal = f"Version {version} of the table at {store.root} cannot be restored, not even without the missing files"
+    quarantined = sorted(missing_paths.intersection(list_quarantine(store)["path"].to_pylist()))
+    if quarantined:
+        raise DataFileError(
+            f"{refusal}: VACUUM has moved {len(quarantined)} of its files into quarantine, such as {quarantined[0]}, so their rows "
+            "are not lost. Nothing was changed. Bring the files back (restore_quarantined), then restore the version.",
+            error_class="DELTA_FILE_NOT_FOUND_DETAILED",
+            version=version,
+            files=quarantined[:10],
+        )
+    for file in files:
+        vector = None if file.deletion_vector is None else file.deletion_vector.path
+        if vector in missing_paths and file.path not in missing_paths:
+            raise DeletionVectorError(
+                f"{refusal}: the deletion vector {vector} of data file {file.path} is gone. Without it the deleted rows of the "
+                "data file would come back. Nothing was changed. Restore the deletion vector from a backup, or restore a later "
+                "version of the table.",
+                error_class="DELTA_DELETION_VECTOR_FILE_NOT_FOUND",
+                path=file.path,
+                deletion_vector=vector,
+            )
 
 
 # ---------------------------------------------------------------- metadata, protocol, domains

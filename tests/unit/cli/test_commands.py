@@ -293,6 +293,15 @@ def test_maintenance_leaves_the_rows(table: str, tmp_path: Path) -> None:
     assert ids(table) == ids(str(tmp_path / "deep")) == ids(str(tmp_path / "flat")) == before
 
 
+def test_restore_leaves_missing_files_out_only_when_told(table: str) -> None:
+    gone = DeltaTable(table, version=0).files()["path"].to_pylist()[0]
+    DeltaTable(table).delete()
+    (Path(table) / gone).unlink()
+    assert "[DELTA_FILE_NOT_FOUND_DETAILED]" in CliRunner().invoke(app, ["restore", table, "--version", "0"]).stderr
+    metrics = answer("restore", table, "--version", "0", "--ignore-missing-files")["metrics"]
+    assert metrics["numMissingFiles"] == 1 and len(ids(table)) < 3
+
+
 def test_vacuum_deletes_only_when_told(table: str) -> None:
     lost = Path(table) / "part=a" / "lost.parquet"
     lost.write_bytes(b"x")

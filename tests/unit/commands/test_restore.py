@@ -23,6 +23,7 @@ from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
     ConcurrentAppendException,
     DataFileError,
+    DeletionVectorError,
     TimestampOutOfRangeError,
     UnsupportedOperationError,
     UnsupportedTableFeatureError,
@@ -124,6 +125,62 @@ def test_restore_refuses_a_version_whose_files_are_gone(store: ObjectStore, tmp_
     with pytest.raises(DataFileError, match="gone, such as day=d0"):
         restore(store, version=1)
     assert Snapshot.load(store).version == 3
+
+
+def test_restore_that_ignores_missing_files_restores_the_others(store: ObjectStore, caplog: pytest.LogCaptureFixture) -> None:
+    gone = next(path for path in Snapshot.load(store, version=0).files()["path"].to_pylist() if path.startswith("day=d0"))
+    store.delete(gone)
+    metrics = DeltaTable(store.root).restore(1, ignore_missing_files=True)
+    restored = Snapshot.load(store)
+    assert ids(store) == [1, 3, 4]
+    assert (metrics["numRestoredFiles"], metrics["numMissingFiles"], metrics["numOfFilesAfterRestore"]) == (2, 1, 2)
+    assert metrics["tableSizeAfterRestore"] == sum(restored.files()["size"].to_pylist())
+    assert gone not in restored.files()["path"].to_pylist(), "everybody can read the table"
+    assert f"restored without 1 data files that are gone, such as {gone}" in caplog.text
+    assert dict(DeltaTable(store.root).history(1).to_pylist()[0]["operationMetrics"])["numMissingFiles"] == "1"
+    restored.check_integrity()
+
+
+def test_restore_without_any_file_that_is_left_empties_the_table(store: ObjectStore, tmp_path: Path) -> None:
+    for file in tmp_path.glob("day=*/*.parquet"):
+        file.unlink()
+    done = restore(store, version=1, ignore_missing_files=True)
+    assert (done.num_restored_files, done.num_missing_files, done.num_of_files_after_restore) == (0, 3, 0)
+    assert DeltaTable(store.root).to_arrow().column_names == ["id", "day"] and ids(store) == []
+
+
+def test_restore_never_ignores_a_missing_deletion_vector(tmp_path: Path) -> None:
+    path = str(tmp_path)
+    write_delta(path, rows(*range(4000)), configuration={"delta.enableDeletionVectors": "true"})
+    DeltaTable(path).delete("id % 3 = 0")
+    vectors = list(tmp_path.glob("deletion_vector_*"))
+    assert vectors, "the vector is too large for the log"
+    DeltaTable(path).delete("id % 3 = 1")
+    vectors[0].unlink()
+    for ignore in (False, True):
+        with pytest.raises(DataFileError if not ignore else DeletionVectorError, match=vectors[0].name):
+            restore(open_store(path), version=1, ignore_missing_files=ignore)
+    assert Snapshot.load(open_store(path)).version == 2 and len(ids(open_store(path))) == 1333
+
+
+def test_restore_does_not_take_quarantined_files_for_missing(store: ObjectStore) -> None:
+    vacuum(store, VacuumRequest(retention_hours=0, check_retention=False, logs=False, quarantine=True))
+    with pytest.raises(DataFileError, match=r"into quarantine, such as day=.*restore_quarantined"):
+        restore(store, version=1, ignore_missing_files=True)
+    assert Snapshot.load(store).version == 3
+    DeltaTable(store.root).restore_quarantined()
+    assert restore(store, version=1, ignore_missing_files=True).num_missing_files == 0
+    assert ids(store) == [1, 2, 3, 4]
+
+
+def test_restored_row_ids_of_the_files_that_are_left(tmp_path: Path) -> None:
+    store = with_ids(tmp_path)
+    gone = Snapshot.load(store, version=0).files()["path"].to_pylist()
+    write_delta(store.root, rows(9), mode="overwrite")
+    store.delete(gone[0])
+    restore(store, version=1, ignore_missing_files=True)
+    write_delta(store.root, rows(10), mode="append")
+    assert (id_spans(store), ids(store)) == ([(5, 7), (9, 9)], [5, 6, 7, 10])
 
 
 def test_restore_never_counts_down(tmp_path: Path) -> None:
