@@ -167,25 +167,47 @@ class DeltaTable:
 
     # ------------------------------------------------------------ rows
 
-    def scan(self, columns: Sequence[str] | None = None, filter: str | Expression | None = None) -> Scan:
-        """The plan of a read: `.report` says how many files and bytes pruning kept."""
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: str | Expression | None = None,
+        *,
+        ignore_missing_files: bool = False,
+    ) -> Scan:
+        """The plan of a read: `.report` says how many files and bytes pruning kept.
+
+        ignore_missing_files: a data file that is gone is passed over, with a warning, instead of an error. A missing deletion
+        vector is always an error: without it, deleted rows would come back.
+        """
         from delta_py.scan.planning import ScanOptions, plan_scan  # as checkpoint
 
-        predicate = self._predicate(filter)
-        return plan_scan(self._snapshot, columns, predicate, ScanOptions(drop_rows=True, timezone=self._session_timezone))
+        options = ScanOptions(drop_rows=True, ignore_missing_files=ignore_missing_files, timezone=self._session_timezone)
+        return plan_scan(self._snapshot, columns, self._predicate(filter), options)
 
-    def to_batches(self, columns: Sequence[str] | None = None, filter: str | Expression | None = None) -> pa.RecordBatchReader:
-        """The rows as a stream of batches; memory is bounded by a batch."""
-        return self._reader(self.scan(columns, filter))
+    def to_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: str | Expression | None = None,
+        *,
+        ignore_missing_files: bool = False,
+    ) -> pa.RecordBatchReader:
+        """The rows as a stream of batches; memory is bounded by a batch. Arguments as in scan."""
+        return self._reader(self.scan(columns, filter, ignore_missing_files=ignore_missing_files))
 
-    def to_arrow(self, columns: Sequence[str] | None = None, filter: str | Expression | None = None) -> pa.Table:
-        """The rows for which `filter` (SQL text in Spark's dialect) is true.
+    def to_arrow(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: str | Expression | None = None,
+        *,
+        ignore_missing_files: bool = False,
+    ) -> pa.Table:
+        """The rows for which `filter` (SQL text in Spark's dialect) is true. ignore_missing_files: as in scan.
 
         Rows come in the order of the files in the log, and within a file in its order.
         """
         from delta_py.parquet.reader import read_files  # as checkpoint
 
-        scan = self.scan(columns, filter)
+        scan = self.scan(columns, filter, ignore_missing_files=ignore_missing_files)
         groups = scan.pack(max_group_bytes=2**62, open_cost_bytes=4 << 20, wanted_groups=_READ_THREADS)
         schema = to_arrow_schema(scan.output_schema)
 
@@ -196,8 +218,14 @@ class DeltaTable:
             batches = [batch for part in pool.map(read, groups) for batch in part]
         return pa.Table.from_batches(batches, schema=schema)
 
-    def to_pandas(self, columns: Sequence[str] | None = None, filter: str | Expression | None = None) -> pd.DataFrame:
-        return self.to_arrow(columns, filter).to_pandas()
+    def to_pandas(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: str | Expression | None = None,
+        *,
+        ignore_missing_files: bool = False,
+    ) -> pd.DataFrame:
+        return self.to_arrow(columns, filter, ignore_missing_files=ignore_missing_files).to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """All rows as an Arrow C stream: polars, duckdb, pyarrow and others take the table as it is."""
@@ -214,13 +242,15 @@ class DeltaTable:
         ending_timestamp: str | date | int | None = None,
         columns: Sequence[str] | None = None,
         filter: str | Expression | None = None,
+        ignore_missing_files: bool = False,
     ) -> pa.RecordBatchReader:
         """Row changes between two versions, both included: the table's columns and _change_type (insert, delete,
-        update_preimage, update_postimage), _commit_version, _commit_timestamp.
+        update_preimage, update_postimage), _commit_version, _commit_timestamp. ignore_missing_files: as in scan.
 
         Raises ChangeDataFeedError when the feed was off for a version in the range, or the range is none.
         """
         from delta_py.changes.change_feed import changes_schema, plan_changes  # as checkpoint
+        from delta_py.scan.planning import ScanOptions
 
         store = self._snapshot.store
         bounds: dict[str, Any] = {
@@ -230,7 +260,8 @@ class DeltaTable:
             "ending_timestamp_ms": self._timestamp_ms(ending_timestamp),
         }
         predicate = None if filter is None else self._predicate(filter, changes_schema(store, **bounds))
-        return self._reader(plan_changes(store, **bounds, columns=columns, predicate=predicate))
+        options = ScanOptions(drop_rows=True, ignore_missing_files=ignore_missing_files, timezone=self._session_timezone)
+        return self._reader(plan_changes(store, **bounds, columns=columns, predicate=predicate, options=options))
 
     # ------------------------------------------------------------ changing rows
 

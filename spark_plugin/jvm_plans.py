@@ -159,4 +159,5 @@ def _is_pinned(plan: Any, source: str) -> bool:
         return bool(plan.table().isPinned(plan.options()))
     if class_of(plan.table()) not in _PYTHON_TABLES:
         return False
-    return str(plan.table().name()).lower() == source and not plan.options().getBoolean("followLatest", False)
+    changing = ("followLatest", "ignoreMissingFiles")
+    return str(plan.table().name()).lower() == source and not any(plan.options().getBoolean(name, False) for name in changing)

@@ -21,8 +21,9 @@ from spark_plugin.maintenance.layout import run_layout
 from spark_plugin.maintenance.report import run_report
 from spark_plugin.maintenance.vacuum import run_restore_quarantined, run_vacuum
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
-from spark_plugin.options.settings import TablePath, conf
+from spark_plugin.options.settings import TablePath, conf, is_on
 from spark_plugin.options.storage import of_hadoop
+from spark_plugin.options.told_settings import IGNORE_MISSING_FILES
 from spark_plugin.retries import run_with_retries
 from spark_plugin.run_command import run_command
 from spark_plugin.session import register
@@ -512,24 +513,38 @@ class DeltaTable:
         check_text(mode, "mode")
         run_command(self._spark, self._table, "generate", {"mode": mode})
 
-    def restoreToVersion(self, version: int, *, dryRun: bool = False) -> DataFrame:
+    def restoreToVersion(self, version: int, *, dryRun: bool = False, ignoreMissingFiles: bool | None = None) -> DataFrame:
         """Make the table what it was at a version, by a new version; returns one row of metrics.
 
         dryRun: change nothing; the frame has the files of that version that are missing or damaged, with the columns of fsck.
+        ignoreMissingFiles: restore the data files that are left, without those that are gone; None for what the setting
+        spark.sql.files.ignoreMissingFiles says.
         Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), DataFileError when files of that version are gone.
         """
         check_number(version, "version")
         check_flag(dryRun, "dryRun")
-        return run_restore_check(self._spark, self._table, version) if dryRun else self._restore(version=version)
+        if dryRun:
+            return run_restore_check(self._spark, self._table, version)
+        return self._restore(ignoreMissingFiles, version=version)
 
-    def restoreToTimestamp(self, timestamp: str, *, dryRun: bool = False) -> DataFrame:
+    def restoreToTimestamp(self, timestamp: str, *, dryRun: bool = False, ignoreMissingFiles: bool | None = None) -> DataFrame:
         """As restoreToVersion, with the newest version at or before a time in the session's time zone."""
         check_text(timestamp, "timestamp")
         check_flag(dryRun, "dryRun")
-        return run_restore_check(self._spark, self._table, timestamp) if dryRun else self._restore(timestamp=timestamp)
+        if dryRun:
+            return run_restore_check(self._spark, self._table, timestamp)
+        return self._restore(ignoreMissingFiles, timestamp=timestamp)
 
-    def _restore(self, version: int | None = None, timestamp: str | None = None) -> DataFrame:
-        arguments = {"version": version, "timestamp": timestamp, "time_zone": self._time_zone()}
+    def _restore(self, ignore_missing_files: Any, version: int | None = None, timestamp: str | None = None) -> DataFrame:
+        if ignore_missing_files is None:
+            ignore_missing_files = is_on(self._spark, IGNORE_MISSING_FILES, default=False)
+        check_flag(ignore_missing_files, "ignoreMissingFiles")
+        arguments = {
+            "version": version,
+            "timestamp": timestamp,
+            "time_zone": self._time_zone(),
+            "ignore_missing_files": ignore_missing_files,
+        }
         before = self._newest_restore() if is_connect(self._spark) else None
         done = run_command(self._spark, self._table, "restore", arguments)
         with as_spark_raises():

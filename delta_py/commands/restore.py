@@ -237,8 +237,8 @@ def _check_can_be_ignored(store: ObjectStore, files: Sequence[ScanFile], missing
     quarantined = sorted(missing_paths.intersection(list_quarantine(store)["path"].to_pylist()))
     if quarantined:
         raise DataFileError(
-            f"{refusal}: VACUUM has moved {len(quarantined)} of its files into quarantine, such as {quarantined[0]}, so their rows "
-            "are not lost. Nothing was changed. Bring the files back (restore_quarantined), then restore the version.",
+            f"{refusal}: VACUUM has moved {len(quarantined)} of its files into quarantine, such as {quarantined[0]}, so their "
+            "rows are not lost. Nothing was changed. Bring the files back (restore_quarantined), then restore the version.",
             error_class="DELTA_FILE_NOT_FOUND_DETAILED",
             version=version,
             files=quarantined[:10],

@@ -88,7 +88,7 @@ class _ScanReader:
                     yield batch
         except FileNotFoundError as error:
             if has_begun or not self._state.ignore_missing_files:
-                raise _missing(file) from error
+                raise _missing(file, self._state) from error
             self._warn_of_missing(file)
 
     def _warn_of_missing(self, file: ScanFile) -> None:
@@ -314,10 +314,17 @@ def _naming(file: ScanFile) -> Iterator[None]:
         ) from error
 
 
-def _missing(file: ScanFile) -> DataFileError:
+def _missing(file: ScanFile, state: ScanState) -> DataFileError:
+    """A scan for a commit cannot leave a file out: the commit would take the file's rows out of the table for good."""
+    cure = (
+        "Restore the file from a backup; or, to give its rows up, take it out of the table (FSCK REPAIR TABLE), which allows "
+        "the change then. No option lets a change of the table leave missing files out."
+        if state.to_write
+        else "Restore the file, read a newer version, or skip missing files with the option ignoreMissingFiles=true "
+        "(in Python ignore_missing_files=True)."
+    )
     return DataFileError(
         f"Data file {file.path} is missing, though the table's log lists it. It was removed by hand, or by VACUUM with a "
-        "retention shorter than this query or version is old. Restore the file, read a newer version, or skip missing "
-        "files with the option ignoreMissingFiles=true.",
+        f"retention shorter than this query or version is old. {cure}",
         path=file.path,
     )

@@ -147,7 +147,8 @@ class ScanOptions:
     ROW_ADDRESS. limit: so many rows are enough, whichever they are: planning stops at the files that surely have them, and the
     report speaks of the files up to there. Without effect where rows may be dropped, or files may be missing. count_rows: the
     report says how many rows there are, where the log knows it. counted: as in ScanState, but for columns of the predicate.
-    to_write: as in ScanState; scans with row addresses are so by themselves."""
+    to_write: as in ScanState; scans with row addresses are so by themselves. ignore_missing_files: a data file that is gone is
+    passed over, with a warning; without effect where rows are read to be written: a commit would lose the rows for good."""
 
     metadata_column: bool = False
     row_address: bool = False
@@ -180,7 +181,7 @@ def plan_scan(
         FILTERED.note(snapshot, predicate)
     pruner = FilePruner.of(snapshot.config, predicate, options.timezone)
     dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
-    wanted = options.limit if state.predicate is None and not options.ignore_missing_files else None
+    wanted = options.limit if state.predicate is None and not state.ignore_missing_files else None
     index = IndexLookup.of(snapshot, state.predicate)
     schema = pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
     kept_files = _KeptFiles(schema, wanted, index)
@@ -276,6 +277,7 @@ def make_state(
     wanted = _wanted_fields(config.schema, columns, known)
     scan_columns = tuple(_scan_column(config, known, f) for f in wanted)
     left = row_predicate(config, predicate)
+    to_write = options.to_write or options.row_address
     state = ScanState(
         store=store,
         columns=scan_columns,
@@ -284,9 +286,9 @@ def make_state(
         predicate=left,
         drop_rows=options.drop_rows and left is not None,
         counted=options.counted - ({path[0] for path in columns_of(left)} if left is not None else set()),
-        ignore_missing_files=options.ignore_missing_files,
+        ignore_missing_files=options.ignore_missing_files and not to_write,
         timezone=options.timezone,
-        to_write=options.to_write or options.row_address,
+        to_write=to_write,
         table_id=config.metadata.id,
     )
     return replace(

@@ -62,6 +62,8 @@ class ScanState:
     drop_rows: rows for which the predicate is not true must be dropped (exactly); otherwise they may be.
     counted: names of columns of which only whether there is a value is wanted: what the values are means nothing.
     row_id_column, row_commit_version_column: physical names of the materialized row tracking columns, or None.
+    ignore_missing_files: a data file that is gone is passed over, with a warning. A deletion vector that is gone is always an
+        error: deleted rows would come back.
     timezone: the session's, in which partition values of timestamps without an offset are read, and old files that do
         not name their writer's.
     to_write: rows are read to be written again. So a partition value that is none of its column's type is an error; else it reads

@@ -40,7 +40,8 @@ from spark_plugin.dml.analysis import ConditionParts
 from spark_plugin.dml.merge_clauses import ResolvedMerge
 from spark_plugin.jvm_plans import default_size, holds, used_by
 from spark_plugin.options.read_options import local_path
-from spark_plugin.options.settings import TablePath
+from spark_plugin.options.settings import TablePath, is_on
+from spark_plugin.options.told_settings import IGNORE_MISSING_FILES
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
 SOURCE_ROW = "__pydelta_source_row"
@@ -75,7 +76,10 @@ def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
             yield source
         return
     frame, internals = needed_columns(merge), SparkInternals(merge.source.sparkSession)
-    if merge.parts.has_equal_keys and internals.is_repeatable(frame, FORMAT) and internals.estimated_bytes(frame) > _HELD_BYTES:
+    # A file may be missing when the source is read for the second time.
+    skips_files = is_on(merge.source.sparkSession, IGNORE_MISSING_FILES, default=False)
+    repeats = merge.parts.has_equal_keys and not skips_files and internals.is_repeatable(frame, FORMAT)
+    if repeats and internals.estimated_bytes(frame) > _HELD_BYTES:
         yield Source(frame, False)
         return
     started = time.monotonic()

@@ -154,7 +154,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         filter=given.get("filter"),
         columns=_column_list(given),
         metadata_column=flag(given, "metadataColumn"),
-        ignore_missing_files=flag(given, "ignoreMissingFiles"),
+        ignore_missing_files=_ignores_missing_files(given),
         follow_latest=flag(given, "followLatest"),
         lease_seconds=_lease_seconds(given),
         pruning=flag(given, "pruning", default=True),
@@ -304,6 +304,13 @@ def _column_list(given: Mapping[str, str]) -> tuple[str, ...] | None:
             option="columns",
         )
     return tuple(names)
+
+
+def _ignores_missing_files(given: Mapping[str, str]) -> bool:
+    """As the option says, else the session's setting."""
+    setting = json.loads(given.get(SESSION, "{}")).get("ignoreMissingFiles")
+    session = {} if setting is None else {"ignoreMissingFiles": setting}
+    return flag({**session, **given}, "ignoreMissingFiles")
 
 
 def _lease_seconds(given: Mapping[str, str]) -> int | None:

@@ -20,11 +20,7 @@ from spark_plugin.options.common import CONFS, PROPERTY_DEFAULTS, STORAGE, WRITE
 from spark_plugin.options.storage import storage_options
 from spark_plugin.options.told_settings import (
     COORDINATOR,
-    LEAST_PARTITIONS,
-    OPEN_COST,
-    PARALLELISM,
-    PARTITION_BYTES,
-    READ_LEASE,
+    READ_SETTINGS,
     TIME_ZONE,
     TRANSACTION,
     WRITE_SETTINGS,
@@ -101,8 +97,7 @@ def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) 
     log of schemas, whose settings have names that end in a number of the stream's own."""
     settings = _Settings(spark)
     allowed = settings.beginning_with(ALLOW_CONFS) if tracks_schema else {}
-    said = settings.said((TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM, READ_LEASE))
-    parts = read_part(said, _default_parallelism(spark))
+    parts = read_part(settings.said(READ_SETTINGS), _default_parallelism(spark))
     return as_option({**parts, CONFS: allowed or None, STORAGE: settings.storage(path) or None})
 
 

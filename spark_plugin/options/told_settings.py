@@ -27,6 +27,7 @@ from spark_plugin.options.storage import session_storage
 
 TOLD = "pydelta.told"
 READ_LEASE = "spark.pydelta.readLease"
+IGNORE_MISSING_FILES = "spark.sql.files.ignoreMissingFiles"
 COORDINATOR = "spark.pydelta.coordinator"
 TRANSACTION = "spark.pydelta.coordinator.transaction"
 TIME_ZONE = "spark.sql.session.timeZone"
@@ -36,8 +37,8 @@ LEAST_PARTITIONS = "spark.sql.files.minPartitionNum"
 PARALLELISM = "spark.sql.leafNodeDefaultParallelism"
 
 WRITE_SETTINGS = (*WRITE_CONFS.values(), *OTHER_WRITE_CONFS)
-_OF_READS = (TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM, READ_LEASE)
-SETTINGS = (*_OF_READS, *WRITE_SETTINGS, PROPERTY_DEFAULTS, COORDINATOR, TRANSACTION)
+READ_SETTINGS = (TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM, READ_LEASE, IGNORE_MISSING_FILES)
+SETTINGS = (*READ_SETTINGS, *WRITE_SETTINGS, PROPERTY_DEFAULTS, COORDINATOR, TRANSACTION)
 """What the catalogs tell of a session; a name that ends in a dot stands for all that begin with it. For a path of an object store
 they tell all settings that may be of stores, too."""
 
@@ -51,6 +52,7 @@ def read_part(confs: Mapping[str, str], default_parallelism: int | None) -> dict
         "wantedPartitions": _partitions(confs, default_parallelism, PARTITIONS_PER_CORE),
         "nativePartitions": _partitions(confs, default_parallelism, 1),
         "readLease": confs.get(READ_LEASE),
+        "ignoreMissingFiles": confs.get(IGNORE_MISSING_FILES),
     }
 
 

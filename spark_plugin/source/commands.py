@@ -186,12 +186,20 @@ def _drop_feature(store: ObjectStore, *, name: str, truncate_history: bool) -> i
     return drop_feature(store, name, truncate_history=truncate_history)
 
 
-def _restore(store: ObjectStore, *, version: int | None, timestamp: str | None, time_zone: str) -> Any:
+def _restore(
+    store: ObjectStore, *, version: int | None, timestamp: str | None, time_zone: str, ignore_missing_files: bool
+) -> Any:
     from delta_py.commands.restore import restore
     from delta_py.scan.time_travel import parse_timestamp_ms
 
     timestamp_ms = None if timestamp is None else parse_timestamp_ms(timestamp, time_zone)
-    return restore(store, version=version, timestamp_ms=timestamp_ms, timestamp=timestamp)
+    return restore(
+        store,
+        version=version,
+        timestamp_ms=timestamp_ms,
+        timestamp=timestamp,
+        ignore_missing_files=ignore_missing_files,
+    )
 
 
 def _clone(

@@ -145,7 +145,7 @@ def native_files(scan: Scan, schema: SparkSchema, wish: NativeWish) -> NativeFil
 
 
 def _reads_as_spark(state: ScanState) -> bool:
-    if state.drop_rows or state.to_write or state.ignore_missing_files or state.match_by_id:
+    if state.drop_rows or state.to_write or state.match_by_id:
         return False
     names = [column.physical.name.lower() for column in state.columns]
     if len(set(names)) < len(names) or not state.store.root.startswith("/"):

@@ -59,8 +59,11 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
+    """ignores_missing_files: None for what the session's setting says."""
+
     table: TableName
     to: Version
+    ignores_missing_files: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

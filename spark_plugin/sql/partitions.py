@@ -52,7 +52,9 @@ def show_parsed(spark: SparkSession, asked: ParsedPartitions) -> DataFrame | Non
             sql_state="42P10",
             columns=strange,
         )
-    frame = spark.read.format(FORMAT).load(target.place.url).select(*map(quoted, columns))
+    # The log tells the partitions. With missing files to pass over, Spark would read the files.
+    reader = spark.read.format(FORMAT).option("ignoreMissingFiles", "false")
+    frame = reader.load(target.place.url).select(*map(quoted, columns))
     for name, text in asked.values.items():
         frame = frame.where(F.col(quoted(name)).eqNullSafe(F.lit(text)))
     return frame.distinct()

@@ -173,7 +173,7 @@ def _restore(arguments: Mapping[str, Any]) -> Utility:
     to = _version("restore", arguments)
     if to == Version():
         raise _refusal("restore", "neither a version nor a timestamp is given. Nothing was restored. Give one of them.")
-    return grammar.Restore(_table(arguments), to)
+    return grammar.Restore(_table(arguments), to, arguments["ignore_missing_files"])
 
 
 def _version(procedure: str, arguments: Mapping[str, Any]) -> Version:

@@ -143,9 +143,9 @@ def _detail(spark: SparkSession, target: Target, asked: grammar.Detail) -> DataF
 def _restore(spark: SparkSession, target: Target, asked: grammar.Restore) -> DataFrame:
     table = target.delta_table(spark)
     if asked.to.timestamp is not None:
-        return table.restoreToTimestamp(asked.to.timestamp)
+        return table.restoreToTimestamp(asked.to.timestamp, ignoreMissingFiles=asked.ignores_missing_files)
     assert asked.to.version is not None
-    return table.restoreToVersion(asked.to.version)
+    return table.restoreToVersion(asked.to.version, ignoreMissingFiles=asked.ignores_missing_files)
 
 
 def _generate(spark: SparkSession, target: Target, asked: grammar.Generate) -> DataFrame:

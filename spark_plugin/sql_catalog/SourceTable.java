@@ -84,7 +84,11 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
 
   /** Whether it gives the same rows whenever it is read with these options. */
   public boolean isPinned(CaseInsensitiveStringMap asked) {
-    return !options.getBoolean("followLatest", false) && !asked.getBoolean("followLatest", false);
+    return !isOn("followLatest", asked) && !isOn("ignoreMissingFiles", asked);
+  }
+
+  private boolean isOn(String option, CaseInsensitiveStringMap asked) {
+    return options.getBoolean(option, false) || asked.getBoolean(option, false);
   }
 
   // ---------------------------------------------------------------- reading

@@ -69,7 +69,16 @@ _ALL = (
         (_TABLE, Parameter("limit", "BIGINT", "at most so many versions", "NULL")),
     ),
     Procedure("detail", "DESCRIBE DETAIL: what the table is", (_TABLE,)),
-    Procedure("restore", "RESTORE: an earlier version's state as a new version", (_TABLE, _VERSION, _TIMESTAMP)),
+    Procedure(
+        "restore",
+        "RESTORE: an earlier version's state as a new version",
+        (
+            _TABLE,
+            _VERSION,
+            _TIMESTAMP,
+            _flag("ignore_missing_files", "restores without data files that are gone; null for the session's setting", "NULL"),
+        ),
+    ),
     Procedure(
         "generate",
         "GENERATE: files beside the table for engines without Delta",

@@ -18,6 +18,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from delta_py import DeltaTable as PlainTable
+from delta_py.errors import DeletionVectorError
 from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
 from spark_plugin import DeltaTable, pruning
 from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF
@@ -743,7 +745,6 @@ def test_either_side_of_an_or_is_found(
 LEFT: dict[str, Callable[[SparkSession, str], DataFrame]] = {
     "limit": lambda spark, path: spark.read.format("pydelta").load(path).select("id").limit(900),
     "option filter": lambda spark, path: spark.read.format("pydelta").option("filter", "id >= 0").load(path),
-    "missing files may be": lambda spark, path: spark.read.format("pydelta").option("ignoreMissingFiles", "true").load(path),
     "metadata": lambda spark, path: spark.read.format("pydelta").load(path).select("id", "_metadata.row_index"),
 }
 CONFS: dict[str, dict[str, str]] = {
@@ -766,6 +767,24 @@ def test_read_that_asks_for_more_is_left_to_python(
 ) -> None:
     df = LEFT[name](spark, plain)
     assert (len(df.collect()), any(tasks(df)), native()) == (200, False, 0)
+
+
+def test_missing_files_are_passed_over_and_missing_deletion_vectors_are_not(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int]
+) -> None:
+    """A task goes on in Python, which tells one from the other."""
+    commits = [pa.table({"id": pa.array(range(n, n + 4000), pa.int64())}) for n in (0, 4000, 8000)]
+    path = make_table(tmp_path / "t", commits, **WITH_VECTORS)
+    gone = PlainTable(path, version=0).files()["path"][0].as_py()
+    PlainTable(path).delete("id >= 4000 AND id % 3 = 0")
+    (Path(path) / gone).unlink()
+    frame = spark.read.format("pydelta").option("ignoreMissingFiles", "true").load(path)
+    assert sorted(row["id"] for row in frame.collect()) == [n for n in range(4000, 12000) if n % 3]
+    assert all(tasks(frame)) and native() > 0
+    for vector in Path(path).glob("deletion_vector_*"):
+        vector.unlink()
+    with pytest.raises(DeletionVectorError, match="DELTA_DELETION_VECTOR_FILE_NOT_FOUND"):
+        frame.collect()
 
 
 @pytest.mark.parametrize("name", sampled(CONFS, 2))

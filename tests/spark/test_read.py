@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructType, VarcharType
 
+from delta_py import DeltaTable as PlainTable
 from spark_plugin import DeltaTable, register
 from spark_plugin.exceptions import (
     ChangeDataFeedError,
@@ -24,6 +25,8 @@ from spark_plugin.exceptions import (
     SchemaMismatchError,
     TableNotFoundError,
 )
+from spark_plugin.options.told_settings import IGNORE_MISSING_FILES
+from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.sampling import sampled
 from tests.support.small_table import append, make_table
 
@@ -249,6 +252,65 @@ def test_option_ignore_missing_files_reads_the_files_that_are_there(spark: Spark
         load(spark, table).collect()
     assert caught.value.error_class == "DELTA_FILE_NOT_FOUND_DETAILED"
     assert ids(load(spark, table, ignoreMissingFiles="true")) == [*range(10), *range(20, 30)]
+
+
+READERS: dict[str, dict[str, str]] = {
+    "columns": {COLUMNAR_CONF: "true", NATIVE_CONF: "false"},
+    "rows": {COLUMNAR_CONF: "false"},
+    "Spark's Parquet reader": {COLUMNAR_CONF: "true", NATIVE_CONF: "true"},
+    "driver": {"spark.pydelta.driverReads.enabled": "true"},
+    "planned by a worker": {"spark.pydelta.driverPlanning.enabled": "false"},
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_setting_ignore_missing_files_counts_for_each_reader(spark: SparkSession, table: str, reader: str, conf: Any) -> None:
+    """Counts and bounds too, which the log would answer with the rows of the missing file."""
+    next((Path(table) / "day=mon").glob("*.parquet")).unlink()
+    conf({IGNORE_MISSING_FILES: "true", **READERS[reader]})
+    frame = load(spark, table)
+    assert ids(frame) == list(range(10, 30))
+    assert (frame.count(), frame.limit(5).count()) == (20, 5)
+    by_name = spark.sql(f"SELECT min(id), max(id), sum(id), count(name), min(day) FROM pydelta.`{table}`")
+    assert tuple(by_name.first()) == (10, 29, 390, 16, "tue")
+    assert [tuple(row) for row in frame.groupBy("day").count().orderBy("day").collect()] == [("tue", 10), ("wed", 10)]
+    with pytest.raises(DataFileError, match="day=mon"):
+        load(spark, table, ignoreMissingFiles="false").collect()
+
+
+def test_setting_ignore_missing_files_counts_for_change_feeds(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
+    path = make_table(tmp_path / "t", [rows(0, 3), rows(3, 6)], properties={"delta.enableChangeDataFeed": "true"})
+    next(Path(path).glob("*.parquet")).unlink()
+    feed = {"readChangeFeed": "true", "startingVersion": "0"}
+    with pytest.raises(DataFileError):
+        load(spark, path, **feed).collect()
+    conf({IGNORE_MISSING_FILES: "true"})
+    assert load(spark, path, **feed).count() == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.update("id IN (1, 11)", {"name": "'x'"}),
+        lambda table: table.merge(table.toDF().sparkSession.range(5, 15).toDF("k"), "id = k")
+        .whenMatchedUpdate(set={"name": "'x'"})
+        .whenNotMatchedInsert(values={"id": "k"})
+        .execute(),
+        lambda table: table.addConstraint("small", "id < 100"),
+    ],
+    ids=["update", "merge", "constraint"],
+)
+def test_no_change_leaves_missing_files_out(
+    spark: SparkSession, tmp_path: Path, change: Callable[[DeltaTable], object], conf: Any
+) -> None:
+    """Its commit would lose their rows for good, where somebody may bring the files back."""
+    path = make_table(tmp_path / "t", [rows(0, 10), rows(10, 20)])
+    (gone,) = (path for path in PlainTable(path, version=0).files()["path"].to_pylist())
+    (Path(path) / gone).unlink()
+    conf({IGNORE_MISSING_FILES: "true"})
+    with pytest.raises((DeltaError, PySparkException), match="FILE_NOT_FOUND"):
+        change(DeltaTable.forPath(spark, path))
+    assert PlainTable(path).version == 1
 
 
 def test_option_unknown_is_refused_with_the_nearest(spark: SparkSession, table: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_py.errors import DataFileError
+from delta_py import DeltaTable, write_delta
+from delta_py.errors import DataFileError, DeletionVectorError
 from delta_py.parquet.file_columns import plan_file
 from delta_py.parquet.rebase import PROLEPTIC
 from delta_py.protocol.schema import (
@@ -28,6 +30,7 @@ from delta_py.protocol.schema import (
     StructField,
     StructType,
 )
+from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile
 from tests.support.data_files import column, read_batches, read_rows, read_table, scan_state, write_file
 
@@ -373,6 +376,45 @@ def test_missing_files_are_skipped_with_one_warning_when_asked_for(tmp_path: Pat
     assert rows == [{"x": 1}]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "gone1" in caplog.text
+
+
+def test_missing_file_of_a_change_is_told_with_the_repair_that_gives_it_up(tmp_path: Path) -> None:
+    state = scan_state(tmp_path, [column("x", LONG)], to_write=True)
+    with pytest.raises(DataFileError, match=r"gone\.parquet is missing.*FSCK REPAIR TABLE.*No option"):
+        read_rows(state, ScanFile("gone.parquet", 10))
+
+
+@pytest.mark.parametrize("options", [{}, {"to_write": True}, {"row_address": True}], ids=str)
+def test_rows_that_are_read_to_be_written_are_of_all_files(tmp_path: Path, options: dict[str, bool]) -> None:
+    write_delta(str(tmp_path), pa.table({"x": [1]}))
+    scan = plan_scan(DeltaTable(str(tmp_path)).snapshot, options=ScanOptions(ignore_missing_files=True, **options))
+    assert scan.state.ignore_missing_files is (not options)
+
+
+def test_python_reads_pass_over_missing_files_when_asked(tmp_path: Path) -> None:
+    path = str(tmp_path)
+    write_delta(path, pa.table({"x": [1]}), configuration={"delta.enableChangeDataFeed": "true"})
+    write_delta(path, pa.table({"x": [2]}), mode="append")
+    table = DeltaTable(path)
+    (tmp_path / DeltaTable(path, version=0).files()["path"][0].as_py()).unlink()
+    reads: list[Callable[..., pa.Table]] = [
+        table.to_arrow,
+        lambda **named: table.to_batches(**named).read_all(),
+        lambda **named: pa.Table.from_pandas(table.to_pandas(**named)),
+        lambda **named: table.changes(starting_version=0, **named).read_all(),
+    ]
+    for read in reads:
+        with pytest.raises(DataFileError, match="ignore_missing_files=True"):
+            read()
+        assert read(ignore_missing_files=True)["x"].to_pylist() == [2]
+
+
+def test_missing_deletion_vector_is_an_error_even_where_missing_files_are_passed_over(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), pa.table({"x": range(4000)}), configuration={"delta.enableDeletionVectors": "true"})
+    DeltaTable(str(tmp_path)).delete("x % 3 = 0")
+    next(tmp_path.glob("deletion_vector_*")).unlink()
+    with pytest.raises(DeletionVectorError, match="DELTA_DELETION_VECTOR_FILE_NOT_FOUND"):
+        DeltaTable(str(tmp_path)).to_arrow(ignore_missing_files=True)
 
 
 @pytest.mark.parametrize("damage", ["empty", "short", "middle", "garbage"])

@@ -30,6 +30,7 @@ from spark_plugin.options.read_options import (
     with_catalog_entry,
 )
 from spark_plugin.options.streaming_options import stream_read_options
+from spark_plugin.options.told_settings import as_option, read_part
 from spark_plugin.options.write_options import write_options
 
 
@@ -520,6 +521,18 @@ def test_catalog_entry_whose_options_are_no_texts_is_refused(text: str) -> None:
     for read in (catalog_options, lambda entry: with_catalog_entry({}, entry)):
         with pytest.raises(InvalidOptionError, match="entry in the catalog"):
             read(text)
+
+
+@pytest.mark.parametrize(
+    ("option", "setting", "expected"),
+    [(None, None, False), (None, "true", True), ("false", "true", False), ("TRUE", "false", True), ("true", None, True)],
+)
+def test_setting_stands_in_for_ignore_missing_files(option: str | None, setting: str | None, expected: bool) -> None:
+    given = {} if option is None else {"ignoreMissingFiles": option}
+    if setting is not None:
+        given[SESSION] = as_option(read_part({"spark.sql.files.ignoreMissingFiles": setting}, None))
+    assert read(path="/t", **given).ignore_missing_files is expected
+    assert stream_read_options({"path": "/t", **given}).batch.ignore_missing_files is expected
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ READ: list[tuple[str, Any, Utility]] = [
     ("CALL pydelta.system.detail('/a')", None, g.Detail(TableName(("pydelta", "/a")))),
     ("CALL pydelta.system.restore('t', 3)", None, g.Restore(T, Version(3))),
     ("CALL pydelta.system.history('t', 10L)", None, g.History(T, 10)),
+    ("CALL pydelta.system.restore('t', 3, ignore_missing_files => true)", None, g.Restore(T, Version(3), True)),
     ("CALL pydelta.system.restore('t', 3s)", None, g.Restore(T, Version(3))),
     ("CALL pydelta.system.restore('t', 3Y)", None, g.Restore(T, Version(3))),
     ("CALL pydelta.system.restore('t', timestamp => '2024-01-01')", None, g.Restore(T, Version(timestamp="2024-01-01"))),
