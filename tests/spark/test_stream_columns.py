@@ -16,8 +16,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable, pruning
+from spark_plugin.options.told_settings import IGNORE_MISSING_FILES
 from spark_plugin.pruning.rule import NATIVE_CONF
 from tests.support.sampling import sampled
 from tests.support.small_table import WITH_VECTORS, append, append_file, make_table
@@ -397,7 +399,17 @@ def test_file_that_sparks_reader_does_not_take_is_read_in_python(
     assert (run.rows(stream(spark, path, maxFilesPerTrigger=3)), run.counted) == (found, counted)
 
 
-@pytest.mark.parametrize("options", [{"filter": "id > 3"}, {"ignoreMissingFiles": "true"}, {"readLease": "10 minutes"}], ids=str)
+def test_stream_passes_over_missing_files_where_the_session_says_so(
+    spark: SparkSession, tmp_path: Path, run: Run, native: Callable[[], int], conf: Any
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": [n]}) for n in range(3)])
+    (Path(path) / PlainTable(path, version=0).files()["path"][0].as_py()).unlink()
+    conf({IGNORE_MISSING_FILES: "true"})
+    assert sorted(row[0] for row in run.rows(stream(spark, path))) == [1, 2]
+    assert native() == 1
+
+
+@pytest.mark.parametrize("options", [{"filter": "id > 3"}, {"readLease": "10 minutes"}], ids=str)
 def test_what_scans_leave_to_python_streams_do_too(
     options: dict[str, str], spark: SparkSession, table: str, run: Run, native: Callable[[], int]
 ) -> None:
