@@ -17,9 +17,10 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql import grammar
 from spark_plugin.sql.grammar import Utility, Version
+from spark_plugin.sql.other_tables import answer_by_name
 from spark_plugin.sql.syntax import SyntaxFault, TableName, Words
 from spark_plugin.sql.targets import our_formats
-from spark_plugin.sql.utilities import NotOurs, carry_out, no_table
+from spark_plugin.sql.utilities import NotOurs, carry_out
 from spark_plugin.sql_catalog.procedures import NAMESPACE, PROCEDURES, Parameter, Procedure
 from spark_plugin.sql_router import Statement
 
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
 
 def call_procedure(spark: SparkSession, request: Mapping[str, Any]) -> DataFrame:
     """request: `procedure`, and `arguments` by the names of its parameters. Raises what the methods of DeltaTable raise."""
+    utility = utility_of(request["procedure"], request["arguments"])
     try:
-        return carry_out(spark, utility_of(request["procedure"], request["arguments"]))
+        return carry_out(spark, utility)
     except NotOurs as missing:
-        raise no_table(missing.named) from None
+        return answer_by_name(spark, utility, missing.named)
 
 
 def run_call(spark: SparkSession, statement: Statement) -> DataFrame | None:

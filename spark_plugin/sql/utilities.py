@@ -2,8 +2,8 @@
 
     OPTIMIZE pydelta.`/data/events` WHERE day = '2024-01-01'       -- path, metrics
 
-A statement of these on something that is no table of ours goes to Spark where it, or delta-spark, can read it; where nobody can,
-the error says that there is no such table, and not that OPTIMIZE is no word.
+A statement about something that is not a table of ours goes to Spark if Spark, or delta-spark, can read the statement. Otherwise
+other_tables.py answers it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from delta_py.errors import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
-from delta_py.protocol.names import quoted
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.maintenance.convert import ParquetSource
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql import grammar
 from spark_plugin.sql.grammar import Utility, Version, parse_utility
+from spark_plugin.sql.other_tables import answer_by_name, answer_by_path, shown
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.syntax import SyntaxFault, TableName
 from spark_plugin.sql.targets import Target, find_target, has_delta_spark, our_formats
@@ -48,7 +48,7 @@ def run_utility(spark: SparkSession, statement: Statement) -> DataFrame | None:
     except NotOurs as missing:
         if _is_read_by_others(spark, statement) and (has_delta_spark(spark) or _is_of_table(spark, utility)):
             return None
-        raise no_table(missing.named) from None
+        return answer_by_name(spark, utility, missing.named)
 
 
 class NotOurs(Exception):
@@ -69,7 +69,12 @@ def carry_out(spark: SparkSession, utility: Utility) -> DataFrame:
     target = _target(spark, utility.table)
     if target is None:
         raise NotOurs(utility.table)
-    return _RUN[type(utility)](spark, target, utility)
+    try:
+        return _RUN[type(utility)](spark, target, utility)
+    except TableNotFoundError as error:
+        if target.name is not None or error.message_parameters.get("path") != target.place.url:  # another table, an inventory
+            raise
+        return answer_by_path(spark, utility, utility.table, error)
 
 
 def _target(spark: SparkSession, named: TableName) -> Target | None:
@@ -98,14 +103,6 @@ def _is_of_table(spark: SparkSession, utility: Utility) -> bool:
     return bool(spark.catalog.tableExists(type(utility).__name__.lower()))
 
 
-def _shown(named: TableName) -> str:
-    return named.path if named.path is not None else ".".join(map(quoted, named.parts))
-
-
-def no_table(named: TableName) -> TableNotFoundError:
-    return TableNotFoundError(f"{_shown(named)} is not a Delta table. Nothing was changed. Check the name.", table=_shown(named))
-
-
 # ---------------------------------------------------------------- on a table that is there
 
 
@@ -129,7 +126,7 @@ def _inventory(spark: SparkSession, named: TableName | str) -> DataFrame:
         frame: DataFrame = spark_sql(spark, named)
         return frame
     target = _target(spark, named)
-    return spark.table(_shown(named)) if target is None else target.delta_table(spark).toDF()
+    return spark.table(shown(named)) if target is None else target.delta_table(spark).toDF()
 
 
 def _history(spark: SparkSession, target: Target, asked: grammar.History) -> DataFrame:
@@ -247,13 +244,13 @@ _RUN: dict[type[Any], Callable[[SparkSession, Target, Any], DataFrame]] = {
 
 
 def _convert(spark: SparkSession, asked: grammar.Convert) -> DataFrame:
-    DeltaTable.convertToDelta(spark, _shown(asked.table), asked.partitions, collectStats=asked.statistics)
+    DeltaTable.convertToDelta(spark, shown(asked.table), asked.partitions, collectStats=asked.statistics)
     return nothing(spark)
 
 
 def _clone(spark: SparkSession, asked: grammar.Clone) -> DataFrame:
     source = _target(spark, asked.source)
-    name = _shown(asked.table)
+    name = shown(asked.table)
     named = catalog.format_and_path(name)
     if source is None and not _is_for_us(spark, name, named):
         raise NotOurs(asked.source)
@@ -302,19 +299,19 @@ def _table_source(source: Target, asked: grammar.Clone) -> TablePath:
 
 
 def _parquet_source(spark: SparkSession, asked: grammar.Clone) -> ParquetSource:
-    found = None if asked.source.path is not None else parquet_source(spark, _shown(asked.source), asked.partitions)
+    found = None if asked.source.path is not None else parquet_source(spark, shown(asked.source), asked.partitions)
     if found is None:
         raise NotOurs(asked.source)
     if asked.of != Version():
         raise UnsupportedOperationError(
-            f"Time travel on the relation {_shown(asked.source)} is not supported: Parquet files have no versions. Nothing was "
+            f"Time travel on the relation {shown(asked.source)} is not supported: Parquet files have no versions. Nothing was "
             "changed. Leave VERSION AS OF and TIMESTAMP AS OF out.",
             error_class="UNSUPPORTED_FEATURE.TIME_TRAVEL",
             sql_state="0A000",
         )
     if not asked.shallow:
         raise UnsupportedOperationError(
-            f"Deep clones are made of Delta tables, and {_shown(asked.source)} is Parquet files. Nothing was changed. Make a "
+            f"Deep clones are made of Delta tables, and {shown(asked.source)} is Parquet files. Nothing was changed. Make a "
             "SHALLOW CLONE, of which a deep one can be made; or write the rows to a new table by CREATE TABLE ... AS SELECT.",
             error_class="DELTA_UNSUPPORTED_DEEP_CLONE",
             sql_state="0A000",

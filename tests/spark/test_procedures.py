@@ -92,8 +92,8 @@ def test_a_script_calls_procedures_between_inserts_and_handles_their_errors(spar
 @pytest.mark.parametrize(
     ("call", "condition"),
     [
-        ("history('/nowhere')", "DELTA_MISSING_DELTA_TABLE"),
-        ("history('nowhere.nothing')", "DELTA_MISSING_DELTA_TABLE"),
+        ("history('/nowhere')", "DELTA_TABLE_ONLY_OPERATION"),
+        ("generate('/nowhere')", "DELTA_MISSING_DELTA_TABLE"),
         ("restore(:t, 77)", "DELTA_CANNOT_RESTORE_TABLE_VERSION"),
         ("optimize(:t, where => 'id = ')", "DELTA_FAILED_RECOGNIZE_PREDICATE"),
         ("history(NULL)", "DELTA_ILLEGAL_OPTION"),

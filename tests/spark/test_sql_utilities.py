@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
+from delta_py import write_delta
 from delta_py.errors import DeltaError
 from delta_py.protocol.names import quoted
+from spark_plugin.options.told_settings import IGNORE_MISSING_FILES
+from spark_plugin.source.views import VIEW_SCHEMAS
 
 
 @pytest.fixture
@@ -81,6 +85,122 @@ def test_restore_and_clones(spark: SparkSession, path: str, database: str, tmp_p
     assert spark.sql(f"DESCRIBE HISTORY {database}.c").first()["operation"] == "CLONE"
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.sql(f"REPLACE TABLE {database}.nowhere CLONE {name}")
+
+
+def test_restore_leaves_missing_files_out_where_the_session_says_so(
+    spark: SparkSession, tmp_path: Path, conf: Callable[[Mapping[str, str]], None]
+) -> None:
+    path = str(tmp_path / "t")
+    for start in (0, 5, 10):
+        write_delta(path, pa.table({"id": range(start, start + 5)}), mode="append")
+    (gone,) = PlainTable(path, version=0).files()["path"].to_pylist()
+    PlainTable(path).delete("id < 10")
+    (Path(path) / gone).unlink()
+    statements = [
+        f"RESTORE TABLE pydelta.`{path}` TO VERSION AS OF 2",
+        f"CALL pydelta.system.restore(table => '{path}', version => 2)",
+        f"CALL pydelta.system.restore(table => '{path}', version => 2, ignore_missing_files => false)",
+    ]
+    for statement in statements:
+        with pytest.raises(DeltaError, match="ignoreMissingFiles"):
+            spark.sql(statement)
+    asked = f"CALL pydelta.system.restore(table => '{path}', version => 2, ignore_missing_files => true)"
+    assert spark.sql(asked).first()["num_restored_files"] == 1
+    for statement in statements[:2]:
+        PlainTable(path).delete("id < 10")
+        conf({IGNORE_MISSING_FILES: "true"})
+        row = spark.sql(statement).first()
+        assert (row["num_restored_files"], row["num_of_files_after_restore"]) == (1, 2)
+        assert sorted(PlainTable(path).to_arrow()["id"].to_pylist()) == [*range(5, 15)]
+    with pytest.raises(DeltaError, match="ignoreMissingFiles"):
+        spark.sql(statements[2])
+
+
+@pytest.fixture
+def others(spark: SparkSession, database: str, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """What is no Delta table, as statements name it."""
+    more = "PARTITIONED BY (day) COMMENT 'of days' TBLPROPERTIES (k = 'v')"
+    spark.sql(f"CREATE TABLE {database}.p (id BIGINT, day INT) USING parquet {more}")
+    spark.sql(f"CREATE TABLE {database}.c (id BIGINT) USING csv")
+    spark.sql(f"CREATE VIEW {database}.v AS SELECT 1 AS id")
+    spark.sql("CREATE TEMPORARY VIEW others_v AS SELECT 1 AS id")
+    files = tmp_path / "files"
+    spark.range(2).write.parquet(str(files))
+    yield {
+        "table": f"{database}.p",
+        "csv": f"{database}.c",
+        "view": f"{database}.v",
+        "temporary view": "others_v",
+        "nothing": f"{database}.nothing",
+        "no database": "nowhere.nothing",
+        "files": f"parquet.`{files}`",
+        "directory": f"'{files}'",
+        "no directory": f"'{files}-none'",
+        "path": f"pydelta.`{files}`",
+    }
+    spark.sql("DROP VIEW others_v")
+
+
+_NOT_THERE = dict.fromkeys(("nothing", "no database", "files"), "TABLE_OR_VIEW_NOT_FOUND")
+_VIEWS = dict.fromkeys(("view", "temporary view"), "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE")
+_TABLES = dict.fromkeys(("table", "csv"), "DELTA_ONLY_OPERATION")
+_DIRECTORIES = dict.fromkeys(("directory", "no directory"), "DELTA_TABLE_ONLY_OPERATION")
+_REFUSED: dict[str, dict[str, str]] = {
+    "OPTIMIZE {}": {**_TABLES, **_VIEWS, **_NOT_THERE, **_DIRECTORIES, "path": "DELTA_MISSING_DELTA_TABLE"},
+    "VACUUM {} DRY RUN": {**_TABLES, **_VIEWS, **_NOT_THERE, **_DIRECTORIES, "path": "DELTA_MISSING_DELTA_TABLE"},
+    "DESCRIBE HISTORY {}": {**_TABLES, **_VIEWS, **_NOT_THERE, **_DIRECTORIES, "path": "DELTA_TABLE_ONLY_OPERATION"},
+    "DESCRIBE DETAIL {}": {**_VIEWS, **_NOT_THERE, "no directory": "DELTA_FILE_NOT_FOUND", "path": "DELTA_MISSING_DELTA_TABLE"},
+    "RESTORE TABLE {} TO VERSION AS OF 0": {**_TABLES, **dict.fromkeys(_VIEWS, "DELTA_ONLY_OPERATION"), **_NOT_THERE},
+    "REORG TABLE {} APPLY (PURGE)": {
+        **dict.fromkeys(_TABLES, "DELTA_NOT_A_DELTA_TABLE"),
+        **_VIEWS,
+        **_NOT_THERE,
+        "path": "DELTA_ONLY_OPERATION",
+    },
+    "GENERATE symlink_format_manifest FOR TABLE {}": {**_TABLES, **_VIEWS, **_NOT_THERE, "path": "DELTA_MISSING_DELTA_TABLE"},
+    "FSCK REPAIR TABLE {} DRY RUN": {**_TABLES, **_VIEWS, **_NOT_THERE, "path": "DELTA_MISSING_DELTA_TABLE"},
+    "ALTER TABLE {} DROP FEATURE deletionVectors": {**_TABLES, **_VIEWS, **_NOT_THERE, "path": "DELTA_MISSING_DELTA_TABLE"},
+    "CREATE TABLE others_clone SHALLOW CLONE {}": {
+        **dict.fromkeys(("csv", "view", "temporary view"), "DELTA_CLONE_UNSUPPORTED_SOURCE"),
+        "nothing": "TABLE_OR_VIEW_NOT_FOUND",
+        "path": "DELTA_MISSING_DELTA_TABLE",
+    },
+}
+
+
+@pytest.mark.parametrize("statement", _REFUSED)
+def test_statement_about_what_is_no_delta_table_is_refused_as_by_delta_spark(
+    spark: SparkSession, others: dict[str, str], statement: str
+) -> None:
+    found = {}
+    for kind in _REFUSED[statement]:
+        with pytest.raises(AnalysisException) as raised:
+            spark.sql(statement.format(others[kind]))
+        found[kind] = raised.value.getCondition()
+        assert others[kind].strip("'").replace("`", "").removeprefix("pydelta.") in str(raised.value).replace("`", "")
+    assert found == _REFUSED[statement]
+
+
+def test_detail_of_a_table_of_another_format_is_what_the_catalog_knows(
+    spark: SparkSession, others: dict[str, str], database: str
+) -> None:
+    row = spark.sql(f"DESCRIBE DETAIL {others['table']}").first().asDict()
+    created, location = row.pop("createdAt"), row.pop("location")
+    assert created is not None and location.startswith("file:/") and location.endswith("/p")
+    assert {name: value for name, value in row.items() if value is not None} == {
+        "format": "parquet",
+        "name": f"spark_catalog.{database}.p",
+        "description": "of days",
+        "partitionColumns": ["day"],
+        "properties": {"k": "v"},
+    }
+    assert tuple(row) == tuple(name for name in VIEW_SCHEMAS["detail"].names if name not in ("createdAt", "location"))
+    assert spark.sql(f"CALL pydelta.system.detail('{others['csv']}')").first()["format"] == "csv"
+    directory = spark.sql(f"DESC DETAIL {others['directory']}").first().asDict()
+    assert {name: value for name, value in directory.items() if value is not None} == {
+        "location": others["directory"].strip("'"),
+        "properties": {},
+    }
 
 
 def test_convert_and_what_a_table_is(spark: SparkSession, database: str, tmp_path: Path) -> None:
