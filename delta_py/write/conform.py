@@ -216,17 +216,51 @@ def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: 
     for path, (what, _, feature), text in _unkept_rules(schema):
         raise unenforceable(f"{what} on column {'.'.join(path)}", text, feature)
     for path, part in _all_types(schema):
-        if path and not _is_writable(part, len(path) == 1):
+        if path and not _is_writable(part):
             raise unenforceable(f"column {'.'.join(path)}", type_name(part), type_name(part))
+    for f in schema.fields:
+        _check_void(f.data_type, (f.name,))
 
 
-def _is_writable(part: DataType, top_level: bool) -> bool:
-    """Whether Parquet files of this version can hold the type; void columns are left out of files, at the top only."""
+def _is_writable(part: DataType) -> bool:
+    """Whether Parquet files of this version can hold the type, apart from void."""
     if isinstance(part, GeospatialType):
         return can_mark(part)
     if isinstance(part, PrimitiveType):
-        return part.name in _WRITABLE or (part == VOID and top_level)
+        return part.name in _WRITABLE or part == VOID
     return not isinstance(part, StructType) or bool(part.fields)
+
+
+def _check_void(data_type: DataType, path: Path) -> None:
+    """Files leave out void columns and void fields of structs: whatever lacks is null. Nothing else can be left out.
+
+    Raises SchemaMismatchError: DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE for void anywhere in an array or a map,
+    DELTA_CANNOT_WRITE_EMPTY_SCHEMA for a struct with no other fields.
+    """
+    name = ".".join(path)
+    if isinstance(data_type, ArrayType | MapType) and any(part == VOID for _, part in _all_types(data_type)):
+        kind = "array" if isinstance(data_type, ArrayType) else "map"
+        raise SchemaMismatchError(
+            f"Column {name} is {type_name(data_type)}: void is the type of values that are all null, and Delta has no void in an "
+            f"{kind}. Nothing was written. Cast the column to a type whose parts are known, such as array<string>.",
+            error_class="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
+            sql_state="22005",
+            column=name,
+            data_type=type_name(data_type),
+        )
+    if not isinstance(data_type, StructType):
+        return
+    if all(f.data_type == VOID for f in data_type.fields):
+        raise SchemaMismatchError(
+            f"Column {name} is {type_name(data_type)}: data files leave out void fields, and no field remains in this struct. "
+            "Nothing was written. Cast one of its fields to a type, or drop the column.",
+            error_class="DELTA_CANNOT_WRITE_EMPTY_SCHEMA",
+            sql_state="428GU",
+            column=name,
+            data_type=type_name(data_type),
+        )
+    for f in data_type.fields:
+        _check_void(f.data_type, (*path, f.name))
 
 
 def _unkept_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str, str], str]]:

@@ -6,6 +6,7 @@ Protocol: Data Files; Delta Data Type to Parquet Type Mappings; Writer Requireme
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,10 +30,10 @@ from delta_py.write.geospatial import parquet_type
 
 
 def file_fields(state: WriteState) -> tuple[StructField, ...]:
-    """The columns that files hold: not void (a missing column is null), and not the partition columns unless the table
-    asks for them or there would be nothing else; behind all others then.
+    """The columns that files hold: no void columns and no void fields of structs (a column that a file lacks is null), and no
+    partition columns unless the table asks for them or there would be nothing else; after all others then.
     Protocol: Data Files."""
-    held = tuple(f for f in state.schema.fields if f.data_type != VOID)
+    held = tuple(_without_void_fields(f) for f in state.schema.fields if f.data_type != VOID)
     data = tuple(f for f in held if f.name not in state.partition_columns)
     partitions = tuple(f for f in held if f.name in state.partition_columns)
     fields = (*data, *partitions) if state.keep_partition_columns or not data else data
@@ -41,6 +42,16 @@ def file_fields(state: WriteState) -> tuple[StructField, ...]:
             "All columns are void, so there is nothing to write into a file.", error_class="DELTA_EMPTY_DATA"
         )
     return fields
+
+
+def _without_void_fields(f: StructField) -> StructField:
+    """The column as files hold it. A struct of nothing but void fields keeps them: a Parquet group without fields is not valid,
+    and without the group it would not be known which structs are null."""
+    match f.data_type:
+        case StructType(fields):
+            stored = tuple(_without_void_fields(inner) for inner in fields if inner.data_type != VOID)
+            return replace(f, data_type=StructType(stored)) if stored else f
+    return f
 
 
 def physical_field(f: StructField, mode: str) -> StructField:
@@ -77,7 +88,8 @@ def _parquet_type(data_type: DataType, name: str, nested_ids: Mapping[str, int])
 
 
 def retyped(array: pa.Array, into: pa.DataType) -> pa.Array:
-    """The same values under other names and nullability of nested fields; no value is copied, but for parts of null variants."""
+    """The same values under other names and nullability of nested fields, without the void fields of structs that `into` lacks;
+    no value is copied, but for parts of null variants."""
     if isinstance(into, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(into, array)
     if into.equals(VARIANT_ARROW):
@@ -86,7 +98,9 @@ def retyped(array: pa.Array, into: pa.DataType) -> pa.Array:
         return array
     if pa.types.is_struct(into):
         # What stands below a null struct is no value: a variant there is null, too.
-        parts = array.flatten() if array.null_count and _holds_variant(into) else map(array.field, range(into.num_fields))
+        parts = array.flatten() if array.null_count and _holds_variant(into) else map(array.field, range(array.type.num_fields))
+        if into.num_fields < array.type.num_fields:
+            parts = [part for part in parts if not pa.types.is_null(part.type)]
         children = [retyped(part, f.type) for part, f in zip(parts, into, strict=True)]
         return pa.StructArray.from_arrays(children, fields=list(into), mask=array.is_null())
     if pa.types.is_list(into):

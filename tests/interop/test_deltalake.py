@@ -126,6 +126,34 @@ def test_filter_on_a_table_of_deltalake_keeps_the_rows_it_is_true_for(
     assert sorted(found["id"].to_pylist()) == [row["id"] for row in rows(0, 40).to_pylist() if wanted(row)]
 
 
+VOID_FIELDS = pa.struct([("x", pa.null()), ("y", pa.int64())])
+
+
+def void_rows(*numbers: int) -> pa.Table:
+    schema = pa.schema([("id", pa.int64()), ("v", pa.null()), ("s", VOID_FIELDS)])
+    return pa.Table.from_pylist([{"id": i, "v": None, "s": {"x": None, "y": i} if i % 2 else None} for i in numbers], schema)
+
+
+def test_void_columns_and_fields_read_the_same_and_take_a_type_later(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    write_delta(str(path), void_rows(1, 2))
+    deltalake.write_deltalake(path, void_rows(3), mode="append")
+    write_delta(str(path), void_rows(4), mode="append")
+    assert DeltaTable(str(path)).to_arrow().sort_by("id").to_pylist() == void_rows(1, 2, 3, 4).to_pylist()
+    assert pa.table(deltalake.DeltaTable(path).to_pyarrow_table()).sort_by("id").to_pylist() == void_rows(1, 2, 3, 4).to_pylist()
+    write_delta(str(path), pa.table({"id": [5], "v": [1], "s": [{"x": 2, "y": 3}]}), mode="append", merge_schema=True)
+    wanted = [*void_rows(1, 2, 3, 4).to_pylist(), {"id": 5, "v": 1, "s": {"x": 2, "y": 3}}]
+    assert DeltaTable(str(path)).to_arrow().sort_by("id").to_pylist() == wanted
+    assert pa.table(deltalake.DeltaTable(path).to_pyarrow_table()).sort_by("id").to_pylist() == wanted
+
+
+@pytest.mark.parametrize("value", [[], [None], {"x": None}, [{"x": None, "y": 1}]], ids=str)
+def test_void_that_deltalake_alone_writes_is_read(value: Any, tmp_path: Path) -> None:
+    table = pa.table({"id": [1], "c": [value]})
+    deltalake.write_deltalake(tmp_path, table)
+    assert DeltaTable(str(tmp_path)).to_arrow().to_pylist() == table.to_pylist()
+
+
 # ---------------------------------------------------------------- logs that we write
 
 
