@@ -218,49 +218,54 @@ def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: 
     for path, part in _all_types(schema):
         if path and not _is_writable(part):
             raise unenforceable(f"column {'.'.join(path)}", type_name(part), type_name(part))
-    for f in schema.fields:
-        _check_void(f.data_type, (f.name,))
+    _check_stored_parts(schema, ())
 
 
 def _is_writable(part: DataType) -> bool:
-    """Whether Parquet files of this version can hold the type, apart from void."""
+    """Whether Parquet files of this version can hold values of the type. Void has none: it is left out."""
     if isinstance(part, GeospatialType):
         return can_mark(part)
-    if isinstance(part, PrimitiveType):
-        return part.name in _WRITABLE or part == VOID
-    return not isinstance(part, StructType) or bool(part.fields)
+    return not isinstance(part, PrimitiveType) or part.name in _WRITABLE or part == VOID
 
 
-def _check_void(data_type: DataType, path: Path) -> None:
-    """Files leave out void columns and void fields of structs: whatever lacks is null. Nothing else can be left out.
+def _check_stored_parts(data_type: DataType, path: Path) -> None:
+    """Files leave out void columns and void fields of structs, since readers take what a file lacks for null. Nothing else can be
+    left out, and a struct needs a field that is stored.
 
     Raises SchemaMismatchError: DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE for void anywhere in an array or a map,
-    DELTA_CANNOT_WRITE_EMPTY_SCHEMA for a struct with no other fields.
+    DELTA_CANNOT_WRITE_EMPTY_SCHEMA for a struct, or a table, without other fields.
     """
-    name = ".".join(path)
     if isinstance(data_type, ArrayType | MapType) and any(part == VOID for _, part in _all_types(data_type)):
-        kind = "array" if isinstance(data_type, ArrayType) else "map"
+        kind = "an array" if isinstance(data_type, ArrayType) else "a map"
         raise SchemaMismatchError(
-            f"Column {name} is {type_name(data_type)}: void is the type of values that are all null, and Delta has no void in an "
-            f"{kind}. Nothing was written. Cast the column to a type whose parts are known, such as array<string>.",
+            f"Column {'.'.join(path)} is {type_name(data_type)}. Void is the type of values that are all null, and Delta has no "
+            f"void in {kind}. Nothing was written. Cast the column to a type without void, such as array<string>, or leave it "
+            "out.",
             error_class="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
             sql_state="22005",
-            column=name,
+            column=".".join(path),
             data_type=type_name(data_type),
         )
-    if not isinstance(data_type, StructType):
-        return
-    if all(f.data_type == VOID for f in data_type.fields):
-        raise SchemaMismatchError(
-            f"Column {name} is {type_name(data_type)}: data files leave out void fields, and no field remains in this struct. "
-            "Nothing was written. Cast one of its fields to a type, or drop the column.",
-            error_class="DELTA_CANNOT_WRITE_EMPTY_SCHEMA",
-            sql_state="428GU",
-            column=name,
-            data_type=type_name(data_type),
-        )
-    for f in data_type.fields:
-        _check_void(f.data_type, (*path, f.name))
+    if isinstance(data_type, StructType) and all(f.data_type == VOID for f in data_type.fields):
+        raise _without_stored_fields(data_type, ".".join(path))
+    for inner_path, inner in _direct_parts(data_type, path):
+        _check_stored_parts(inner, inner_path)
+
+
+def _without_stored_fields(data_type: StructType, name: str) -> SchemaMismatchError:
+    where = f"Column {name} is {type_name(data_type)}" if name else f"The table's columns are {', '.join(data_type.names)}"
+    if data_type.fields:
+        part = "STRUCT_ALL_VOID_FIELDS" if name else "TABLE_ALL_VOID_COLUMNS"
+        why = f"all {'fields' if name else 'columns'} are void, and data files leave those out"
+    else:
+        part, why = "STRUCT_NO_FIELDS", "a struct in a data file needs a field"
+    return SchemaMismatchError(
+        f"{where}: {why}. Nothing was written. Add a {'field' if name else 'column'} with a type, or cast one that is there.",
+        error_class=f"DELTA_CANNOT_WRITE_EMPTY_SCHEMA.{part}",
+        sql_state="428GU",
+        column=name or None,
+        data_type=type_name(data_type),
+    )
 
 
 def _unkept_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str, str], str]]:

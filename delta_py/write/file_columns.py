@@ -11,7 +11,6 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.errors import SchemaMismatchError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.schema import (
     VARIANT_ARROW,
@@ -33,25 +32,21 @@ def file_fields(state: WriteState) -> tuple[StructField, ...]:
     """The columns that files hold: no void columns and no void fields of structs (a column that a file lacks is null), and no
     partition columns unless the table asks for them or there would be nothing else; after all others then.
     Protocol: Data Files."""
-    held = tuple(_without_void_fields(f) for f in state.schema.fields if f.data_type != VOID)
+    held = _without_void(state.schema).fields
     data = tuple(f for f in held if f.name not in state.partition_columns)
     partitions = tuple(f for f in held if f.name in state.partition_columns)
-    fields = (*data, *partitions) if state.keep_partition_columns or not data else data
-    if not fields:
-        raise SchemaMismatchError(
-            "All columns are void, so there is nothing to write into a file.", error_class="DELTA_EMPTY_DATA"
-        )
-    return fields
+    return (*data, *partitions) if state.keep_partition_columns or not data else data
 
 
-def _without_void_fields(f: StructField) -> StructField:
-    """The column as files hold it. A struct of nothing but void fields keeps them: a Parquet group without fields is not valid,
-    and without the group it would not be known which structs are null."""
-    match f.data_type:
-        case StructType(fields):
-            stored = tuple(_without_void_fields(inner) for inner in fields if inner.data_type != VOID)
-            return replace(f, data_type=StructType(stored)) if stored else f
-    return f
+def _without_void(struct: StructType) -> StructType:
+    """The struct as files hold it. One of nothing but void fields keeps them: a Parquet group without fields is not valid, and
+    without the group readers could not tell which structs are null. Only rows that another program wrote have such structs."""
+    stored = tuple(
+        replace(f, data_type=_without_void(f.data_type)) if isinstance(f.data_type, StructType) else f
+        for f in struct.fields
+        if f.data_type != VOID
+    )
+    return StructType(stored) if stored else struct
 
 
 def physical_field(f: StructField, mode: str) -> StructField:

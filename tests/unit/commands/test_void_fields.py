@@ -95,7 +95,7 @@ def test_void_fields_with_column_mapping(tmp_path: Path, mode: str) -> None:
 
 
 IN_COMPLEX = "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"
-NO_FIELD = "DELTA_CANNOT_WRITE_EMPTY_SCHEMA"
+NO_FIELD = "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.STRUCT_ALL_VOID_FIELDS"
 
 
 @pytest.mark.parametrize(
@@ -109,6 +109,7 @@ NO_FIELD = "DELTA_CANNOT_WRITE_EMPTY_SCHEMA"
         ("c.a", pa.struct([("a", pa.list_(pa.null())), ("y", pa.int64())]), IN_COMPLEX),
         ("c", pa.struct([("x", pa.null())]), NO_FIELD),
         ("c.t", pa.struct([("t", pa.struct([("u", pa.null())])), ("y", pa.int64())]), NO_FIELD),
+        ("c", pa.struct([]), "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.STRUCT_NO_FIELDS"),
     ],
 )
 def test_void_that_files_cannot_leave_out_is_refused(tmp_path: Path, column: str, kind: pa.DataType, condition: str) -> None:
@@ -116,8 +117,15 @@ def test_void_that_files_cannot_leave_out_is_refused(tmp_path: Path, column: str
         write_delta(str(tmp_path / "t"), pa.table({"i": [1], "c": pa.nulls(1, kind)}))
     assert caught.value.error_class == condition
     inner = kind.field(0).type if "." in column else kind
-    assert f"Column {column} is {type_name(from_arrow_type(inner))}:" in caught.value.message
+    assert f"Column {column} is {type_name(from_arrow_type(inner))}" in caught.value.message
     assert not (tmp_path / "t").exists() or not list((tmp_path / "t").rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("row_count", [0, 1])
+def test_table_of_void_columns_alone_is_refused(tmp_path: Path, row_count: int) -> None:
+    with pytest.raises(SchemaMismatchError, match="columns are v, w: all columns are void") as caught:
+        write_delta(str(tmp_path / "t"), pa.table({"v": pa.nulls(row_count), "w": pa.nulls(row_count)}))
+    assert caught.value.error_class == "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS"
 
 
 def test_rows_of_void_only_structs_can_be_moved(tmp_path: Path) -> None:
@@ -140,5 +148,5 @@ def test_rows_of_void_only_structs_can_be_moved(tmp_path: Path) -> None:
     log.write_bytes(b"\n".join(map(orjson.dumps, lines)) + b"\n")
     DeltaTable(str(path)).delete("i = 1")
     assert rows(path) == [{"i": 2, "s": None}, {"i": 3, "s": {"x": None}}]
-    with pytest.raises(SchemaMismatchError, match="no field remains"):
+    with pytest.raises(SchemaMismatchError, match="all fields are void"):
         write_delta(str(path), pa.table({"i": [4]}), mode="append")

@@ -185,7 +185,6 @@ def within_array(inner: StructField) -> StructField:
         (within_array(StructField("x", LONG, True, {"delta.identity.start": 1})), "identity column rule"),
         (StructField("c", LONG, True, {"delta.invariants": '{"expression":{"expression":"soundex(c) > 3"}}'}), "soundex"),
         (StructField("c", LONG, True, {"delta.invariants": "c > 3"}), "the invariant on column c"),
-        (StructField("c", StructType()), "struct<>"),
         (StructField("c", PrimitiveType("interval")), "interval"),
         (within_array(StructField("x", LONG, True, {"delta.invariants": '{"expression":{"expression":"1 > 0"}}'})), "invariant"),
         (within_array(StructField("x", LONG, True, {"delta.generationExpression": "1"})), r"c\.element\.x"),

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_py.errors import InvariantViolationError, SchemaMismatchError, StorageError
+from delta_py.errors import InvariantViolationError, StorageError
 from delta_py.protocol.column_mapping import assign as assign_names
 from delta_py.protocol.features import Properties
 from delta_py.protocol.schema import (
@@ -241,10 +241,10 @@ def test_write_column_of_null_variants_only(tmp_path: Path) -> None:
     assert read(tmp_path, add.path).to_pylist() == [{"id": 1, "v": None, "st": None, "l": None, "m": None}]
 
 
-def test_write_files_only_void_columns_are_refused(tmp_path: Path) -> None:
+def test_write_files_keeps_void_columns_where_there_are_no_others(tmp_path: Path) -> None:
     schema = StructType((StructField("v", VOID),))
-    with pytest.raises(SchemaMismatchError, match="void"):
-        write_files(state(tmp_path, schema), [pa.record_batch({"v": pa.nulls(1)})])
+    (add,) = write_unchanged(state(tmp_path, schema), [pa.record_batch({"v": pa.nulls(2)})]).adds
+    assert read(tmp_path, add.path).to_pylist() == [{"v": None}] * 2
 
 
 def test_write_files_no_rows_give_no_file(tmp_path: Path) -> None:
