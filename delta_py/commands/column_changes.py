@@ -20,6 +20,7 @@ from delta_py.protocol.identity import identity_of
 from delta_py.protocol.names import joined_name, split_name
 from delta_py.protocol.schema import (
     STRING,
+    VOID,
     ArrayType,
     DataType,
     MapType,
@@ -245,12 +246,19 @@ def _check_type(config: TableConfig, path: Path, before: StructField, new: DataT
                 sql_state="429BQ",
                 column=joined_name(path),
             )
-    if _takes_texts(before.data_type, new) or (widens(config) and is_widening(before.data_type, new)):
+    if _reads_as(config, before.data_type, new):
         return
     why = "rows that are there would have to be written anew"
     if not widens(config) and is_widening(before.data_type, new):
         why = "the table property delta.enableTypeWidening is not true"
     _refuse(path, before, replace(before, data_type=new), why)
+
+
+def _reads_as(config: TableConfig, old: DataType, new: DataType) -> bool:
+    """Whether readers take the values of older files as the new type. Void has no values, and may become any simple type."""
+    if old == VOID:
+        return not isinstance(new, StructType | ArrayType | MapType)
+    return _takes_texts(old, new) or (widens(config) and is_widening(old, new))
 
 
 def widens(config: TableConfig) -> bool:
@@ -362,7 +370,7 @@ def _replaced_type(config: TableConfig, before: DataType, after: DataType, path:
             _check_parts(nulls, new_nulls, path)
             key = _replaced_type(config, key, new_key, (*path, "key"))
             return MapType(key, _replaced_type(config, value, new_value, (*path, "value")), nulls)
-    if before == after or _takes_texts(before, after) or (widens(config) and is_widening(before, after)):
+    if before == after or _reads_as(config, before, after):
         return after
     raise _CannotReplace(f"{joined_name(path)} would change from {type_name(before)} to {type_name(after)}")
 

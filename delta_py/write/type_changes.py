@@ -21,6 +21,7 @@ from delta_py.protocol.schema import (
     FLOAT,
     LONG,
     TIMESTAMP_NTZ,
+    VOID,
     ArrayType,
     DataType,
     DecimalType,
@@ -95,7 +96,8 @@ def _inner(before: DataType, after: DataType, version: int | None) -> DataType:
 
 
 def _changed(old: DataType, new: DataType, inside: Path) -> Iterator[tuple[Path, DataType, DataType]]:
-    """The plain types that differ, with the way to them; structs inside tell of themselves."""
+    """The plain types that differ, with the way to them; structs inside tell of themselves. No file has values of type void, so
+    that another type in its place is no change of type for readers."""
     match old, new:
         case StructType(), StructType():
             return
@@ -105,7 +107,7 @@ def _changed(old: DataType, new: DataType, inside: Path) -> Iterator[tuple[Path,
             yield from _changed(key, new_key, (*inside, "key"))
             yield from _changed(value, new_value, (*inside, "value"))
         case _:
-            if old != new:
+            if old not in (new, VOID):
                 yield inside, old, new
 
 

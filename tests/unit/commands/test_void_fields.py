@@ -11,8 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.errors import SchemaMismatchError
-from delta_py.protocol.schema import from_arrow_type, type_name
+from delta_py.commands.alter_columns import change_columns
+from delta_py.commands.column_changes import ColumnChange
+from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_py.protocol.schema import LONG, STRING, StructField, StructType, from_arrow_type, type_name
+from delta_py.storage.local import LocalStore
 
 ROWS: list[dict[str, Any]] = [
     {"i": 1, "v": None, "s": {"x": None, "y": 1, "t": {"u": None, "w": "a"}}},
@@ -92,6 +95,20 @@ def test_void_fields_with_column_mapping(tmp_path: Path, mode: str) -> None:
     write_delta(path, typed(9, 5), mode="append", merge_schema=True)
     assert rows(tmp_path / "t")[0] == ROWS[0]
     assert rows(tmp_path / "t")[3]["s"] == {"x": 5, "y": 9, "t": None}
+
+
+@pytest.mark.parametrize("widening", ["true", "false"])
+def test_void_fields_take_a_type_by_alter(tmp_path: Path, widening: str) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, pa.Table.from_pylist(ROWS, SCHEMA), configuration={"delta.enableTypeWidening": widening})
+    store = LocalStore(path)
+    change_columns(store, [ColumnChange("v", data_type=STRING), ColumnChange("s.x", data_type=LONG)])
+    with pytest.raises(UnsupportedOperationError, match="void to struct"):
+        change_columns(store, [ColumnChange("s.t.u", data_type=StructType((StructField("a", LONG),)))])
+    assert rows(tmp_path / "t") == ROWS
+    write_delta(path, typed(4, 5), mode="append")
+    assert rows(tmp_path / "t")[3] == {"i": 4, "v": None, "s": {"x": 5, "y": 4, "t": None}}
+    assert "typeChanges" not in DeltaTable(path).snapshot.metadata.schema_string
 
 
 IN_COMPLEX = "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"
