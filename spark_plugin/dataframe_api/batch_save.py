@@ -128,7 +128,7 @@ class Save:
         """Write in the place of the rows that those of the frame match."""
         from spark_plugin.dml.replace_matching import replace_matching  # with all of MERGE, which few sessions want
 
-        table = self._table(path or self.option("path") or "")
+        table = self.table_path(path or self.option("path") or "")
         told = {name: text for name, text in self._texts().items() if name not in MATCHING_OPTIONS}
         request = write_options({**told, "path": table.url, **self._own_options(table.url)}, overwrite=True).request
         replace_matching(self.spark, table, self.frame, matching, request, same_types=self.matching is None)
@@ -137,7 +137,7 @@ class Save:
         target = path or self.option("path")
         if target is None or (self.option("overwriteSchema") or "false").lower() == "true":
             return None
-        rules = rules_of_table(self.spark, self._table(target), self.frame)
+        rules = rules_of_table(self.spark, self.table_path(target), self.frame)
         if rules is None:
             return None
         nonce = secrets.token_hex(16)
@@ -149,7 +149,7 @@ class Save:
 
     def _write(self, path: str | None) -> None:
         target = path or self.option("path")
-        snapshot = None if target is None or is_connect(self.spark) else _snapshot(self.spark, self._table(target))
+        snapshot = None if target is None or is_connect(self.spark) else _snapshot(self.spark, self.table_path(target))
         frame = _arranged(self, target, snapshot)
         writer = self._writer(frame, target)
         tasks = _task_count(frame, snapshot)
@@ -158,7 +158,7 @@ class Save:
         with active(self.spark), unweighed(self.spark, frame.schema):
             original(type(writer), "save")(writer, path)
 
-    def _table(self, path: str) -> TablePath:
+    def table_path(self, path: str) -> TablePath:
         return TablePath(path, {name: str(value) for name, (_, value) in self.options.items() if is_storage_option(name)})
 
     def _own_options(self, path: str | None) -> dict[str, str]:

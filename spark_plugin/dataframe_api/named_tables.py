@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, TableAlreadyExistsError, TableNotFoundError
 from delta_py.protocol.names import split_name
@@ -21,6 +22,10 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.catalog import Entry
+from spark_plugin.dml.inserted_columns import TableColumns, table_column, with_table_columns
+from spark_plugin.dml.jobs import newest
+from spark_plugin.dml.matching import Matching
+from spark_plugin.dml.store_assignment import Assigning, overflows_as_the_gates
 from spark_plugin.jvm_plans import expression_sql
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import conf
@@ -101,21 +106,26 @@ def write_to_name(save: Save, name: str) -> None:
 
 
 def _may_change_columns(save: Save) -> bool:
-    said = (
-        save.option("mergeSchema") or conf(save.spark, "spark.databricks.delta.schema.autoMerge.enabled"),
-        save.option("overwriteSchema"),
-    )
-    return any(value is not None and value.lower() == "true" for value in said)
+    return _merges_schema(save) or _is_true(save.option("overwriteSchema"))
+
+
+def _merges_schema(save: Save) -> bool:
+    return _is_true(save.option("mergeSchema") or conf(save.spark, "spark.databricks.delta.schema.autoMerge.enabled"))
+
+
+def _is_true(value: str | None) -> bool:
+    return value is not None and value.lower() == "true"
 
 
 # ---------------------------------------------------------------- insertInto
 
 
 def insert_into(save: Save, name: str) -> None:
-    """Columns go by position. mode overwrite: replaces all rows, or with partitionOverwriteMode=dynamic the partitions that
-    the rows have; any other mode appends.
+    """Columns, and the fields of structs in them, go by position, as in INSERT. mode overwrite: replaces all rows, or with
+    partitionOverwriteMode=dynamic the partitions that the rows have; any other mode appends.
 
-    Raises SchemaMismatchError (DELTA_INSERT_COLUMN_ARITY_MISMATCH) for another number of columns than the table has.
+    Raises SchemaMismatchError (DELTA_INSERT_COLUMN_ARITY_MISMATCH) for another number of columns than the table has; more are
+    allowed with mergeSchema.
     """
     entry = _existing(save.spark, name)
     path = entry.writable_path()
@@ -124,8 +134,9 @@ def insert_into(save: Save, name: str) -> None:
             "insertInto() can't be used together with partitionBy(): the table has its partitioning. Leave partitionBy out.",
             option="partitionBy",
         )
-    columns, given = save.spark.read.format(FORMAT).load(path).columns, save.frame.columns
-    if len(given) != len(columns):
+    table = TableColumns.of(newest(save.spark, save.table_path(path)).config)
+    columns, given, evolves = table.schema.names, save.frame.columns, _merges_schema(save)
+    if len(given) < len(columns) or (len(given) > len(columns) and not evolves):
         raise SchemaMismatchError(
             f"insertInto goes by position: table {name} has {len(columns)} columns ({', '.join(columns)}), the data has "
             f"{len(given)} ({', '.join(given)}). Nothing was written. Select the table's columns in its order.",
@@ -136,8 +147,29 @@ def insert_into(save: Save, name: str) -> None:
     mode = "overwrite" if save.mode == "overwrite" else "append"
     matching = save.replaced() if mode == "overwrite" else None
     check_aligned(() if matching is None else matching.columns, columns, given)
-    frame = save.frame if given == columns else save.frame.toDF(*columns)  # which would lose the alias of replaceOn
-    write_to_entry(replace(save, frame=frame, mode=mode, matching=matching), entry)
+    frame, matching = _by_position(save, table, matching, evolves=evolves)
+    with overflows_as_the_gates("CAST_OVERFLOW_IN_TABLE_INSERT"):
+        write_to_entry(replace(save, frame=frame, mode=mode, matching=matching), entry)
+
+
+def _by_position(
+    save: Save, table: TableColumns, matching: Matching | None, *, evolves: bool
+) -> tuple[DataFrame, Matching | None]:
+    """The rows as the table's columns, and how they match rows of the table.
+
+    A condition of replaceOn names the columns and the alias of the data: those stay, next to the table's columns.
+    """
+    frame, rule = save.frame, Assigning.of(save.spark, evolves=evolves)
+    names = [*table.schema.names, *frame.columns[len(table.schema.names) :]]
+    has_condition = matching is not None and not matching.columns
+    if not has_condition:  # a frame may have two columns of one name
+        frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
+    pairs = zip(names, frame.schema.fields, strict=True)
+    columns = [table_column(rule, table, name, field, by_name=False) for name, field in pairs]
+    if matching is None or not has_condition:
+        return frame.select(*(column.alias(name) for name, column in columns)), matching
+    frame, values = with_table_columns(frame, columns)
+    return frame, replace(matching, values=values)
 
 
 def check_aligned(asked: Sequence[str], columns: Sequence[str], given: Sequence[str]) -> None:

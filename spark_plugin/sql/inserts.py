@@ -17,26 +17,26 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, DateType, MapType, NumericType, StructField, StructType, TimestampNTZType
+from pyspark.sql.types import StructField, StructType
 
 from delta_py.commands.write import has_own_value
 from delta_py.errors import InvalidOptionError, InvariantViolationError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions import tree
 from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import And, Cast, Comparison, Literal
-from delta_py.protocol.names import joined_name, quoted
+from delta_py.protocol.names import joined_name
 from delta_py.protocol.schema import STRING
 from delta_py.protocol.schema import StructField as DeltaField
 from delta_py.protocol.table_config import TableConfig
-from delta_py.write.evolution import keeps_type, takes_type
-from spark_plugin.convert import find_field, from_spark_schema, to_spark_schema
+from spark_plugin.convert import find_field
 from spark_plugin.dataframe_api import named_tables
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import default_text
+from spark_plugin.dml.inserted_columns import WIDENED, TableColumns, table_column, with_table_columns
 from spark_plugin.dml.jobs import newest
 from spark_plugin.dml.matching import Matching
-from spark_plugin.dml.store_assignment import Assigning, Typed, overflows_as_the_gates
+from spark_plugin.dml.store_assignment import Assigning, overflows_as_the_gates
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.options.settings import check_condition_text, conf, is_case_sensitive
 from spark_plugin.sql.changes import alias_of, is_among
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _PARTITION_MODE = "partitionOverwriteMode"
-_VALUE = "__pydelta_value_of_"
 
 
 def insert_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
@@ -83,22 +82,24 @@ def write_insert(spark: SparkSession, target: Target, insert: ParsedInsert, alia
     return nothing(spark)
 
 
-_WIDENED = (NumericType, DateType, TimestampNTZType)
-"""Types that may become wider, and what they become."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The table as it is now. config: as the log has it. schema: its columns as Spark has them."""
+    """The table as it is now."""
 
     target: Target
-    config: TableConfig
-    schema: StructType
+    columns: TableColumns
 
     @classmethod
     def of(cls, spark: SparkSession, target: Target) -> _Table:
-        config = newest(spark, target.place).config
-        return cls(target, config, to_spark_schema(config.schema))
+        return cls(target, TableColumns.of(newest(spark, target.place).config))
+
+    @property
+    def config(self) -> TableConfig:
+        return self.columns.config
+
+    @property
+    def schema(self) -> StructType:
+        return self.columns.schema
 
     @property
     def fields(self) -> Sequence[DeltaField]:
@@ -198,11 +199,10 @@ def _replacing_on(
 ) -> Save:
     """The condition speaks of the query's columns under their own names, and of values that are not cast: so they stay, and those
     of the table's columns come beside them."""
-    values = {name: f"{_VALUE}{number}" for number, (name, _) in enumerate(columns)}
-    made = [column.alias(values[name]) for name, column in columns]
+    frame, values = with_table_columns(save.frame, columns)
     condition = on.condition()
     matching = Matching((), analyzer_of(spark).written_text(condition), alias, condition, values)
-    return replace(save, frame=save.frame.select("*", *made), mode="overwrite", matching=matching)
+    return replace(save, frame=frame, mode="overwrite", matching=matching)
 
 
 def _static_partition(table: _Table, insert: ParsedInsert) -> str:
@@ -242,7 +242,7 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
     if insert.replaces_on is None:  # which names columns that a query may have twice
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
     pairs = zip(names, frame.schema.fields, strict=True)
-    columns = [_assigned(rule, table, name, field, by_name=insert.by_name) for name, field in pairs]
+    columns = [table_column(rule, table.columns, name, field, by_name=insert.by_name) for name, field in pairs]
     columns += [(field.name, value) for field, value in _static_columns(table, insert, rule)]
     filled = {name.lower() for name in (*names, *insert.values)}
     _check_filled(table, filled)
@@ -282,7 +282,7 @@ def _default_text(table: _Table, name: str) -> str:
     evaluate."""
     field = next(f for f in table.fields if f.name.lower() == name.lower())
     wanted, text = find_field(table.schema, field.name), default_text(field)
-    return f"CAST({text} AS {wanted.dataType.simpleString()})" if wanted and isinstance(wanted.dataType, _WIDENED) else text
+    return f"CAST({text} AS {wanted.dataType.simpleString()})" if wanted and isinstance(wanted.dataType, WIDENED) else text
 
 
 def _check_count(table: _Table, insert: ParsedInsert, wanted: Sequence[str], given: Sequence[str], evolves: bool) -> None:
@@ -299,63 +299,3 @@ def _check_count(table: _Table, insert: ParsedInsert, wanted: Sequence[str], giv
         sql_state="21S01" if insert.columns else "42802",
         table=table.target.label,
     )
-
-
-def _assigned(rule: Assigning, table: _Table, name: str, given: StructField, *, by_name: bool) -> tuple[str, Column]:
-    """A column of the query as one of the table's; as it is where the table has none of this name."""
-    field = find_field(table.schema, name)
-    column = F.col(quoted(given.name))
-    if field is None:
-        return name, column
-    found, wanted = given.dataType, field.dataType
-    if not by_name:
-        found = _renamed(found, wanted, evolves=rule.evolves)
-        if found != given.dataType:
-            column = column.cast(found)
-    of_log = table.config.schema.find(name)
-    if rule.evolves and of_log is not None and not keeps_type(of_log):
-        wanted = _evolved(table.config, wanted, found)
-    return field.name, rule.cast(Typed(column, found), wanted, field.name)
-
-
-def _evolved(table: TableConfig, wanted: DataType, found: DataType) -> DataType:
-    """The type that the column gets by the write: with the fields of structs that only the other has, behind its own, and
-    the other's type where the table takes wider ones."""
-    match wanted, found:
-        case StructType(), StructType():
-            given = {f.name.lower(): f for f in found.fields}
-            kinds = [_evolved(table, f.dataType, given.pop(f.name.lower(), f).dataType) for f in wanted.fields]
-            own = [StructField(f.name, kind, f.nullable) for f, kind in zip(wanted.fields, kinds, strict=True)]
-            return StructType([*own, *given.values()])
-        case ArrayType(), ArrayType():
-            return ArrayType(_evolved(table, wanted.elementType, found.elementType), wanted.containsNull)
-        case MapType(), MapType():
-            key = _evolved(table, wanted.keyType, found.keyType)
-            return MapType(key, _evolved(table, wanted.valueType, found.valueType), wanted.valueContainsNull)
-    return found if _is_wider(table, wanted, found) else wanted
-
-
-def _is_wider(table: TableConfig, wanted: DataType, found: DataType) -> bool:
-    if not (isinstance(wanted, _WIDENED) and isinstance(found, _WIDENED)):
-        return False
-    old, new = (from_spark_schema(StructType([StructField("c", kind)])).fields[0].data_type for kind in (wanted, found))
-    return takes_type(table, old, new)
-
-
-def _renamed(found: DataType, wanted: DataType, *, evolves: bool) -> DataType:
-    """The type with the names of the wanted one's fields, by position, as far as it has that many; where the table evolves, also
-    where it has more."""
-    match found, wanted:
-        case StructType(), StructType() if len(found.fields) == len(wanted.fields) or (
-            evolves and len(found.fields) > len(wanted.fields)
-        ):
-            pairs = zip(found.fields, wanted.fields, strict=False)
-            renamed = [StructField(w.name, _renamed(f.dataType, w.dataType, evolves=evolves), f.nullable) for f, w in pairs]
-            return StructType([*renamed, *found.fields[len(wanted.fields) :]])
-        case ArrayType(), ArrayType():
-            return ArrayType(_renamed(found.elementType, wanted.elementType, evolves=evolves), found.containsNull)
-        case MapType(), MapType():
-            key = _renamed(found.keyType, wanted.keyType, evolves=evolves)
-            value = _renamed(found.valueType, wanted.valueType, evolves=evolves)
-            return MapType(key, value, found.valueContainsNull)
-    return found

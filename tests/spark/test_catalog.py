@@ -279,6 +279,48 @@ def test_insert_into_overwrites_all_or_the_partitions_of_the_rows(spark: SparkSe
     assert stored(path) == [(5, "tue")]
 
 
+def structs(names: str) -> str:
+    """A query with 1 in the first field of each struct and 2 in the second. names: of these, such as yx."""
+    pair = f"named_struct('{names[0]}', 1, '{names[1]}', 2L)"
+    deep = f"named_struct('{names[0]}', 1, '{names[1]}', array({pair}))"
+    return f"select 1 as b, {pair} as s2, array({pair}) as l2, map({pair}, map('k', {deep})) as m2"
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("names", ["xy", "yx", "pq"])
+def test_insert_into_matches_struct_fields_by_position(
+    spark: SparkSession, name: str, path: str, names: str, overwrite: bool
+) -> None:
+    pair = "struct<x:int,y:int>"
+    deep = f"struct<x:string,y:array<{pair}>>"
+    spark.sql(f"create table {name} (a int, s {pair}, l array<{pair}>, m map<{pair},map<string,{deep}>>) using pydelta")
+    spark.sql(structs(names)).write.insertInto(name, overwrite=overwrite)
+    one = {"x": 1, "y": 2}
+    assert stored(path) == [(1, one, [one], [(one, [("k", {"x": "1", "y": [one]})])])]
+
+
+def test_saves_and_appends_by_name_match_struct_fields_by_name(spark: SparkSession, name: str, path: str) -> None:
+    spark.sql(f"create table {name} (a int, s struct<x:int,y:int>) using pydelta")
+    rows = spark.sql("select named_struct('y', 1, 'x', 2) as s, 1 as a")
+    rows.write.format("pydelta").mode("append").saveAsTable(name)
+    rows.writeTo(name).append()
+    spark.sql("select 2 as a, named_struct('y', 1, 'x', 2) as s").write.insertInto(name)
+    assert stored(path) == [(1, {"x": 2, "y": 1})] * 2 + [(2, {"x": 1, "y": 2})]
+
+
+def test_insert_into_refuses_too_few_or_too_many_fields(spark: SparkSession, name: str, path: str) -> None:
+    spark.sql(f"create table {name} (a int, s struct<x:int,y:int>) using pydelta")
+    for fields in ("'x', 1", "'y', 1, 'x', 2, 'z', 3"):
+        with pytest.raises(SchemaMismatchError, match="struct"):
+            spark.sql(f"select 1 as a, named_struct({fields}) as s").write.insertInto(name)
+    with pytest.raises(SchemaMismatchError, match="too large") as caught:
+        spark.sql("select 1 as a, named_struct('y', 3000000000L, 'x', 2) as s").write.insertInto(name)
+    assert caught.value.error_class == "CAST_OVERFLOW_IN_TABLE_INSERT"
+    more = spark.sql("select 1 as a, named_struct('y', 1, 'x', 2, 'z', 3) as s, 'b' as b")
+    more.write.option("mergeSchema", "true").insertInto(name)
+    assert stored(path) == [(1, {"x": 1, "y": 2, "z": 3}, "b")]
+
+
 # ---------------------------------------------------------------- writeTo
 
 

@@ -1,0 +1,113 @@
+"""Columns of a query as those of the table that an insert fills: names, fields of structs, and types.
+
+    rule = Assigning.of(spark, evolves=False)
+    table_column(rule, table, "s", given, by_name=False)       # ("s", the query's column under the table's names and types)
+
+By position, the fields of structs take the names of the table's fields in order, at any depth: in structs, arrays and maps. By
+name, each field goes to the table's field of its name. The casts are those of `Assigning`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, DateType, MapType, NumericType, StructField, StructType, TimestampNTZType
+
+from delta_py.protocol.names import quoted
+from delta_py.protocol.table_config import TableConfig
+from delta_py.write.evolution import keeps_type, takes_type
+from spark_plugin.convert import find_field, from_spark_schema, to_spark_schema
+from spark_plugin.dml.store_assignment import Assigning, Typed
+
+WIDENED = (NumericType, DateType, TimestampNTZType)
+"""Types that may become wider, and what they become."""
+_VALUE = "__pydelta_value_of_"
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """The columns of a table. config: as the log has them. schema: as Spark has them."""
+
+    config: TableConfig
+    schema: StructType
+
+    @classmethod
+    def of(cls, config: TableConfig) -> TableColumns:
+        return cls(config, to_spark_schema(config.schema))
+
+
+def table_column(
+    rule: Assigning, table: TableColumns, name: str, given: StructField, *, by_name: bool
+) -> tuple[str, Column]:
+    """The table's name of a column, and the values for it. given: the query's column. name: of the column that it is for.
+
+    A column that the table lacks stays as it is. Raises as Assigning.cast.
+    """
+    field = find_field(table.schema, name)
+    column = F.col(quoted(given.name))
+    if field is None:
+        return name, column
+    found, wanted = given.dataType, field.dataType
+    if not by_name:
+        found = _renamed(found, wanted, evolves=rule.evolves)
+        if found != given.dataType:
+            column = column.cast(found)
+    logged = table.config.schema.find(name)
+    if rule.evolves and logged is not None and not keeps_type(logged):
+        wanted = _evolved(table.config, wanted, found)
+    return field.name, rule.cast(Typed(column, found), wanted, field.name)
+
+
+def with_table_columns(frame: DataFrame, columns: Sequence[tuple[str, Column]]) -> tuple[DataFrame, dict[str, str]]:
+    """The query with the table's columns after its own, which a condition of REPLACE ON names. columns: as of table_column.
+
+    Also returns, for each column of the table, the name of the query's column that has its values.
+    """
+    values = {name: f"{_VALUE}{number}" for number, (name, _) in enumerate(columns)}
+    return frame.select("*", *(column.alias(values[name]) for name, column in columns)), values
+
+
+def _evolved(table: TableConfig, wanted: DataType, found: DataType) -> DataType:
+    """The type that the column gets by the write: with the fields of structs that only the other has, behind its own, and
+    the other's type where the table takes wider ones."""
+    match wanted, found:
+        case StructType(), StructType():
+            given = {f.name.lower(): f for f in found.fields}
+            kinds = [_evolved(table, f.dataType, given.pop(f.name.lower(), f).dataType) for f in wanted.fields]
+            own = [StructField(f.name, kind, f.nullable) for f, kind in zip(wanted.fields, kinds, strict=True)]
+            return StructType([*own, *given.values()])
+        case ArrayType(), ArrayType():
+            return ArrayType(_evolved(table, wanted.elementType, found.elementType), wanted.containsNull)
+        case MapType(), MapType():
+            key = _evolved(table, wanted.keyType, found.keyType)
+            return MapType(key, _evolved(table, wanted.valueType, found.valueType), wanted.valueContainsNull)
+    return found if _is_wider(table, wanted, found) else wanted
+
+
+def _is_wider(table: TableConfig, wanted: DataType, found: DataType) -> bool:
+    if not (isinstance(wanted, WIDENED) and isinstance(found, WIDENED)):
+        return False
+    old, new = (from_spark_schema(StructType([StructField("c", kind)])).fields[0].data_type for kind in (wanted, found))
+    return takes_type(table, old, new)
+
+
+def _renamed(found: DataType, wanted: DataType, *, evolves: bool) -> DataType:
+    """The type with the names of the wanted one's fields, by position, as far as it has that many; where the table evolves, also
+    where it has more."""
+    match found, wanted:
+        case StructType(), StructType() if len(found.fields) == len(wanted.fields) or (
+            evolves and len(found.fields) > len(wanted.fields)
+        ):
+            pairs = zip(found.fields, wanted.fields, strict=False)
+            renamed = [StructField(w.name, _renamed(f.dataType, w.dataType, evolves=evolves), f.nullable) for f, w in pairs]
+            return StructType([*renamed, *found.fields[len(wanted.fields) :]])
+        case ArrayType(), ArrayType():
+            return ArrayType(_renamed(found.elementType, wanted.elementType, evolves=evolves), found.containsNull)
+        case MapType(), MapType():
+            key = _renamed(found.keyType, wanted.keyType, evolves=evolves)
+            value = _renamed(found.valueType, wanted.valueType, evolves=evolves)
+            return MapType(key, value, found.valueContainsNull)
+    return found
