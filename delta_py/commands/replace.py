@@ -36,7 +36,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
-from delta_py.write.conform import write_state
+from delta_py.write.conform import check_definition
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import removed
 
@@ -93,7 +93,7 @@ def is_taken(store: ObjectStore) -> bool:
 def _create(store: ObjectStore, mode: str, definition: TableDefinition) -> int:
     if mode == "replace":
         raise not_there(store)
-    write_state(definition.config, store, read_version=-1)
+    check_definition(definition.config, store, read_version=-1)
     if mode != "createOrReplace":
         check_empty(store)
     try:
@@ -164,7 +164,7 @@ class Replacement:
 def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: str) -> int:
     """Commit the definition over the table that is there, and take all of its rows out; returns the version."""
     replacement = Replacement.of(snapshot, definition)
-    write_state(replacement.config(snapshot), snapshot.store, snapshot.version)
+    check_definition(replacement.config(snapshot), snapshot.store, snapshot.version)
     transaction = replacement.begin(snapshot)
     now_ms = time.time_ns() // 1_000_000
     scan = transaction.scan(None, options=ScanOptions(keep_all=True))

@@ -165,8 +165,24 @@ def write_state(
     rule has to be checked. hidden: the columns of the data that answer rules.
 
     Raises UnsupportedTableFeatureError for a protocol that cannot be written, and for a rule on rows that this version
-    cannot enforce, by its name; CorruptTableError for a property whose value makes no sense.
+    cannot enforce, by its name; SchemaMismatchError for a schema whose rows no data file holds
+    (DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE, DELTA_CANNOT_WRITE_EMPTY_SCHEMA); CorruptTableError for a property whose value
+    makes no sense.
     """
+    if new_rows:
+        _check_stored_parts(config.schema, ())
+    return _write_state(config, store, read_version, new_rows=new_rows, hidden=hidden)
+
+
+def check_definition(config: TableConfig, store: ObjectStore, read_version: int) -> None:
+    """Raises as write_state, for a table that is defined without rows. It may have columns of which no row can be written, or
+    none at all: it can get others before its first row."""
+    _write_state(config, store, read_version, new_rows=True, hidden=_NO_HIDDEN_COLUMNS)
+
+
+def _write_state(
+    config: TableConfig, store: ObjectStore, read_version: int, *, new_rows: bool, hidden: HiddenColumns
+) -> WriteState:
     config.require(Operation.WRITE)
     rules = table_rules(config)
     if new_rows:
@@ -218,7 +234,6 @@ def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: 
     for path, part in _all_types(schema):
         if path and not _is_writable(part):
             raise unenforceable(f"column {'.'.join(path)}", type_name(part), type_name(part))
-    _check_stored_parts(schema, ())
 
 
 def _is_writable(part: DataType) -> bool:
@@ -253,15 +268,17 @@ def _check_stored_parts(data_type: DataType, path: Path) -> None:
 
 
 def _without_stored_fields(data_type: StructType, name: str) -> SchemaMismatchError:
-    where = f"Column {name} is {type_name(data_type)}" if name else f"The table's columns are {', '.join(data_type.names)}"
+    where = f"Column {name} is {type_name(data_type)}" if name else f"The table has the columns {', '.join(data_type.names)}"
+    part = f"a {'field' if name else 'column'}"
     if data_type.fields:
-        part = "STRUCT_ALL_VOID_FIELDS" if name else "TABLE_ALL_VOID_COLUMNS"
-        why = f"all {'fields' if name else 'columns'} are void, and data files leave those out"
+        condition = "STRUCT_ALL_VOID_FIELDS" if name else "TABLE_ALL_VOID_COLUMNS"
+        why = f"{where}, all of type void, and data files leave those out"
     else:
-        part, why = "STRUCT_NO_FIELDS", "a struct in a data file needs a field"
+        condition = "STRUCT_NO_FIELDS" if name else "TABLE_NO_COLUMNS"
+        why = f"{where if name else 'The table has no columns'}, and a data file needs {part} there"
     return SchemaMismatchError(
-        f"{where}: {why}. Nothing was written. Add a {'field' if name else 'column'} with a type, or cast one that is there.",
-        error_class=f"DELTA_CANNOT_WRITE_EMPTY_SCHEMA.{part}",
+        f"{why}. Nothing was written. Add {part} with a type{', or cast one that is there' if data_type.fields else ''}.",
+        error_class=f"DELTA_CANNOT_WRITE_EMPTY_SCHEMA.{condition}",
         sql_state="428GU",
         column=name or None,
         data_type=type_name(data_type),

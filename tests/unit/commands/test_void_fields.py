@@ -13,8 +13,10 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter_columns import change_columns
 from delta_py.commands.column_changes import ColumnChange
+from delta_py.commands.create import define_table
+from delta_py.commands.replace import build_table
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
-from delta_py.protocol.schema import LONG, STRING, StructField, StructType, from_arrow_type, type_name
+from delta_py.protocol.schema import LONG, STRING, VOID, ArrayType, StructField, StructType, from_arrow_type, type_name
 from delta_py.storage.local import LocalStore
 
 ROWS: list[dict[str, Any]] = [
@@ -140,9 +142,18 @@ def test_void_that_files_cannot_leave_out_is_refused(tmp_path: Path, column: str
 
 @pytest.mark.parametrize("row_count", [0, 1])
 def test_table_of_void_columns_alone_is_refused(tmp_path: Path, row_count: int) -> None:
-    with pytest.raises(SchemaMismatchError, match="columns are v, w: all columns are void") as caught:
+    with pytest.raises(SchemaMismatchError, match="columns v, w, all of type void") as caught:
         write_delta(str(tmp_path / "t"), pa.table({"v": pa.nulls(row_count), "w": pa.nulls(row_count)}))
     assert caught.value.error_class == "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS"
+
+
+def test_table_may_be_defined_with_columns_that_no_row_can_have(tmp_path: Path) -> None:
+    store, kind = LocalStore(str(tmp_path)), ArrayType(VOID)
+    build_table(store, "create", define_table(StructType((StructField("i", LONG), StructField("c", kind)))))
+    with pytest.raises(SchemaMismatchError, match="array<void>"):
+        write_delta(str(tmp_path), pa.table({"i": [1]}), mode="append")
+    write_delta(str(tmp_path), pa.table({"i": [1], "c": [[2]]}), mode="append", merge_schema=True)
+    assert rows(tmp_path) == [{"i": 1, "c": [2]}]
 
 
 def test_rows_of_void_only_structs_can_be_moved(tmp_path: Path) -> None:
@@ -165,5 +176,5 @@ def test_rows_of_void_only_structs_can_be_moved(tmp_path: Path) -> None:
     log.write_bytes(b"\n".join(map(orjson.dumps, lines)) + b"\n")
     DeltaTable(str(path)).delete("i = 1")
     assert rows(path) == [{"i": 2, "s": None}, {"i": 3, "s": {"x": None}}]
-    with pytest.raises(SchemaMismatchError, match="all fields are void"):
+    with pytest.raises(SchemaMismatchError, match="all of type void"):
         write_delta(str(path), pa.table({"i": [4]}), mode="append")
