@@ -185,6 +185,42 @@ def test_writers_take_turns_on_one_table(spark: SparkSession, tmp_path: Path) ->
     assert_same_at_every_version(spark, path)
 
 
+# ---------------------------------------------------------------- void
+
+VOID_ROWS = "SELECT id, null AS v, if(id = 2, null, named_struct('x', null, 'y', id)) AS s FROM range({start}, {stop})"
+
+
+@pytest.mark.parametrize("first", ["delta", "pydelta"])
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_void_columns_and_fields_by_turns(first: str, mapping: str, spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    second = "pydelta" if first == "delta" else "delta"
+
+    def write(source: str, query: str, **options: str) -> None:
+        spark.sql(query).coalesce(1).write.format(source).mode("append").options(**options).save(path)
+
+    write(first, VOID_ROWS.format(start=0, stop=4), **{"delta.columnMapping.mode": mapping})
+    write(second, VOID_ROWS.format(start=4, stop=6))
+    spark.sql(f"UPDATE {first}.`{path}` SET s.y = 10 WHERE id = 1 AND s.x IS NULL")
+    spark.sql(f"DELETE FROM {second}.`{path}` WHERE id = 3")
+    spark.sql(f"OPTIMIZE {first}.`{path}`")
+    assert_same_void_rows(spark, path)
+    write(second, "SELECT 7 AS id, 'text' AS v, named_struct('x', 5, 'y', 7L) AS s", mergeSchema="true")
+    assert_same_void_rows(spark, path)
+    for condition in ("s.x = 5", "s.x IS NULL", "v IS NOT NULL"):
+        ours, theirs = (read(spark, source, path).filter(condition).count() for source in ("pydelta", "delta"))
+        assert ours == theirs > 0
+    assert DeltaTable(path).to_arrow().num_rows == 6
+
+
+def assert_same_void_rows(spark: SparkSession, path: str) -> None:
+    ours, theirs = (read(spark, source, path) for source in ("pydelta", "delta"))
+    assert ours.schema == theirs.schema
+    found = [row.asDict(recursive=True) for row in theirs.sort("id").collect()]
+    assert [row.asDict(recursive=True) for row in ours.sort("id").collect()] == found
+    assert DeltaTable(path).to_arrow().sort_by("id").to_pylist() == found
+
+
 # ---------------------------------------------------------------- logs that pydelta writes
 
 

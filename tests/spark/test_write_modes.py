@@ -286,3 +286,55 @@ def test_null_variants_are_appended_updated_and_copied(spark: SparkSession, tmp_
     table.delete("id = 3")
     found = spark.read.format("pydelta").load(path).selectExpr("id", "to_json(v)", "l[0] is null", "size(l)").orderBy("id")
     assert [tuple(row) for row in found.collect()] == [(1, None, True, 1), (2, '{"a":2}', True, None)]
+
+
+# ---------------------------------------------------------------- void
+
+VOID_STRUCT = "named_struct('x', null, 'y', id, 't', named_struct('u', null, 'w', 'a'))"
+VOID_ROWS = f"select id, null as v, if(id = 2, null, {VOID_STRUCT}) as s"
+
+
+def void_row(number: int, y: int | None, x: int | None = None) -> dict[str, Any]:
+    return {"id": number, "v": None, "s": None if y is None else {"x": x, "y": y, "t": {"u": None, "w": "a"}}}
+
+
+@pytest.mark.parametrize("columnar", ["true", "false"])
+def test_void_columns_and_fields_of_structs_are_written_and_read(
+    spark: SparkSession, tmp_path: Path, conf: Any, columnar: str
+) -> None:
+    conf("spark.pydelta.columnarReader.enabled", columnar)
+    path = str(tmp_path / "t")
+
+    def read(condition: str = "true") -> list[dict[str, Any]]:
+        found = spark.read.format("pydelta").load(path).filter(condition).sort("id")
+        return [row.asDict(recursive=True) for row in found.collect()]
+
+    spark.sql(f"{VOID_ROWS} from range(1, 4)").coalesce(1).write.format("pydelta").save(path)
+    spark.sql(f"{VOID_ROWS} from range(4, 5)").write.format("pydelta").mode("append").save(path)
+    table = DeltaTable.forPath(spark, path)
+    table.delete("s.x is null and id = 3")
+    table.update("id = 1 and s.x is null", {"s.y": "10L", "s.x": "null"})
+    source = spark.sql("select 4L as id union all select 5L")
+    matched = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"s.y": "40L"})
+    matched.whenNotMatchedInsert(values={"id": "s.id"}).execute()
+    table.optimize().executeCompaction()
+    assert read() == [void_row(1, 10), void_row(2, None), void_row(4, 40), void_row(5, None)]
+    assert read("s.x is not null or v is not null") == []
+    assert spark.read.format("pydelta").load(path).select("s.x", "v").distinct().collect() == [(None, None)]
+    typed = spark.sql("select 6L as id, named_struct('x', 60, 'y', 6L, 't', named_struct('u', null, 'w', 'a')) as s")
+    typed.write.format("pydelta").mode("append").option("mergeSchema", "true").save(path)
+    assert read("s.x = 60 or id = 1") == [void_row(1, 10), void_row(6, 6, 60)]
+
+
+@pytest.mark.parametrize(
+    ("column", "condition"),
+    [
+        ("array() as c", "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"),
+        ("named_struct('m', map('k', null)) as c", "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"),
+        ("named_struct('x', null) as c", "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.STRUCT_ALL_VOID_FIELDS"),
+    ],
+)
+def test_void_that_files_cannot_leave_out_is_refused(spark: SparkSession, tmp_path: Path, column: str, condition: str) -> None:
+    with pytest.raises(SchemaMismatchError, match="Column c") as caught:
+        spark.sql(f"select 1 as i, {column}").write.format("pydelta").save(str(tmp_path / "t"))
+    assert caught.value.error_class == condition
