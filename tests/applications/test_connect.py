@@ -63,6 +63,11 @@ one.writeTo("second").using("pydelta").partitionedBy("name").createOrReplace()
 one.writeTo("second").using("pydelta").createOrReplace()
 found["second"] = [list(row) for row in spark.table("second").collect()]
 found["kept"] = sorted(os.path.basename(path) for path in glob.glob(home + "/*"))
+pairs = spark.sql("select 7L as id, array(named_struct('x', 1, 'y', 2)) as l, named_struct('v', null, 'w', 1) as n")
+pairs.write.format("pydelta").saveAsTable("nested")
+swapped = spark.sql("select 8 as a, array(named_struct('y', 1L, 'x', 2)) as b, named_struct('w', null, 'v', 2) as c")
+swapped.write.insertInto("nested")
+found["nested"] = [row.asDict(recursive=True) for row in spark.table("nested").orderBy("id").collect()]
 
 def caught(kind, action):
     try:
@@ -215,6 +220,10 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert found["named"] == [[7, "x"]]
     assert found["merged"] == [[7, "y", 1], [8, "x", None]]
     assert (found["second"], found["kept"]) == ([[7, "x"]], ["named", "second"])
+    assert found["nested"] == [
+        {"id": 7, "l": [{"x": 1, "y": 2}], "n": {"v": None, "w": 1}},
+        {"id": 8, "l": [{"x": 1, "y": 2}], "n": {"v": None, "w": 2}},
+    ]
     assert "F.expr" in found["condition"][2] and "relative" in found["relative"][2]
     assert found["schema"][0] == "DELTA_METADATA_MISMATCH" and found["outside"][0] == "DELTA_REPLACE_WHERE_MISMATCH"
     assert found["detail"]["partitionColumns"] == ["name"]
