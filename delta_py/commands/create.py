@@ -228,11 +228,13 @@ def create_parameters(definition: TableDefinition) -> Mapping[str, Any]:
 # ---------------------------------------------------------------- schema and partitioning
 
 
-def check_schema(schema: StructType, partition_by: Sequence[str], mode: str, properties: Properties) -> tuple[str, ...]:
-    """The partition columns in the schema's spelling, after all checks."""
+def check_schema(
+    schema: StructType, partition_by: Sequence[str], mode: str, properties: Properties, present: StructType | None = None
+) -> tuple[str, ...]:
+    """The partition columns in the schema's spelling, after all checks. present: the schema of the table so far."""
     if not schema.fields:
         raise SchemaMismatchError("A table needs at least one column.", error_class="DELTA_EMPTY_DATA", sql_state="428GU")
-    check_new_schema(schema, mode)
+    check_new_schema(schema, mode, present)
     check_new_identities(schema, [find_path(schema, (name,))[0].name for name in partition_by])
     if properties.boolean("delta.enableChangeDataFeed"):
         reserved = [f.name for f in schema.fields if f.name.lower() in CHANGE_COLUMNS]

@@ -82,7 +82,7 @@ def changed_schema(
         first_free = config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) + 1
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(configuration), first_free)
         configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
-    partitions = check_schema(schema, partition_by, mode, Properties(configuration))
+    partitions = check_schema(schema, partition_by, mode, Properties(configuration), config.schema)
     return replace(
         config.metadata, schema_string=schema_to_json(schema), partition_columns=partitions, configuration=configuration
     )

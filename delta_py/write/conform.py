@@ -487,14 +487,16 @@ def _places(schema: StructType, data: HiddenColumns) -> list[int | None]:
 INVALID_CHARACTERS = " ,;{}()\n\t="
 
 
-def check_new_schema(schema: StructType, column_mapping_mode: str) -> None:
-    """Names and CRSs of a new table, at every depth.
+def check_new_schema(schema: StructType, column_mapping_mode: str, present: StructType | None = None) -> None:
+    """Names and CRSs of a new table, at every depth. present: the schema of the table so far, which may have empty names
+    from other writers.
 
     Raises SchemaMismatchError: DELTA_DUPLICATE_COLUMNS_FOUND for names that differ at most in case,
     DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for a type whose values have a CRS each,
-    DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES for characters that need column mapping.
+    DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES for empty names, and for characters that need column mapping.
     """
     check_duplicates(schema)
+    _check_named(schema, present)
     check_shape_columns(schema)
     if column_mapping_mode != "none":
         return
@@ -507,6 +509,24 @@ def check_new_schema(schema: StructType, column_mapping_mode: str) -> None:
             sql_state="42K05",
             columns=bad,
         )
+
+
+def _check_named(schema: StructType, present: StructType | None) -> None:
+    known = set() if present is None else _paths_without_name(present)
+    nameless = sorted(_paths_without_name(schema) - known)
+    if nameless:
+        parent = ".".join(nameless[0][:-1])
+        what = f"A field of column {parent} has" if parent else "A column has"
+        raise SchemaMismatchError(
+            f"{what} the empty text as its name, by which no SQL can call it. Nothing was written or changed. Give it a name.",
+            error_class="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
+            sql_state="42K05",
+            columns=[".".join(path) for path in nameless],
+        )
+
+
+def _paths_without_name(schema: StructType) -> set[Path]:
+    return {path for path, f in fields_with_paths(schema) if not f.name}
 
 
 def names_needing_mapping(schema: StructType) -> list[str]:

@@ -56,7 +56,7 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH for a new type of a column that a rule of the table names.
     Protocol: Type Change Metadata; Writer Requirements for Type Widening.
     """
-    check_new_schema(data, "name")
+    check_new_schema(data, "name", table.schema)
     alike = not casts and _RECORDING.isdisjoint(table.features)
     merge = SchemaMerge(widen and _may_widen(table), _follows_iceberg(table), casts=casts, stores_alike=alike)
     merged = merge.struct(table.schema, data, ())
