@@ -287,15 +287,32 @@ class DeltaTable:
 
         return update(self._snapshot.store, updates, new_values, predicate, time_zone=self._session_timezone)
 
-    def merge(self, source: Any, predicate: str, source_alias: str | None = None, target_alias: str | None = None) -> TableMerger:
+    def merge(
+        self,
+        source: Any,
+        predicate: str,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        *,
+        truncate_nanoseconds: bool = False,
+    ) -> TableMerger:
         """A MERGE of an Arrow source into the newest version: add clauses, then `.execute()`, which returns metrics.
 
         source: anything with an Arrow stream; it is held in memory. predicate: SQL over both sides, called by their aliases
-        (`source` and `target` if none are given). Raises as commands/merge.py.
+        (`source` and `target` if none are given). truncate_nanoseconds: cut times of the source down to the microsecond. Raises
+        as commands/merge.py.
         """
         from delta_py.commands.merge import TableMerger  # as checkpoint
 
-        return TableMerger(self._snapshot.store, source, predicate, source_alias, target_alias, time_zone=self._session_timezone)
+        return TableMerger(
+            self._snapshot.store,
+            source,
+            predicate,
+            source_alias,
+            target_alias,
+            time_zone=self._session_timezone,
+            truncate_nanoseconds=truncate_nanoseconds,
+        )
 
     # ------------------------------------------------------------ what the table is, from now on
 

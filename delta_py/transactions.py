@@ -219,10 +219,18 @@ class DeltaTransaction:
         return self.table(path).update(updates, new_values, predicate)
 
     def merge(
-        self, path: PathLike, source: Any, predicate: str, source_alias: str | None = None, target_alias: str | None = None
+        self,
+        path: PathLike,
+        source: Any,
+        predicate: str,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        *,
+        truncate_nanoseconds: bool = False,
     ) -> TableMerger:
         """As DeltaTable.merge; `.execute()` makes it part of the transaction."""
-        return self.table(path).merge(source, predicate, source_alias, target_alias)
+        table = self.table(path)
+        return table.merge(source, predicate, source_alias, target_alias, truncate_nanoseconds=truncate_nanoseconds)
 
     # ------------------------------------------------------------ inside
 
@@ -271,11 +279,11 @@ class Step:
     run: Callable[[DeltaTransaction], None]
 
 
-def append(path: str, data: Any) -> Step:
-    """data: as write_delta takes it. Its rows are held in memory: a stream gives them once, and `transact` may try several times.
-    Raises as write_delta."""
+def append(path: str, data: Any, *, truncate_nanoseconds: bool = False) -> Step:
+    """data, truncate_nanoseconds: as write_delta takes them. The rows are held in memory: a stream gives them once, and
+    `transact` may try several times. Raises as write_delta."""
     rows = arrow_stream(data).read_all()
-    return Step(path, lambda tx: tx.append(path, rows))
+    return Step(path, lambda tx: tx.append(path, rows, truncate_nanoseconds=truncate_nanoseconds))
 
 
 def delete(path: str, predicate: str | None = None) -> Step:

@@ -46,6 +46,7 @@ Source = Annotated[str, typer.Argument(metavar="FILE", help="A file, or the URL 
 SaveMode = Annotated[Mode, typer.Option("--mode", help="What becomes of a table that is there.")]
 PartitionBy = Annotated[str | None, typer.Option("--partition-by", metavar="NAMES", help="Of a new table, with commas.")]
 MergeSchema = Annotated[bool, typer.Option("--merge-schema", help="Add columns that the table does not have.")]
+TruncateNanoseconds = Annotated[bool, typer.Option("--truncate-nanoseconds", help="Cut times down to the microsecond.")]
 OverwriteSchema = Annotated[bool, typer.Option("--overwrite-schema", help="With --mode overwrite: take the file's columns.")]
 
 
@@ -121,6 +122,7 @@ def load(
     partition_by: PartitionBy = None,
     merge_schema: MergeSchema = False,
     overwrite_schema: OverwriteSchema = False,
+    truncate_nanoseconds: TruncateNanoseconds = False,
     property_: Properties = None,
 ) -> None:
     """Write the rows of a file to a table, in one commit."""
@@ -140,6 +142,7 @@ def load(
         configuration=pairs_of(property_, "--property") or None,
         merge_schema=merge_schema,
         overwrite_schema=overwrite_schema,
+        truncate_nanoseconds=truncate_nanoseconds,
         storage_options=run.storage,
         time_zone=run.zone,
     )

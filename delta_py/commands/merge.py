@@ -38,7 +38,7 @@ from delta_py.parquet.buffers import Ndarray
 from delta_py.protocol.schema import StructType, from_arrow_schema, to_arrow_schema
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.storage.store import ObjectStore
-from delta_py.write.casts import assign
+from delta_py.write.casts import TimeRules, assign
 from delta_py.write.conform import check_duplicates
 from delta_py.write.constraints import Clock
 from delta_py.write.files import gathered
@@ -66,9 +66,11 @@ class TableMerger:
         target_alias: str | None = None,
         *,
         time_zone: str = "UTC",
+        truncate_nanoseconds: bool = False,
     ) -> None:
-        """Raises InvalidOptionError when both sides have one alias."""
+        """truncate_nanoseconds: as of TimeRules, for the source. Raises InvalidOptionError when both sides have one alias."""
         self._store, self._source, self._predicate, self._time_zone = store, source, predicate, time_zone
+        self._source_times = TimeRules(time_zone, truncate_nanoseconds)
         self._aliases = (target_alias or "target", source_alias or "source")
         self._clauses: list[Clause] = []
         self._held: _Held | None = None
@@ -113,7 +115,7 @@ class TableMerger:
             lambda clause: clause.action == "update" and clause.updates == {},
             lambda clause: clause.predicate is not None,
         )
-        self._held = self._held or _Held.of(self._source, self._time_zone)
+        self._held = self._held or _Held.of(self._source, self._source_times)
         dml = Dml.begin(self._store, "MERGE", time_zone=self._time_zone)
         clock = Clock(dml.state.write_micros, self._time_zone)
         target = Side(dml.snapshot.schema, self._aliases[0], TARGET)
@@ -157,7 +159,7 @@ class _Held:
     elapsed_ms: int
 
     @classmethod
-    def of(cls, source: Any, time_zone: str) -> _Held:
+    def of(cls, source: Any, times: TimeRules) -> _Held:
         """Raises TypeError for what gives no Arrow stream; SchemaMismatchError for two columns of one name;
         UnsupportedOperationError for columns of types that no table has, and for a column of more than 2 GiB of text."""
         started = time.monotonic()
@@ -166,7 +168,7 @@ class _Held:
         check_duplicates(schema)
         columns = [
             pa.chunked_array(
-                [assign(chunk, f.data_type, f.name, time_zone) for chunk in column.chunks], to_arrow_schema(schema).field(n).type
+                [assign(chunk, f.data_type, f.name, times) for chunk in column.chunks], to_arrow_schema(schema).field(n).type
             )
             for n, (f, column) in enumerate(zip(schema.fields, table.columns, strict=True))
         ]

@@ -30,7 +30,7 @@ from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.identity import identity_of
 from delta_py.protocol.names import split_name
 from delta_py.protocol.schema import DataType, Path, StructField, StructType, find_path, to_arrow_type
-from delta_py.write.casts import Converter, assign, converter, may_assign
+from delta_py.write.casts import Converter, TimeRules, assign, converter, may_assign
 from delta_py.write.constraints import default_value
 
 ArrayMaker: TypeAlias = Callable[[pa.RecordBatch], pa.Array]
@@ -119,7 +119,7 @@ def _from_python(value: Any, wanted: DataType, name: str, time_zone: str) -> pa.
             sql_state="42846",
             column=name,
         ) from error
-    return assign(array, wanted, name, time_zone)[0]
+    return assign(array, wanted, name, TimeRules(time_zone))[0]
 
 
 def nested_in_insert(path: Path) -> UnsupportedOperationError:
@@ -197,7 +197,7 @@ def _computed(scope: Scope, sql: str, wanted: DataType, name: str) -> Computed:
     if is_atomic(kind) and is_atomic(wanted) and not may_assign(kind, wanted):
         # SET takes more than storing rows does: texts become numbers, or fail.
         return Computed(resolve_cast(expression, scope.rows, wanted, scope.clock.time_zone).expression, None)
-    return Computed(expression, converter(to_arrow_type(kind), wanted, name, scope.clock.time_zone))
+    return Computed(expression, converter(to_arrow_type(kind), wanted, name, TimeRules(scope.clock.time_zone)))
 
 
 # ---------------------------------------------------------------- new rows

@@ -57,6 +57,7 @@ class WriteRequest:
     txn_app_id, txn_version: both or none; a write that the table has recorded already does nothing. data_change: False says
     that the rows are only arranged anew. max_records_per_file, target_file_bytes, compression: None for what the table says.
     isolation_level: for this write only. time_zone: of the session, in which texts and times are turned into each other.
+    truncate_nanoseconds: cut times down to the microsecond, toward the past; without it a time that has nanoseconds is refused.
     tasks: how many tasks write at most, as far as that is known. rule_nonce: of the data's hidden columns that answer rules of
     the table (write/rule_columns.py). auto_compact: what the commit does about small files. recorded: more parameters of the
     operation, for the history alone.
@@ -88,6 +89,7 @@ class WriteRequest:
     rule_nonce: str | None = None
     auto_compact: AutoCompact = field(default_factory=AutoCompact)
     recorded: Mapping[str, str] = field(default_factory=dict)
+    truncate_nanoseconds: bool = False
 
     def with_file_settings(self, state: WriteState) -> WriteState:
         """The state with what is said of the files that are written: rows, bytes, codec. Raises as compression_codec."""

@@ -110,6 +110,7 @@ def write_delta(
     compression: str | None = None,
     isolation_level: str | None = None,
     time_zone: str = "UTC",
+    truncate_nanoseconds: bool = False,
 ) -> int:
     """Write all rows of `data` in one commit, and return the table's version: the new one, or, when there was nothing to do
     (mode ignore, a transaction that is recorded already, no rows to add and none to replace), the newest.
@@ -145,6 +146,7 @@ def write_delta(
         compression=compression,
         isolation_level=isolation_level,
         time_zone=time_zone,
+        truncate_nanoseconds=truncate_nanoseconds,
         tasks=1,
     )
     request.check()
@@ -295,6 +297,7 @@ def _tuned(state: WriteState, request: WriteRequest) -> WriteState:
         request.with_file_settings(state),
         data_change=request.data_change,
         time_zone=request.time_zone,
+        truncate_nanoseconds=request.truncate_nanoseconds,
         tasks=request.tasks,
         rule_nonce=request.rule_nonce,
     )

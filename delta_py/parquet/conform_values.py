@@ -143,7 +143,7 @@ def _timestamp(arrow: pa.TimestampType, target: pa.TimestampType, calendar: Lega
     if arrow.unit == "us":
         to_micros = None if arrow == target else lambda array: array.view(target)
     elif arrow.unit == "ns":
-        to_micros = lambda array: _floor_nanos(array, target)  # noqa: E731
+        to_micros = lambda array: floor_nanoseconds(array, target)  # noqa: E731
     else:
         factor = _MICROS_PER_UNIT[arrow.unit]
         to_micros = lambda array: pc.multiply_checked(array.view(pa.int64()), factor).view(target)  # noqa: E731
@@ -152,7 +152,8 @@ def _timestamp(arrow: pa.TimestampType, target: pa.TimestampType, calendar: Lega
     return (to_micros, (lambda array: rebase_timestamps(array, zone)) if legacy else None)
 
 
-def _floor_nanos(array: pa.Array, target: pa.DataType) -> pa.Array:
+def floor_nanoseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Times in nanoseconds cut down to microseconds, toward the past. target: a timestamp type of this unit."""
     return from_values(target, fixed_values(array, np.int64) // 1_000, nulls_of=array)
 
 

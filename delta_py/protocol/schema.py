@@ -15,8 +15,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.protocol.arrow_layouts import plain_type
 from delta_py.protocol.json_text import parse_json, write_json
 from delta_py.protocol.names import split_name
+
+MOST_DIGITS = 38  # of a decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +202,7 @@ def primitive_from_name(name: str) -> DataType:
         return DecimalType(10, 0)
     if name.startswith("decimal(") and name.endswith(")"):
         precision, scale = (int(part) for part in name[8:-1].split(","))
-        if not (0 < precision <= 38 and 0 <= scale <= precision):
+        if not (0 < precision <= MOST_DIGITS and 0 <= scale <= precision):
             raise ValueError(f"decimal({precision},{scale}) is out of range")
         return DecimalType(precision, scale)
     return _geospatial(name) or PrimitiveType("void" if name == "null" else name)
@@ -300,31 +303,52 @@ def to_arrow_schema(schema: StructType) -> pa.Schema:
     return pa.schema([to_arrow_field(f) for f in schema.fields])
 
 
-def from_arrow_type(arrow: pa.DataType) -> DataType:
-    """The Delta type that holds an Arrow type's values without loss (as Spark and deltalake map them).
+def from_arrow_type(arrow: pa.DataType, name: str = "") -> DataType:
+    """The Delta type for an Arrow type's values, in whatever layout these lie (arrow_layouts.py).
 
-    Raises UnsupportedOperationError for a type that no Delta type holds (unsigned 64-bit, times of day, durations, unions).
+    Each value fits, but for numbers that are wider than any Delta type: unsigned integers of 64 bits become bigint, decimals of
+    more than 38 digits keep 38. Values that do not fit are refused when they are written. name: of the column, for the error.
+    Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) for a type that no Delta type holds.
     """
-    if pa.types.is_dictionary(arrow):
-        return from_arrow_type(arrow.value_type)
+    arrow = plain_type(arrow)
     if isinstance(arrow, pa.BaseExtensionType):
-        return from_arrow_type(arrow.storage_type)
+        return from_arrow_type(arrow.storage_type, name)
     simple = _from_simple_arrow(arrow)
     if simple is not None:
         return simple
-    if pa.types.is_decimal(arrow) and arrow.precision <= 38 and 0 <= arrow.scale <= arrow.precision:
-        return DecimalType(arrow.precision, arrow.scale)
+    if pa.types.is_decimal(arrow) and arrow.scale <= min(arrow.precision, MOST_DIGITS):
+        whole_digits = arrow.precision - min(arrow.scale, 0)  # a scale below 0 stands for zeros at the end
+        return DecimalType(min(whole_digits, MOST_DIGITS), max(arrow.scale, 0))
     if pa.types.is_timestamp(arrow):
         return TIMESTAMP_NTZ if arrow.tz is None else TIMESTAMP
-    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
-        return ArrayType(from_arrow_type(arrow.value_type), arrow.value_field.nullable)
+    if pa.types.is_list(arrow):
+        return ArrayType(from_arrow_type(arrow.value_type, _inside(name, "element")), arrow.value_field.nullable)
     if pa.types.is_map(arrow):
-        return MapType(from_arrow_type(arrow.key_type), from_arrow_type(arrow.item_type), arrow.item_field.nullable)
+        key = from_arrow_type(arrow.key_type, _inside(name, "key"))
+        return MapType(key, from_arrow_type(arrow.item_type, _inside(name, "value")), arrow.item_field.nullable)
     if pa.types.is_struct(arrow):
-        if _is_variant(arrow):
-            return VARIANT
-        return StructType(tuple(StructField(f.name, from_arrow_type(f.type), f.nullable) for f in arrow))
-    raise UnsupportedOperationError(f"Arrow type {arrow} has no Delta type. Cast the column before writing.", type=str(arrow))
+        return VARIANT if _is_variant(arrow) else StructType(tuple(_from_arrow_field(f, _inside(name, f.name)) for f in arrow))
+    raise UnsupportedOperationError(
+        f"{f'Column {name} has the Arrow type {arrow}' if name else f'The Arrow type is {arrow}'}, and no type of a Delta table "
+        f"holds its values. {_remedy(arrow)}",
+        error_class="DELTA_UNSUPPORTED_DATA_TYPES",
+        sql_state="0AKDC",
+        column=name,
+        type=str(arrow),
+    )
+
+
+def _inside(name: str, part: str) -> str:
+    return f"{name}.{part}" if name else part
+
+
+def _remedy(arrow: pa.DataType) -> str:
+    types = pa.types
+    if types.is_time(arrow) or types.is_duration(arrow) or types.is_interval(arrow):
+        return "Cast the column to a number, such as microseconds, or to text before writing."
+    if types.is_union(arrow):
+        return "Give each of its types a column of its own, or write a struct of them."
+    return "Cast the column before writing."
 
 
 def _is_variant(arrow: pa.StructType) -> bool:
@@ -341,15 +365,12 @@ _SIMPLE_ARROW: dict[pa.DataType, DataType] = {
     pa.uint8(): SHORT,
     pa.uint16(): INTEGER,
     pa.uint32(): LONG,
+    pa.uint64(): LONG,
     pa.float16(): FLOAT,
     pa.float32(): FLOAT,
     pa.float64(): DOUBLE,
     pa.string(): STRING,
-    pa.large_string(): STRING,
-    pa.string_view(): STRING,
     pa.binary(): BINARY,
-    pa.large_binary(): BINARY,
-    pa.binary_view(): BINARY,
     pa.date32(): DATE,
     pa.date64(): DATE,
 }
@@ -361,8 +382,13 @@ def _from_simple_arrow(arrow: pa.DataType) -> DataType | None:
     return _SIMPLE_ARROW.get(arrow)
 
 
+def _from_arrow_field(f: pa.Field, name: str) -> StructField:
+    return StructField(f.name, from_arrow_type(f.type, name), f.nullable)
+
+
 def from_arrow_schema(schema: pa.Schema) -> StructType:
-    return StructType(tuple(StructField(f.name, from_arrow_type(f.type), f.nullable) for f in schema))
+    """Raises as from_arrow_type, naming the column."""
+    return StructType(tuple(_from_arrow_field(f, f.name) for f in schema))
 
 
 # ---------------------------------------------------------------- walking

@@ -3,14 +3,15 @@
 Numbers go into any number, dates and times into each other in the session's time zone, every simple value into text;
 structs go by name, arrays and maps by their elements. Nothing else is converted: text is no number. The values are those
 of Spark's CAST; one that the column cannot hold is an error, never cut off or made null.
-Arrow types that no column has (unsigned integers, other units of time, views, dictionaries, ...) are first brought to the
-one that holds them exactly.
+Arrow types that no column has (unsigned integers, other units of time, ...) are first brought to the one that holds them exactly.
+Callers' data comes in the plain layout (plain_layout.py); Spark's may have texts and lists with offsets of 64 bits.
 Protocol: Delta Data Type to Parquet Type Mappings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -29,11 +30,13 @@ from delta_py.expressions.coercion import DATETIME, is_atomic, is_numeric
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.resolve import resolve
 from delta_py.expressions.tree import Cast, Column
-from delta_py.parquet.conform_values import CannotRead
+from delta_py.parquet.buffers import fixed_values
+from delta_py.parquet.conform_values import CannotRead, floor_nanoseconds
 from delta_py.parquet.variant import variant_converter
 from delta_py.protocol.column_rules import DEFAULT
 from delta_py.protocol.schema import (
     BINARY,
+    LONG,
     STRING,
     VARIANT,
     VOID,
@@ -49,9 +52,8 @@ from delta_py.protocol.schema import (
     type_name,
 )
 from delta_py.write.geospatial import extension_crs, shape_converter
+from delta_py.write.plain_layout import near
 
-_INT32_MAX = 2**31 - 1
-_MAX_PRECISION = 38
 _OVERFLOWS = frozenset({"CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE", "ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW"})
 _OPERAND = "value"
 
@@ -59,13 +61,25 @@ Runs: TypeAlias = tuple[pa.Int32Array, int, int]
 Converter: TypeAlias = Callable[[pa.Array], pa.Array]
 
 
-def assign(array: pa.Array, target: DataType, name: str, time_zone: str = "UTC") -> pa.Array:
+@dataclass(frozen=True, slots=True)
+class TimeRules:
+    """time_zone: of the session, in which texts and times are turned into each other. truncate_nanoseconds: cut times down to the
+    microsecond before, as files of other writers are read; without it a time that has nanoseconds is refused."""
+
+    time_zone: str = "UTC"
+    truncate_nanoseconds: bool = False
+
+
+_STRICT_IN_UTC = TimeRules()
+
+
+def assign(array: pa.Array, target: DataType, name: str, times: TimeRules = _STRICT_IN_UTC) -> pa.Array:
     """The array in the Arrow type of `target`; `name` is the column, for messages. Raises as `converter` and what it gives."""
-    convert = converter(array.type, target, name, time_zone)
+    convert = converter(array.type, target, name, times)
     return array if convert is None else convert(array)
 
 
-def converter(source: pa.DataType, target: DataType, name: str, time_zone: str = "UTC") -> Converter | None:
+def converter(source: pa.DataType, target: DataType, name: str, times: TimeRules = _STRICT_IN_UTC) -> Converter | None:
     """How arrays of an Arrow type become the column's; None where they are that already.
 
     Raises SchemaMismatchError (DELTA_FAILED_TO_MERGE_FIELDS, DELTA_METADATA_MISMATCH, DELTA_DUPLICATE_COLUMNS_FOUND) for a
@@ -73,7 +87,7 @@ def converter(source: pa.DataType, target: DataType, name: str, time_zone: str =
     field which must not be null. What is given raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for a value
     that the column cannot hold.
     """
-    unwrapped = _unwrapped(source, target, name, time_zone)
+    unwrapped = _unwrapped(source, target, name, times)
     if unwrapped is not None:
         return unwrapped
     if isinstance(target, GeospatialType) and not pa.types.is_null(source):
@@ -85,12 +99,12 @@ def converter(source: pa.DataType, target: DataType, name: str, time_zone: str =
         return lambda array: pa.nulls(len(array), wanted)
     match target:
         case StructType():
-            return _struct(source, target, name, time_zone)
+            return _struct(source, target, name, times)
         case ArrayType():
-            return _list(source, target, name, time_zone)
+            return _list(source, target, name, times)
         case MapType():
-            return _map(source, target, name, time_zone)
-    return _variant(source, name) if target == VARIANT else _atomic(source, target, name, time_zone)
+            return _map(source, target, name, times)
+    return _variant(source, name) if target == VARIANT else _atomic(source, target, name, times)
 
 
 def may_assign(source: DataType, target: DataType) -> bool:
@@ -107,20 +121,20 @@ def may_assign(source: DataType, target: DataType) -> bool:
 # ---------------------------------------------------------------- simple types
 
 
-def _atomic(source: pa.DataType, target: DataType, name: str, time_zone: str) -> Converter | None:
-    given = _type_of(source)
+def _atomic(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
+    given = _type_of(source, target)
     if given is None or not may_assign(given, target):
         raise _type_mismatch(source, target, name)
     exact = _exactly(source, to_arrow_type(given), target, name)
-    return exact if given == target else _after(exact, _cast(given, target, name, time_zone))
+    if pa.types.is_timestamp(source) and source.unit == "ns":
+        exact = _to_micros(to_arrow_type(given), target, name, truncates=times.truncate_nanoseconds)
+    return exact if given == target else _after(exact, _cast(given, target, name, times))
 
 
-def _type_of(source: pa.DataType) -> DataType | None:
+def _type_of(source: pa.DataType, target: DataType | None = None) -> DataType | None:
     """The column type that holds an Arrow type's values, each that does not fit being an error; None if there is none."""
-    if pa.types.is_uint64(source):
+    if pa.types.is_uint64(source) and target != LONG:
         return DecimalType(20, 0)
-    if pa.types.is_decimal(source):
-        return DecimalType(min(source.precision, _MAX_PRECISION), source.scale) if 0 <= source.scale <= _MAX_PRECISION else None
     try:
         return from_arrow_type(source)
     except UnsupportedOperationError:
@@ -134,7 +148,7 @@ def _exactly(source: pa.DataType, plain: pa.DataType, target: DataType, name: st
 
     def convert(array: pa.Array) -> pa.Array:
         try:
-            return _near(array).cast(plain)
+            return near(array).cast(plain)
         except pa.ArrowInvalid as error:
             raise _does_not_fit(
                 name, target, f"A value of type {source} is not one that the column can hold: {error}."
@@ -143,19 +157,23 @@ def _exactly(source: pa.DataType, plain: pa.DataType, target: DataType, name: st
     return convert
 
 
-def _near(array: pa.Array) -> pa.Array:
-    """A far slice of a large text by itself: Arrow's cast looks at where the values end, not at how long they are."""
-    if (pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)) and len(array):
-        end = np.frombuffer(array.buffers()[1], np.int64)[array.offset + len(array)]
-        if end > _INT32_MAX:
-            return array.take(pa.array(np.arange(len(array))))
-    return array
+def _to_micros(plain: pa.DataType, target: DataType, name: str, *, truncates: bool) -> Converter:
+    """Times in nanoseconds as times in microseconds: the same instants, or, where `truncates` says so, cut toward the past."""
+
+    def convert(array: pa.Array) -> pa.Array:
+        if not truncates:
+            lost = np.flatnonzero((fixed_values(array, np.int64) % 1000 != 0) & pc.is_valid(array).to_numpy(zero_copy_only=False))
+            if len(lost):
+                raise _has_nanoseconds(name, target, array[int(lost[0])])
+        return floor_nanoseconds(array, plain)
+
+    return convert
 
 
-def _cast(given: DataType, target: DataType, name: str, time_zone: str) -> Converter:
+def _cast(given: DataType, target: DataType, name: str, times: TimeRules) -> Converter:
     schema = StructType((StructField(_OPERAND, given),))
     try:
-        expression = resolve(Cast(Column((_OPERAND,)), target), schema, time_zone).expression
+        expression = resolve(Cast(Column((_OPERAND,)), target), schema, times.time_zone).expression
     except ExpressionError as error:
         raise _type_mismatch(to_arrow_type(given), target, name, error.message) from error
 
@@ -204,16 +222,12 @@ def _is_bytes(source: pa.DataType) -> bool:
     return _type_of(source) == BINARY
 
 
-def _unwrapped(source: pa.DataType, target: DataType, name: str, time_zone: str) -> Converter | None:
-    """For values in an extension type, a dictionary or runs; None for others."""
+def _unwrapped(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
+    """For values in an extension type; None for others."""
     if isinstance(source, pa.BaseExtensionType):
         if isinstance(target, GeospatialType) and extension_crs(source) not in (None, target.crs):
             raise _type_mismatch(source, target, name, f"Its CRS is {extension_crs(source)}.")
-        return _after(lambda array: array.storage, converter(source.storage_type, target, name, time_zone))
-    if pa.types.is_dictionary(source):
-        return _after(lambda array: array.dictionary_decode(), converter(source.value_type, target, name, time_zone))
-    if pa.types.is_run_end_encoded(source):
-        return _after(pc.run_end_decode, converter(source.value_type, target, name, time_zone))
+        return _after(lambda array: array.storage, converter(source.storage_type, target, name, times))
     return None
 
 
@@ -226,14 +240,14 @@ def _after(first: Converter | None, then: Converter | None) -> Converter | None:
 # ---------------------------------------------------------------- nested types
 
 
-def _struct(source: pa.DataType, target: StructType, name: str, time_zone: str) -> Converter:
+def _struct(source: pa.DataType, target: StructType, name: str, times: TimeRules) -> Converter:
     if not pa.types.is_struct(source):
         raise _type_mismatch(source, target, name)
     sources = _field_places(source, target, name)
     wanted = to_arrow_type(target)
     fields = list(wanted)
     parts = [
-        converter(pa.null() if place is None else source.field(place).type, f.data_type, f"{name}.{f.name}", time_zone)
+        converter(pa.null() if place is None else source.field(place).type, f.data_type, f"{name}.{f.name}", times)
         for f, place in zip(target.fields, sources, strict=True)
     ]
     if not fields:
@@ -278,16 +292,11 @@ def runs(array: pa.Array) -> Runs:
     return pc.subtract(offsets, first).cast(pa.int32()), first.as_py(), last.as_py() - first.as_py()
 
 
-def _list(source: pa.DataType, target: ArrayType, name: str, time_zone: str) -> Converter:
-    kinds = pa.types
-    if kinds.is_fixed_size_list(source) or kinds.is_list_view(source) or kinds.is_large_list_view(source):
-        plain = pa.list_(source.value_field)
-        then = converter(plain, target, name, time_zone)
-        return lambda array: array.cast(plain) if then is None else then(array.cast(plain))
-    if not (kinds.is_list(source) or kinds.is_large_list(source)):
+def _list(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -> Converter:
+    if not (pa.types.is_list(source) or pa.types.is_large_list(source)):
         raise _type_mismatch(source, target, name)
     wanted = to_arrow_type(target)
-    part = converter(source.value_type, target.element_type, f"{name}.element", time_zone)
+    part = converter(source.value_type, target.element_type, f"{name}.element", times)
 
     def convert(array: pa.Array) -> pa.Array:
         array = _without_hidden_values(array)
@@ -299,12 +308,12 @@ def _list(source: pa.DataType, target: ArrayType, name: str, time_zone: str) -> 
     return convert
 
 
-def _map(source: pa.DataType, target: MapType, name: str, time_zone: str) -> Converter:
+def _map(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> Converter:
     if not pa.types.is_map(source):
         raise _type_mismatch(source, target, name)
     wanted = to_arrow_type(target)
-    key_part = converter(source.key_type, target.key_type, f"{name}.key", time_zone)
-    item_part = converter(source.item_type, target.value_type, f"{name}.value", time_zone)
+    key_part = converter(source.key_type, target.key_type, f"{name}.key", times)
+    item_part = converter(source.item_type, target.value_type, f"{name}.value", times)
 
     def convert(array: pa.Array) -> pa.Array:
         array = _without_hidden_values(array)
@@ -345,14 +354,28 @@ def _type_mismatch(source: pa.DataType, target: DataType, name: str, why: str = 
     )
 
 
-def _does_not_fit(name: str, target: DataType, why: str) -> SchemaMismatchError:
+def _does_not_fit(
+    name: str, target: DataType, why: str, remedy: str = "Cast or round the column before writing."
+) -> SchemaMismatchError:
     return SchemaMismatchError(
         f"Column {name} of the table is {type_name(target)}, and the data has a value that it cannot hold. {why} "
-        "Nothing was written. Cast or round the column before writing.",
+        f"Nothing was written. {remedy}",
         error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
         sql_state="22003",
         column=name,
         table_type=type_name(target),
+    )
+
+
+def _has_nanoseconds(name: str, target: DataType, value: pa.Scalar) -> SchemaMismatchError:
+    zone = "" if value.type.tz is None else " in UTC"
+    instant = np.datetime_as_string(np.datetime64(value.value, "ns")).replace("T", " ")
+    return _does_not_fit(
+        name,
+        target,
+        f"The value {instant}{zone} has nanoseconds, and values of the column end at microseconds.",
+        "Round the column before writing. Or let pydelta cut the nanoseconds off: with truncate_nanoseconds=True of write_delta "
+        "and DeltaTable.merge, the option truncateNanoseconds of a write in Spark, or --truncate-nanoseconds of `pydelta load`.",
     )
 
 

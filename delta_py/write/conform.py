@@ -53,7 +53,7 @@ from delta_py.protocol.stats_columns import stats_columns
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.storage.store import ObjectStore
 from delta_py.write.bloom_filters import bloom_filters
-from delta_py.write.casts import Converter, check_may_be_absent, converter, extra_columns, unenforceable
+from delta_py.write.casts import Converter, TimeRules, check_may_be_absent, converter, extra_columns, unenforceable
 from delta_py.write.constraints import (
     Clock,
     GeneratedColumn,
@@ -95,7 +95,7 @@ class WriteState:
     directories of partitions.
     write_id: a part of the names of all files of one write, by which those of a failed one are found.
     data_change: False when the rows are only arranged anew. max_records_per_file: None for no limit.
-    time_zone: of the session, in which texts and times are turned into each other.
+    time_zone: of the session, in which texts and times are turned into each other. truncate_nanoseconds: as of TimeRules.
     insert_changes: write the rows as change data too, for a commit that has other changes in change data files.
     replace_where: SQL that every row must match, or None. rules: the CHECK constraints and invariants of the table.
     write_micros: when the write began, since 1970 in UTC: what `current_timestamp()` means in it.
@@ -133,6 +133,7 @@ class WriteState:
     keeps_identities: bool = False
     rule_nonce: str | None = None
     bloom_filters: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
+    truncate_nanoseconds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +359,10 @@ class Conformer:
         self._arrow_schema = to_arrow_schema(schema)
         hidden = HiddenColumns(state.rule_nonce, tuple(data_schema.names))
         places = _places(schema, hidden)
-        self._columns = tuple(_column(f, place, data_schema, clock) for f, place in zip(schema.fields, places, strict=True))
+        times = TimeRules(state.time_zone, state.truncate_nanoseconds)
+        self._columns = tuple(
+            _column(f, place, data_schema, clock, times) for f, place in zip(schema.fields, places, strict=True)
+        )
         self._generated = tuple(
             (number, GeneratedColumn(column.field, schema, clock))
             for number, column in enumerate(self._columns)
@@ -431,10 +435,10 @@ def _gets_numbers(column: _Column, *, keeps: bool) -> bool:
     return False
 
 
-def _column(f: StructField, place: int | None, data_schema: pa.Schema, clock: Clock) -> _Column:
+def _column(f: StructField, place: int | None, data_schema: pa.Schema, clock: Clock, times: TimeRules) -> _Column:
     lengths = char_types(f, strict=True)
     if place is not None:
-        convert = converter(data_schema.field(place).type, f.data_type, f.name, clock.time_zone)
+        convert = converter(data_schema.field(place).type, f.data_type, f.name, times)
         return _Column(f, place, convert, None, lengths)
     if DEFAULT in f.metadata:
         return _Column(f, None, None, default_value(f, clock), lengths)

@@ -310,6 +310,15 @@ def test_vacuum_deletes_only_when_told(table: str) -> None:
     assert answer("vacuum", table, "--delete")["files_total"] == 1 and not lost.exists()
 
 
+def test_load_of_nanoseconds_names_the_option_that_truncates_them(tmp_path: Path) -> None:
+    file, path = tmp_path / "rows.csv", str(tmp_path / "t")
+    file.write_text("at\n2024-01-01 00:00:00.123456789\n")
+    result = CliRunner().invoke(app, ["load", path, str(file)])
+    assert "2024-01-01 00:00:00.123456789" in result.stderr and "--truncate-nanoseconds" in result.stderr
+    run("load", path, str(file), "--truncate-nanoseconds")
+    assert run("cat", path).splitlines()[1].endswith("00:00:00.123456\"")
+
+
 @pytest.mark.parametrize(("hours", "interval"), [("24", "24 hours"), ("0.51", "30 minutes"), ("0", "0 hours")])
 def test_vacuum_of_a_short_retention_says_what_the_command_line_can_do(table: str, hours: str, interval: str) -> None:
     result = CliRunner().invoke(app, ["vacuum", table, "--retention-hours", hours])

@@ -25,7 +25,6 @@ from delta_py.errors import (
     ProtocolChangedException,
     SchemaMismatchError,
     TableAlreadyExistsError,
-    UnsupportedOperationError,
 )
 from delta_py.log.history import history
 from delta_py.protocol.schema import LONG, StructField, StructType, from_arrow_schema
@@ -235,12 +234,6 @@ def test_write_delta_pandas_index_is_left_out(tmp_path: Path) -> None:
 def test_write_delta_without_an_arrow_stream_is_a_type_error(tmp_path: Path, data: Any) -> None:
     with pytest.raises(TypeError, match="Arrow stream"):
         write_delta(str(tmp_path), data)
-
-
-@pytest.mark.parametrize("kind", [pa.uint64(), pa.time32("s"), pa.duration("s")])
-def test_write_delta_arrow_type_without_a_delta_type_is_refused(tmp_path: Path, kind: pa.DataType) -> None:
-    with pytest.raises(UnsupportedOperationError, match="no Delta type"):
-        write_delta(str(tmp_path), pa.table({"c": pa.array([], kind)}))
 
 
 # ---------------------------------------------------------------- the three steps by themselves
