@@ -27,10 +27,12 @@ from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, list_commits, list_log
 from delta_py.log.tombstones import TOMBSTONE_SCHEMA, tombstones_of_commit
 from delta_py.protocol.actions import AddCDCFile
+from delta_py.protocol.arrow_layouts import plain_schema
 from delta_py.protocol.paths import are_plain
 from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import below
 from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.write.plain_layout import plain_batches
 
 UNKNOWN = "no version that the log knows of has it"
 REMOVED = "it was removed"
@@ -79,7 +81,8 @@ def _batch(path: pa.Array, size: pa.Array | None, time: pa.Array | None, reason:
 
 
 def check_inventory(schema: pa.Schema) -> None:
-    """Raises InvalidOptionError (DELTA_INVALID_INVENTORY_SCHEMA). More columns than are needed do not matter."""
+    """Raises InvalidOptionError (DELTA_INVALID_INVENTORY_SCHEMA). More columns than are needed, and layouts, do not matter."""
+    schema = plain_schema(schema)
     kinds = {name: schema.field(name).type for name in _INVENTORY_KINDS if len(schema.get_all_field_indices(name)) == 1}
     if not all(name in kinds and is_kind(kinds[name]) for name, is_kind in _INVENTORY_KINDS.items()):
         raise InvalidOptionError(
@@ -93,7 +96,7 @@ def check_inventory(schema: pa.Schema) -> None:
 
 
 _INVENTORY_KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
-    "path": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind),
+    "path": pa.types.is_string,
     "length": pa.types.is_signed_integer,
     "isDir": pa.types.is_boolean,
     "modificationTime": pa.types.is_signed_integer,
@@ -106,11 +109,11 @@ def inventoried(store: ObjectStore, inventory: Any) -> Iterator[pa.RecordBatch]:
     rows, root = pa.RecordBatchReader.from_stream(inventory), below(store.root)
     check_inventory(rows.schema)
     given = taken = 0
-    for batch in rows:
+    for batch in (piece for listed in rows for piece in plain_batches(listed.select([*_INVENTORY_KINDS]))):
         given += batch.num_rows
         batch = batch.filter(pc.and_(pc.invert(batch["isDir"]), pc.match_substring_regex(batch["path"], root)))
         columns = (batch["length"].cast(pa.int64()), batch["modificationTime"].cast(pa.int64()))
-        path = pc.replace_substring_regex(batch["path"].cast(pa.string()), root, "")
+        path = pc.replace_substring_regex(batch["path"], root, "")
         files = _batch(path, *columns, UNKNOWN).filter(are_plain(path))
         taken += files.num_rows
         yield files

@@ -66,6 +66,19 @@ def test_streams_of_batches_and_other_integers_do(path: str) -> None:
     assert dry(path, reader) == {"stray": UNKNOWN}
 
 
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string_view())], ids=str)
+def test_inventory_with_paths_in_any_layout_names_the_same_files(path: str, kind: pa.DataType) -> None:
+    append(path, 1)
+    (Path(path) / "stray").write_bytes(b"x")
+    listed = inventory_of(path)
+    paths = listed["path"].combine_chunks()
+    if pa.types.is_dictionary(kind):
+        given = pa.DictionaryArray.from_arrays(pa.array(range(len(paths)), pa.int32()), paths.cast(kind.value_type))
+    else:
+        given = paths.cast(kind)
+    assert dry(path, listed.set_column(0, "path", given)) == {"stray": UNKNOWN}
+
+
 def test_what_lies_elsewhere_is_young_or_says_too_little_stays(path: str, caplog: pytest.LogCaptureFixture) -> None:
     append(path, 1)
     append(f"{path}/inner/t", 5)
