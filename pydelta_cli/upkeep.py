@@ -123,7 +123,7 @@ def restore(
     done = restored(
         run.store(path), version=version, timestamp_ms=time, timestamp=at, ignore_missing_files=ignore_missing_files
     )
-    run.answer({"version": done.version, "metrics": done.metrics()})
+    run.answer({"version": done.version, "metrics": {**done.metrics(), "numMissingFiles": done.num_missing_files}})
 
 
 def fsck(run: Run, path: Place, repair: Repair = False, allow_data_loss: Loss = False) -> int:
