@@ -14,7 +14,17 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, DateType, MapType, NumericType, StructField, StructType, TimestampNTZType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    MapType,
+    NullType,
+    NumericType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+)
 
 from delta_py.protocol.names import quoted
 from delta_py.protocol.table_config import TableConfig
@@ -44,7 +54,8 @@ def table_column(
 ) -> tuple[str, Column]:
     """The table's name of a column, and the values for it. given: the query's column. name: of the column that it is for.
 
-    A column that the table lacks stays as it is. Raises as Assigning.cast.
+    A column that the table lacks stays as it is, and so does a value for a void column or field: the write gives that the value's
+    type, or refuses the value. Raises as Assigning.cast.
     """
     field = find_field(table.schema, name)
     column = F.col(quoted(given.name))
@@ -55,6 +66,7 @@ def table_column(
         found = _renamed(found, wanted, evolves=rule.evolves)
         if found != given.dataType:
             column = column.cast(found)
+    wanted = _without_void(wanted, found)
     logged = table.config.schema.find(name)
     if rule.evolves and logged is not None and not keeps_type(logged):
         wanted = _evolved(table.config, wanted, found)
@@ -68,6 +80,24 @@ def with_table_columns(frame: DataFrame, columns: Sequence[tuple[str, Column]]) 
     """
     values = {name: f"{_VALUE}{number}" for number, (name, _) in enumerate(columns)}
     return frame.select("*", *(column.alias(values[name]) for name, column in columns)), values
+
+
+def _without_void(wanted: DataType, found: DataType) -> DataType:
+    """The table's type with the query's types in the place of void."""
+    match wanted, found:
+        case NullType(), _:
+            return found
+        case StructType(), StructType():
+            pairs = [(f, find_field(found, f.name)) for f in wanted.fields]
+            kinds = [f.dataType if given is None else _without_void(f.dataType, given.dataType) for f, given in pairs]
+            fields = zip(wanted.fields, kinds, strict=True)
+            return StructType([StructField(f.name, kind, f.nullable, f.metadata) for f, kind in fields])
+        case ArrayType(), ArrayType():
+            return ArrayType(_without_void(wanted.elementType, found.elementType), wanted.containsNull)
+        case MapType(), MapType():
+            key = _without_void(wanted.keyType, found.keyType)
+            return MapType(key, _without_void(wanted.valueType, found.valueType), wanted.valueContainsNull)
+    return wanted
 
 
 def _evolved(table: TableConfig, wanted: DataType, found: DataType) -> DataType:

@@ -321,6 +321,16 @@ def test_insert_into_refuses_too_few_or_too_many_fields(spark: SparkSession, nam
     assert stored(path) == [(1, {"x": 1, "y": 2, "z": 3}, "b")]
 
 
+def test_insert_into_gives_void_columns_a_type_with_merge_schema(spark: SparkSession, name: str, path: str) -> None:
+    spark.sql("select 1 as a, null as v, named_struct('x', null, 'y', 1) as s").write.format("pydelta").saveAsTable(name)
+    rows = spark.sql("select 2 as a, 'text' as v, named_struct('p', 5, 'q', 6) as s")
+    for insert in (rows.write.insertInto, lambda table: spark.sql(f"insert into {table} values (2, 'text', null)")):
+        with pytest.raises(SchemaMismatchError, match=r"olumn v.*void"):
+            insert(name)
+    rows.write.option("mergeSchema", "true").insertInto(name)
+    assert stored(path) == [(1, None, {"x": None, "y": 1}), (2, "text", {"x": 5, "y": 6})]
+
+
 # ---------------------------------------------------------------- writeTo
 
 
