@@ -22,6 +22,7 @@ from delta_py.protocol.schema import (
     LONG,
     SHORT,
     TIMESTAMP_NTZ,
+    VOID,
     ArrayType,
     DataType,
     DecimalType,
@@ -41,7 +42,8 @@ def why_incompatible(older: Metadata, newer: Metadata, *, widening: bool = False
     """None if the newer schema has all that the older has, at most with added fields; else the first difference.
 
     A field may not be renamed, dropped, of another type, or non-null where it was nullable; partition columns and the
-    use of column mapping may not change, but mapping may be turned on. widening: a type may be a wider one.
+    use of column mapping may not change, but mapping may be turned on. widening: a type may be a wider one. A void field
+    is null in all older rows, and may have any type.
     """
     old_schema, new_schema = parse_schema(older.schema_string), parse_schema(newer.schema_string)
     if [name.lower() for name in older.partition_columns] != [name.lower() for name in newer.partition_columns]:
@@ -124,7 +126,7 @@ def _type(old: DataType, new: DataType, path: Path, widening: bool) -> str | Non
             tightened = _tightened(old.value_contains_null, new.value_contains_null, (*path, "value"))
             keys = _type(old.key_type, new.key_type, (*path, "key"), widening)
             return tightened or keys or _type(old.value_type, new.value_type, (*path, "value"), widening)
-    if old == new or (widening and is_wider(old, new)):
+    if old in (new, VOID) or (widening and is_wider(old, new)):
         return None
     return f"column {'.'.join(path)} was {type_name(old)} and became {type_name(new)}"
 

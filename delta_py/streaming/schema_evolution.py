@@ -16,7 +16,7 @@ from delta_py.changes.schema_changes import is_wider
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata
-from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructType, parse_schema, type_name
+from delta_py.protocol.schema import VOID, ArrayType, DataType, MapType, Path, StructType, parse_schema, type_name
 
 ALLOW_CONFS = "spark.databricks.delta.streaming.allowSourceColumn"
 _ALWAYS = "always"
@@ -166,13 +166,15 @@ def _is_nested(data_type: DataType) -> bool:
 
 
 def _is_readable(was: DataType, now: DataType) -> bool:
+    if was == VOID:
+        return True
     if _is_nested(was) or _is_nested(now):
         return type(was) is type(now)
     return was == now or is_wider(was, now)
 
 
 def _is_leaf_changed(was: _Column, now: _Column) -> bool:
-    return not _is_nested(was.data_type) and was.data_type != now.data_type
+    return not _is_nested(was.data_type) and was.data_type not in (now.data_type, VOID)
 
 
 def _described(column: _Column) -> str:

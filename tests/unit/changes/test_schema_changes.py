@@ -14,6 +14,7 @@ from delta_py.protocol.schema import (
     INTEGER,
     LONG,
     STRING,
+    VOID,
     ArrayType,
     DataType,
     MapType,
@@ -68,6 +69,13 @@ BASE = struct(a=LONG, s=struct(x=LONG), l=ArrayType(struct(x=LONG)), m=MapType(S
 def test_why_incompatible_only_added_fields_pass(newer: StructType, reason: str | None) -> None:
     found = why_incompatible(metadata(BASE), metadata(newer))
     assert found == reason if reason is None else found is not None and reason in found
+
+
+def test_why_incompatible_void_may_become_any_type() -> None:
+    void = metadata(struct(a=VOID, s=struct(x=VOID)))
+    typed = metadata(struct(a=ArrayType(LONG), s=struct(x=STRING)))
+    assert why_incompatible(void, typed) is None
+    assert why_incompatible(typed, void) == "column a was array<bigint> and became void"
 
 
 def test_why_incompatible_relaxed_nullability_passes() -> None:

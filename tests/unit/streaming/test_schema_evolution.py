@@ -56,6 +56,7 @@ def table(*fields: dict[str, Any], mode: str = "name") -> Metadata:
             table(field("m", mapping("integer", array("double")))),
             ColumnChanges(widened=(("m.key", "smallint", "int"), ("m.value.element", "float", "double"))),
         ),
+        (table(field("a", "void"), field("b", "void")), table(field("a", "long"), field("b", array("long"))), ColumnChanges()),
         (table(field("a", "long"), mode="none"), table(field("b", "long"), mode="none"), ColumnChanges(dropped=("a",))),
         (table(field("a", "long"), mode="none"), table(field("b", "long", "a")), ColumnChanges(renamed=(("a", "b"),))),
     ],
