@@ -7,15 +7,21 @@ trip through Spark as text. Facts are attributes too (`message_parameters`), and
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import Any
 
-# Line breaks but those before the items of a list, and what else moves a cursor, hides text or cannot be encoded.
-_NOT_SHOWN = re.compile("\n(?! (?:- |[0-9]))|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+from delta_py.visible_text import visible
+
+LOGGERS = ("delta_py", "pydelta", "pydelta.pruning")
+"""All that delta_py and spark_plugin log with."""
+
+_NO_ITEM = re.compile(r"\n(?! (?:- |[0-9]))")  # a line break that no item of a list follows
 # User and password in a URL, and its query, in which signed URLs carry their keys. Azure's have the container before the @.
 _USER = re.compile(r"(?<!abfs)(?<!abfss)(?<!wasb)(?<!wasbs)://[^/@\s]+@")
 _QUERY = re.compile(r"(?<!file)(://[^\s?'\"]*\?)[^\s'\"]+")
 _LONGEST_MESSAGE = 8_000
+_CUT_WORDS = 60  # more than the words take that say how much was cut
 _LONGEST_VALUE = 200
 
 
@@ -47,13 +53,17 @@ class DeltaError(Exception):
 
 def readable(message: str) -> str:
     """A message that quotes names and values of a table, which anybody may have made: on one line but for items (` - `), without
-    control characters, and no longer than 8,000 characters. So no table can write into a terminal or a log what is not there, or
-    make one error look like another. URLs in it lose user, password and query."""
-    if len(message) > _LONGEST_MESSAGE:
-        half = _LONGEST_MESSAGE // 2
-        message = f"{message[:half]} ... ({len(message) - 2 * half} characters more) ... {message[-half:]}"
-    message = _QUERY.sub(r"\1...", _USER.sub("://...@", message))
-    return _NOT_SHOWN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), message)
+    characters that nobody sees or a terminal obeys (visible_text.py), and no longer than 8,000 characters. So no table can write
+    into a terminal or a log what is not there, or make one error look like another. URLs in it lose user, password and query."""
+    message = _QUERY.sub(r"\1...", _USER.sub("://...@", _cut(message)))
+    return _cut(visible(_NO_ITEM.sub(r"\\n", message), line_breaks=True))
+
+
+def _cut(message: str) -> str:
+    if len(message) <= _LONGEST_MESSAGE:
+        return message
+    half = (_LONGEST_MESSAGE - _CUT_WORDS) // 2
+    return f"{message[:half]} ... ({len(message) - 2 * half} characters more) ... {message[-half:]}"
 
 
 def shown(value: Any) -> str:
@@ -62,12 +72,28 @@ def shown(value: Any) -> str:
         text = repr(value)
     except RecursionError:
         text = f"a {type(value).__name__} that is nested very deep"
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
+    return visible(text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}...")
 
 
 def rebuilt(cls: type[DeltaError], message: str, error_class: str, sql_state: str, parameters: dict[str, Any]) -> DeltaError:
     """An error from what it was made of, when it comes from another process."""
     return cls(message, error_class=error_class, sql_state=sql_state, **parameters)
+
+
+def _with_readable_message(record: logging.LogRecord) -> bool:
+    """A filter that passes every record, and makes its message readable: messages in logs quote names of tables too."""
+    try:
+        text = record.getMessage()
+    except (TypeError, ValueError):  # its values do not fit it, which logging tells by itself
+        return True
+    safe = readable(text)
+    if safe != text:
+        record.msg, record.args = safe, ()
+    return True
+
+
+for _name in LOGGERS:
+    logging.getLogger(_name).addFilter(_with_readable_message)
 
 
 # ---------------------------------------------------------------- finding tables and versions

@@ -9,6 +9,7 @@ from typing import Any
 
 from delta_py.errors import ExpressionError
 from delta_py.protocol.schema import DataType, type_name
+from delta_py.visible_text import is_visible
 
 MAX_NODES = 100_000
 """Parts of one expression. Operands may be needed in several places, and so a short text may mean very many."""
@@ -105,4 +106,4 @@ def does_not_fit(value: object, target: DataType) -> ExpressionError:
 def shown(text: str) -> str:
     """The text for a message: quoted, cut off when long."""
     cut = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
-    return ascii(cut) if not cut.isprintable() else f"'{cut}'"
+    return f"'{cut}'" if is_visible(cut) else ascii(cut)

@@ -10,6 +10,7 @@ from delta_py.errors import readable
 from delta_py.protocol.names import quoted
 from delta_py.report.facts import Advice, ColumnSkipping, TableFacts, Unknown
 from delta_py.report.words import bytes_text, count_text, percent_text
+from delta_py.visible_text import is_visible
 
 # From how many files on a table has enough of them that fewer would matter; of how many a Z-order would matter.
 _MANY_FILES, _SKIPPABLE_FILES = 4, 4
@@ -50,7 +51,7 @@ class _Commands:
 
 
 def _is_plain(text: str) -> bool:
-    return text.isprintable()
+    return text.isprintable() and is_visible(text)
 
 
 def _damage(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:

@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from delta_py.report.markup import Markup, shortened, tag, visible
+from delta_py.report.markup import Markup, shortened, tag
 from delta_py.report.words import day_text, moment_text
+from delta_py.visible_text import visible
 
 WIDE, NARROW = 800, 320
 # About how wide letters of 12 px are, in px: usual ones, capitals and digits, and those of other scripts.

@@ -7,17 +7,13 @@ Children that are no Markup are escaped, and all attributes. `class_` is `class`
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
 
+from delta_py.visible_text import visible
+
 _LONGEST_NAME = 120
-# Control characters, line ends, what turns the direction of text or hides in it, and what HTML cannot hold.
-_HIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff\ud800-\udfff"
-    "\U000e0000-\U000e0fff]"
-)
 _FRAME = 'sandbox="" width="100%" height="800" frameborder="0"'
 _EMPTY_TAGS = frozenset({"meta", "br", "rect", "circle", "line", "path", "polyline", "col"})
 
@@ -31,13 +27,8 @@ class Markup(str):
 Child: TypeAlias = "Markup | str | int | Iterable[Child] | None"
 
 
-def visible(text: str) -> str:
-    """Characters that nobody sees, or that change how others are shown, written as their escapes (`\\u202e`)."""
-    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
-
-
 def escaped(text: str) -> Markup:
-    """Text as it can stand in an element or an attribute."""
+    """Text as it can stand in an element or an attribute: what nobody sees is escaped, and with it all that HTML cannot hold."""
     return Markup(escape(visible(text)))
 
 

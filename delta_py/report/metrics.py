@@ -15,8 +15,8 @@ from typing import Protocol, TypeAlias
 
 from delta_py.report.facts import TableFacts, Unknown
 from delta_py.report.gathering import ReportRequest, gather
-from delta_py.report.markup import visible
 from delta_py.snapshot import Snapshot
+from delta_py.visible_text import visible
 
 Value: TypeAlias = "int | float | Unknown | None"
 _PREFIX = "pydelta_table_"

@@ -15,8 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-LOGGERS = ("delta_py", "pydelta", "pydelta.pruning")
-"""All loggers of delta_py and spark_plugin."""
+from delta_py.errors import LOGGERS
 
 
 class _Waiting(threading.local):
