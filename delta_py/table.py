@@ -22,6 +22,7 @@ from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.schema import StructType, from_arrow_schema, to_arrow_schema
 from delta_py.scan.time_travel import named_version, to_timestamp_ms
 from delta_py.snapshot import Snapshot
+from delta_py.storage.failures import raises_storage_errors, storage_failures
 from delta_py.storage.opening import PathLike, open_store, path_text
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 _READ_THREADS = 4
 
 
+@raises_storage_errors(lambda table: table.snapshot.table_root)
 class DeltaTable:
     """One version of a table. It stays at that version; make a new one to see newer commits.
 
@@ -51,7 +53,8 @@ class DeltaTable:
     store: the storage to use instead of the one that the path's scheme means.
     storage_options: endpoints, credentials and the like of an object store, by the names of StorageOptions.
     Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, CorruptTableError,
-    UnsupportedTableFeatureError; InvalidOptionError for version and timestamp together.
+    UnsupportedTableFeatureError; InvalidOptionError for version and timestamp together. Every method raises StorageError, and
+    nothing else, when a file of the table cannot be read or written.
     """
 
     def __init__(
@@ -68,7 +71,8 @@ class DeltaTable:
         timestamp_ms = None if timestamp is None else to_timestamp_ms(timestamp, session_timezone)
         options = StorageOptions.of(storage_options or {})
         if version is None and timestamp_ms is None and store is None:
-            named = named_version(path, session_timezone, options)
+            with storage_failures(path):
+                named = named_version(path, session_timezone, options)
             if named is not None:
                 path, version, timestamp_ms = named.path, named.version, named.timestamp_ms
         if isinstance(version, SupportsIndex):
@@ -80,7 +84,9 @@ class DeltaTable:
                 "Give version or timestamp, not both.", error_class="DELTA_ONEOF_IN_TIMETRAVEL", sql_state="42601"
             )
         self._session_timezone = session_timezone
-        self._snapshot = Snapshot.load(store or open_store(path, options), version=version, timestamp_ms=timestamp_ms)
+        store = store or open_store(path, options)
+        with storage_failures(store.root):
+            self._snapshot = Snapshot.load(store, version=version, timestamp_ms=timestamp_ms)
 
     @classmethod
     def convert(
@@ -109,7 +115,8 @@ class DeltaTable:
         request = ConvertRequest(
             partitions, collect_stats, dict(configuration or {}), name, description, time_zone=session_timezone
         )
-        convert(store, request)
+        with storage_failures(store.root):
+            convert(store, request)
         return cls(path, session_timezone=session_timezone, store=store)
 
     # ------------------------------------------------------------ what the table is
@@ -556,7 +563,8 @@ class DeltaTable:
         from delta_py.parquet.reader import read_files  # as checkpoint
 
         def batches() -> Iterator[pa.RecordBatch]:
-            yield from read_files(scan.state, scan.scan_files())
+            with storage_failures(self._snapshot.table_root):
+                yield from read_files(scan.state, scan.scan_files())
 
         return pa.RecordBatchReader.from_batches(to_arrow_schema(scan.output_schema), batches())
 

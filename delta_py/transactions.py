@@ -39,6 +39,7 @@ from delta_py.expressions.parse import parse_predicate
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import place_of, root_of
+from delta_py.storage.failures import raises_storage_errors
 from delta_py.storage.opening import PathLike, named_coordination, open_store, path_text
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
@@ -51,6 +52,7 @@ SECONDS = 24 * 3600.0
 _MOST_SECONDS = 1e10  # some 300 years
 
 
+@raises_storage_errors(lambda transaction: transaction._tables_text())
 class DeltaTransaction:
     """coordinator: the ledger's URL. isolation: `serializable`, so that what was read must still hold when it commits, or
     `snapshot`, where that counts only for what is written. storage_options: of the tables' stores, or what gives them for a
@@ -233,6 +235,9 @@ class DeltaTransaction:
         return table.merge(source, predicate, source_alias, target_alias, truncate_nanoseconds=truncate_nanoseconds)
 
     # ------------------------------------------------------------ inside
+
+    def _tables_text(self) -> str:
+        return ", ".join(path for paths in self._paths.values() for path in paths) or self._coordinator
 
     def _store(self, path: PathLike) -> ObjectStore:
         return open_store(path, StorageOptions.of(self.storage_options(path)))

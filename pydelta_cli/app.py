@@ -19,7 +19,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from delta_py.errors import DeltaError, StorageError
+from delta_py.errors import DeltaError
+from delta_py.storage.failures import storage_error
 from pydelta_cli.parameters import store_options_of
 from pydelta_cli.run import FAILED, INTERRUPTED, Run, say
 from pydelta_cli.streams import AnswerLostError, ReaderGone, close_stdout
@@ -174,7 +175,7 @@ def exit_code(app: typer.Typer) -> int:
         close_stdout()
         return _failed(str(error), debug=False)
     except OSError as error:  # --install-completion writes files
-        return _failed(str(_storage_error(error)), debug=False)
+        return _failed(str(storage_error(error)), debug=False)
     return 0
 
 
@@ -195,19 +196,10 @@ def _exit_code(command: Callable[[], int | None], debug: bool) -> int:
     except DeltaError as error:
         return _failed(str(error), debug)
     except OSError as error:
-        return _failed(str(_storage_error(error)), debug)
+        return _failed(str(storage_error(error)), debug)
     except Exception as error:
         # A file that cannot be decoded, a Spark that fails, or a mistake of ours.
         return _failed(f"{type(error).__name__}: {error}", debug)
-
-
-def _storage_error(error: OSError) -> StorageError:
-    """A file that may not be written, a disk that is full."""
-    what = f"{error.filename}: {error.strerror}" if error.filename is not None else f"{type(error).__name__}: {error}"
-    return StorageError(
-        f"A file could not be read or written ({what}). What was committed before stays; what was not is in no version. See to "
-        "permissions and space, then run the command again."
-    )
 
 
 def _failed(message: str, debug: bool) -> int:

@@ -50,6 +50,7 @@ from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.schema import StructType, find_named, find_path, type_name
 from delta_py.protocol.table_config import Operation
 from delta_py.snapshot import Snapshot
+from delta_py.storage.failures import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import delete_files
 
@@ -73,6 +74,7 @@ INDEXES_SCHEMA = pa.schema(
 )
 
 
+@raises_storage_errors(lambda indexes: indexes._store.root)
 class TableIndexes:
     """The indexes of a table's newest version. clock_ms: ms since 1970, for tests."""
 

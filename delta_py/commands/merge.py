@@ -37,6 +37,7 @@ from delta_py.expressions.tree import Column as ColumnName
 from delta_py.parquet.buffers import Ndarray
 from delta_py.protocol.schema import StructType, from_arrow_schema, to_arrow_schema
 from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.storage.failures import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 from delta_py.write.casts import TimeRules, assign
 from delta_py.write.conform import check_duplicates
@@ -50,6 +51,7 @@ _SLICE_ROWS = 1 << 16
 _GATHERED_BYTES = 32 * 1024 * 1024
 
 
+@raises_storage_errors(lambda merger: merger._store.root)
 class TableMerger:
     """A MERGE in the making. Its methods add clauses and return it; `execute` carries it out on the newest version.
 

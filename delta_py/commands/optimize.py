@@ -40,6 +40,7 @@ from delta_py.layout.spill import SpilledRows
 from delta_py.progress import progress
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.snapshot import Snapshot
+from delta_py.storage.failures import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 from delta_py.threads import in_threads
 from delta_py.write.arranging import (
@@ -169,6 +170,7 @@ def _in_threads(steps: Sequence[Callable[[], T]]) -> list[T]:
         return in_threads([partial(counted, step) for step in steps], _THREADS, "delta_py-optimize")
 
 
+@raises_storage_errors(lambda optimizer: optimizer.store.root)
 @dataclass(frozen=True, slots=True)
 class TableOptimizer:
     """`DeltaTable.optimize`: the upkeep of a table's files, on its newest version, in threads of this process."""

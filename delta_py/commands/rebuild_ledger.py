@@ -46,6 +46,7 @@ from delta_py.protocol.actions import CommitInfo, parse_action
 from delta_py.protocol.paths import LOG_DIRECTORY, STAGED_DIRECTORY, checksum_file_name, commit_file_name
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import place_of
+from delta_py.storage.failures import storage_failures
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo, ObjectStore
@@ -119,12 +120,19 @@ def rebuild_ledger(
     """
     options = {name: value for name, value in (storage_options or {}).items() if not name.lower().startswith(OPTION)}
     given = _checked(tables, take)
+    with storage_failures(", ".join(given)):
+        return _rebuild(url, given, take or {}, options, dry_run=dry_run)
+
+
+def _rebuild(
+    url: str, given: Sequence[str], take: Mapping[str, Sequence[str]], options: Mapping[str, str], *, dry_run: bool
+) -> RebuildReport:
     found = in_threads([partial(_look, path, StorageOptions.of(options)) for path in given], _THREADS, _NAME)
     identity = _one_identity(found)
     ledger = open_ledger(url)
     known = _known_places(ledger, identity)
     settlement = Settlement(_evidence(found, known, ledger, StorageOptions.of({**options, OPTION: url})))
-    _settle(settlement, found, known, take or {})
+    _settle(settlement, found, known, take)
     report = RebuildReport(identity, tuple(_finding(table, settlement, known) for table in found))
     if dry_run:
         return report

@@ -24,6 +24,7 @@ from delta_py.commands.optimize import LocalBinWriters, optimize
 from delta_py.commands.optimize_bins import Compaction, OptimizeRequest
 from delta_py.errors import DataFileError, StorageError
 from delta_py.parquet.unknown_columns import UnknownColumns
+from delta_py.storage.failures import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 
 _FOOTER_READERS = 16
@@ -86,6 +87,7 @@ def _is_chosen(store: ObjectStore, path: str, size: int, is_chosen: Callable[[pq
 # ---------------------------------------------------------------- without Spark
 
 
+@raises_storage_errors(lambda reorg: reorg.store.root)
 @dataclass(frozen=True, slots=True)
 class TableReorg:
     """`DeltaTable.reorg`: what REORG TABLE does, on the table's newest version, in threads of this process."""

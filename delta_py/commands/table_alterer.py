@@ -19,9 +19,11 @@ from delta_py.commands.constraints import add_constraint, drop_constraint
 from delta_py.commands.drop_feature import drop_feature
 from delta_py.commands.sync_identity import sync_identity
 from delta_py.protocol.schema import DataType, StructType, from_arrow_schema, from_arrow_type
+from delta_py.storage.failures import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 
 
+@raises_storage_errors(lambda alterer: alterer.store.root)
 @dataclass(frozen=True, slots=True)
 class TableAlterer:
     store: ObjectStore

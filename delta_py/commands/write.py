@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from delta_py.commands.after_commit import after_commit
 from delta_py.commands.arrow_data import arrow_stream
 from delta_py.commands.create import TableDefinition, check_empty, create_parameters, define_table
@@ -46,6 +48,7 @@ from delta_py.protocol.stats_columns import with_paths
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.snapshot import replaced as made_anew
+from delta_py.storage.failures import storage_failures
 from delta_py.storage.opening import PathLike, coordination_of, open_store
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
@@ -150,6 +153,11 @@ def write_delta(
         tasks=1,
     )
     request.check()
+    with storage_failures(store.root):
+        return _write(store, reader, request)
+
+
+def _write(store: ObjectStore, reader: pa.RecordBatchReader, request: WriteRequest) -> int:
     snapshot, begin = _newest(store), time.monotonic()
     plan = _plan(store, snapshot, from_arrow_schema(reader.schema), request)
     if isinstance(plan, int):

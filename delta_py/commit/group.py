@@ -178,9 +178,11 @@ def commit_group(
             _drop(placed)
             if isinstance(error, DeltaError) or not isinstance(error, OSError):
                 raise
+            roots = ", ".join(sorted(table.store.root for table in tables.values()))
             raise StorageError(
-                f"The transaction {transaction} could not be committed, as storage failed: {error}. Nothing of it was committed. "
-                "Run it again."
+                f"The transaction {transaction} over the tables {roots} could not be committed, as storage failed: {error}. "
+                "Nothing of it was committed. Run it again.",
+                path=roots,
             ) from error
         _finish(placed, proposed)
         return {one_table.coordinated.place: one_table.prepared[-1].version for one_table in placed}

@@ -1,0 +1,82 @@
+"""What users get when a file cannot be read or written: a StorageError that names the table and the file, and no bare OSError.
+
+    @raises_storage_errors(lambda table: table.snapshot.table_root)
+    class DeltaTable: ...
+
+    with storage_failures(store.root):
+        convert(store, request)
+
+Inside delta_py an OSError says that a call of the store may have had an effect, and a StorageError that it had none (store.py).
+So an OSError becomes a StorageError only where a public method ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from inspect import isfunction
+from typing import Any, TypeVar
+
+from delta_py.errors import DeltaError, StorageError
+
+C = TypeVar("C", bound=type)
+
+# Called by `with` and by readers of Arrow streams. Others, such as __repr__, touch no storage.
+_SPECIAL_METHODS = frozenset({"__enter__", "__exit__", "__arrow_c_stream__"})
+
+
+def storage_error(error: OSError, root: str | None = None) -> StorageError:
+    """root: of the table, or of several, if they are known."""
+    what = error.strerror or str(error) or type(error).__name__
+    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    file = f" ({', '.join(names)})" if names else ""
+    table = "" if root is None else f" of the table at {root}"
+    return StorageError(
+        f"A file{table} could not be read or written: {what}{file}. What was committed before stays, and what was not is in no "
+        "version. See to permissions and space, then run it again.",
+        root=root,
+        path=names[0] if names else root,
+        errno=error.errno,
+    )
+
+
+@contextmanager
+def storage_failures(root: str) -> Iterator[None]:
+    """An OSError that is raised inside leaves as StorageError; one that is a DeltaError too leaves as it is."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, DeltaError):
+            raise
+        raise storage_error(error, root) from error
+
+
+def raises_storage_errors(root_of: Callable[[Any], str]) -> Callable[[C], C]:
+    """A decorator of a class: its public methods and properties run inside storage_failures. root_of: an object's table. Not for
+    class methods and __init__, which have no such object yet."""
+
+    def decorated(cls: C) -> C:
+        for name, member in list(vars(cls).items()):
+            if name.startswith("_") and name not in _SPECIAL_METHODS:
+                continue
+            if isfunction(member):
+                setattr(cls, name, _guarded(member, root_of))
+            elif isinstance(member, property) and member.fget is not None:
+                setattr(cls, name, property(_guarded(member.fget, root_of), doc=member.__doc__))
+        return cls
+
+    return decorated
+
+
+def _guarded(method: Callable[..., Any], root_of: Callable[[Any], str]) -> Callable[..., Any]:
+    @wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except OSError as error:
+            if isinstance(error, DeltaError):
+                raise
+            raise storage_error(error, root_of(self)) from error
+
+    return guarded
