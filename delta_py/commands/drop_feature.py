@@ -29,7 +29,7 @@ from delta_py.errors import (
     UnsupportedOperationError,
 )
 from delta_py.log import cleanup
-from delta_py.log.segment import list_log
+from delta_py.log.segment import available_in, list_log
 from delta_py.log.writer import LogWriter
 from delta_py.protocol.features import FEATURES, PROTECTED_BEFORE, PROTECTION
 from delta_py.protocol.intervals import LOG_RETENTION, TRUNCATED_HISTORY, retention_ms
@@ -161,9 +161,7 @@ def _give_up_history(store: ObjectStore, now_ms: int) -> None:
 def _check_history(store: ObjectStore, feature: str, traces: Traces) -> None:
     """Raises when a version that is left uses the feature: the oldest that can be rebuilt, or a commit since."""
     listing = list_log(store, 0)
-    first = min(listing.commits)
-    checkpoints = [known.version for known in listing.checkpoints if known.version in listing.commits]
-    oldest = min(checkpoints, default=first) if first else first
+    oldest, _ = available_in(store, listing)
     newest = Snapshot.load(store)
     uses = not traces.is_gone(Snapshot.load(store, version=oldest)) or any(
         uses_feature(traces, store.read(f"{LOG_DIRECTORY}/{commit_file_name(version)}"))

@@ -33,6 +33,7 @@ from delta_py.storage.store import FileId, ObjectInfo, ObjectStore
 LAST_CHECKPOINT_PATH = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}"
 
 LONG_AGO = -math.inf
+_NAMED_CHECKPOINTS = 3
 
 _log = logging.getLogger("delta_py")
 
@@ -76,6 +77,11 @@ class Checkpoint:
     files: tuple[LogFile, ...]
     checksum: LogFile | None = None
     hint: LastCheckpoint | None = None
+
+    @property
+    def has_empty_file(self) -> bool:
+        """Such as one whose writer died: no reader takes it."""
+        return any(file.size_bytes == 0 for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +148,13 @@ class Listing:
         return max(versions, default=None)
 
     def earliest(self) -> int | None:
-        """The oldest version that can be rebuilt: 0, or a complete checkpoint whose commit (or an older one) is there."""
+        """The oldest version that can be rebuilt and has its commit: 0, or that of a complete checkpoint, or the next one where
+        the checkpoint's own commit is gone. Clean-up of other engines deletes that too."""
         if 0 in self.commits:
             return 0
-        oldest_commit = min(self.commits, default=None)
-        usable = [c.version for c in self.checkpoints if oldest_commit is not None and c.version >= oldest_commit]
-        return min(usable, default=None)
+        checkpoints = [checkpoint.version for checkpoint in self.checkpoints if not checkpoint.has_empty_file]
+        reached = [version for start in checkpoints for version in (start, start + 1) if version in self.commits]
+        return min(reached, default=None)
 
 
 # ---------------------------------------------------------------- the public functions
@@ -271,7 +278,7 @@ def _choose_checkpoint(
     for checkpoint in listing.checkpoints:
         if version is not None and checkpoint.version > version:
             continue
-        if unusable.isdisjoint(file.path for file in checkpoint.files) and all(file.size_bytes > 0 for file in checkpoint.files):
+        if unusable.isdisjoint(file.path for file in checkpoint.files) and not checkpoint.has_empty_file:
             is_hinted = hint is not None and hint.version == checkpoint.version
             return replace(checkpoint, checksum=listing.checksums.get(checkpoint.version), hint=hint if is_hinted else None)
     return None
@@ -365,13 +372,24 @@ def _version_not_found(store: ObjectStore, version: int) -> VersionNotFoundError
 
 def _truncated(store: ObjectStore, listing: Listing) -> LogFileNotFoundError:
     oldest = min(listing.commits, default=None)
-    have = "no commit" if oldest is None else f"the oldest commit is {oldest}"
+    have = "there is no commit" if oldest is None else f"the oldest commit is {oldest}"
     return LogFileNotFoundError(
-        f"The table at {store.root} cannot be rebuilt: {have}, there is no usable checkpoint, and commit 0 is missing. "
+        f"The table at {store.root} cannot be rebuilt: {have}, {_checkpoints_text(listing)}, and commit 0 is missing. "
         f"Restore the missing files of {LOG_DIRECTORY}.",
         error_class="DELTA_TRUNCATED_TRANSACTION_LOG",
         oldest_commit=oldest,
     )
+
+
+def _checkpoints_text(listing: Listing) -> str:
+    """Why none of the checkpoints is enough."""
+    complete = sorted({checkpoint.version for checkpoint in listing.checkpoints if not checkpoint.has_empty_file})
+    if not complete:
+        return "there is no complete checkpoint"
+    if listing.earliest() is not None:
+        return "no checkpoint before the version can be read"
+    some = ", ".join(map(str, complete[-_NAMED_CHECKPOINTS:]))
+    return f"the commits that follow the checkpoints (of version {some}) are missing"
 
 
 def _check_contiguous(store: ObjectStore, listing: Listing, start: int, commits: tuple[LogFile, ...], version: int) -> None:
@@ -389,6 +407,10 @@ def _check_contiguous(store: ObjectStore, listing: Listing, start: int, commits:
             )
         before = commit.version
     if version not in listing.commits:
+        whole = listing if listing.first_listed == 0 else list_log(store, 0)
+        earliest = whole.earliest()
+        if earliest is not None and version < earliest:
+            raise _version_not_found(store, version)
         raise LogFileNotFoundError(
             f"Commit {version} of the table at {store.root} is missing from {LOG_DIRECTORY}, so the version cannot be read. "
             "Restore the file.",

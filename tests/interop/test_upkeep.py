@@ -1,7 +1,13 @@
-"""REORG, FSCK and deep clones beside delta-spark: it reads the same afterwards, and its own REORG says and does the same."""
+"""REORG, FSCK and deep clones beside delta-spark: it reads the same afterwards, and its own REORG says and does the same. Logs of
+which only the end is left, read by both."""
 
 from __future__ import annotations
 
+import re
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +129,63 @@ def test_delta_spark_reads_a_table_that_fsck_repaired(spark: SparkSession, tmp_p
     assert difference(plain(spark, "delta", path), plain(spark, "pydelta", path)) is None
     append(spark, path, 2000, 2001)
     assert difference(plain(spark, "delta", path), plain(spark, "pydelta", path)) is None
+
+
+# ---------------------------------------------------------------- logs that begin after a checkpoint
+
+
+def cleaned(spark: SparkSession, path: str, properties: str) -> dict[int, datetime]:
+    """Versions 0 to 5 by delta-spark, a checkpoint of version 3, and of the commits only 4 and 5. Returns their times."""
+    spark.sql(f"CREATE TABLE delta.`{path}` (i LONG) USING delta TBLPROPERTIES ('delta.checkpointInterval' = '3', {properties})")
+    for number in range(1, 6):
+        spark.range(number, number + 1).selectExpr("id AS i").write.format("delta").mode("append").save(path)
+        time.sleep(0.01)
+    for version in range(4):
+        for file in (Path(path) / "_delta_log").glob(f"*{version:020d}.*"):
+            if ".checkpoint" not in file.name:
+                file.unlink()
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    return {row["version"]: row["timestamp"] for row in spark.sql(f"DESCRIBE HISTORY delta.`{path}`").collect()}
+
+
+def outcome(read: Callable[[], list[Any]]) -> Any:
+    """What it gives, or the condition of its error; Spark has that of a stream's in the text."""
+    try:
+        return sorted(read())
+    except Exception as error:
+        (condition, *_) = re.findall(r"\[(DELTA_\w+)\]", str(error)) or ["no condition"]
+        return condition
+
+
+@pytest.mark.parametrize("stamps", ["false", "true"], ids=["file times", "in-commit timestamps"])
+def test_log_without_the_checkpoints_commit_is_read_as_by_delta_spark(spark: SparkSession, tmp_path: Path, stamps: str) -> None:
+    path = str(tmp_path / "t")
+    times = cleaned(spark, path, f"'delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = '{stamps}'")
+    assert [*times] == [5, 4]
+    history = spark.sql(f"DESCRIBE HISTORY pydelta.`{path}`").collect()
+    assert {row["version"]: row["timestamp"] for row in history} == times
+
+    def read(source: str, **options: Any) -> list[Any]:
+        return [tuple(row) for row in spark.read.format(source).options(**options).load(path).collect()]
+
+    def streamed(source: str, **options: Any) -> list[Any]:
+        frame, name = spark.readStream.format(source).options(**options).load(path), f"streamed_{source}"
+        query = frame.writeStream.format("memory").queryName(name).trigger(availableNow=True).start()
+        query.awaitTermination()
+        return [tuple(row) for row in spark.table(name).collect()]
+
+    tick = timedelta(milliseconds=1)
+    around = [times[4] - timedelta(days=1), times[4] - tick, times[4], times[4] + tick, times[5], times[5] + timedelta(days=1)]
+    for at in around:
+        text = at.strftime("%Y-%m-%d %H:%M:%S.%f")
+        for ask in (
+            partial(read, timestampAsOf=text),
+            partial(read, readChangeFeed="true", startingTimestamp=text),
+            partial(streamed, startingTimestamp=text),
+        ):
+            assert outcome(partial(ask, "pydelta")) == outcome(partial(ask, "delta")), (ask, at)
+    for version in (2, 4, 5):
+        expected = "DELTA_VERSION_NOT_FOUND" if version == 2 else [(number,) for number in range(1, version + 1)]
+        assert [outcome(partial(read, source, versionAsOf=version)) for source in ("pydelta", "delta")] == [expected] * 2
+    assert outcome(partial(read, "pydelta", versionAsOf=3)) == "DELTA_VERSION_NOT_FOUND"
+    assert outcome(partial(read, "delta", versionAsOf=3)) == "no condition", "it offers the version, and has no commit of it"

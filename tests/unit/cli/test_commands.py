@@ -866,3 +866,24 @@ def test_store_options_reach_the_store(table: str) -> None:
     result = CliRunner().invoke(app, ["schema", table, "--option", "nosuch.option=1"])
     assert result.exit_code == 3 and "nosuch.option" in result.stderr
     run("schema", table, "--option", "nothing", code=2)
+
+
+def test_log_that_another_engine_has_cleaned_is_shown(table: str, tmp_path: Path) -> None:
+    """It kept the checkpoint of version 1, and not its commit."""
+    log = Path(table) / "_delta_log"
+    DeltaTable(table).checkpoint()
+    for ids in ([30], [40]):
+        write_delta(table, rows(ids), mode="append")
+    for number in (0, 1):
+        (log / f"{number:020d}.json").unlink()
+        (log / f"{number:020d}.crc").unlink()
+    assert [commit["version"] for commit in answer("history", table)["commits"]] == [3, 2]
+    assert answer("streams", table)["version"] == 3
+    assert answer("diff", f"{table}@v2", table, "--key", "id", code=1)["b"]["rows"] == 7
+    assert "pydelta_table_version" in run("metrics", table)
+    assert answer("report", table)["log"]["earliest_version"] == 2
+    second = (log / f"{2:020d}.json").stat().st_mtime
+    at = datetime.fromtimestamp(second + 0.001, UTC).isoformat()
+    assert json.loads(run("cat", f"{table}", "--at", at, "--format", "json", "--filter", "id = 30"))["id"] == 30
+    refused = CliRunner().invoke(app, ["cat", table, "--version", "1"])
+    assert "Available versions: [2, 3]" in refused.stderr

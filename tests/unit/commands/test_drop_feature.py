@@ -34,6 +34,8 @@ from delta_py.protocol.schema import LONG, ArrayType, DecimalType, StructField, 
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
+from tests.support.memory_store import MemoryStore
+from tests.support.table_builder import TableBuilder, add, remove, vector
 from tests.unit.commands.test_optimize import meanwhile
 
 DAY_MS = 86_400_000
@@ -294,3 +296,24 @@ def test_writer_that_adds_rows_meanwhile_is_followed(tmp_path: Path, monkeypatch
     version = drop_feature(store, "deletionVectors")
     assert Snapshot.load(store).metadata.configuration[PROTECTED] == str(version) == str(Snapshot.load(store).version)
     assert DeltaTable(store.root).to_arrow().num_rows == 8
+
+
+def test_history_after_a_checkpoint_without_its_commit_is_looked_at() -> None:
+    """Another engine has cleaned the log: version 2 is read by the checkpoint before it, whatever checkpoints come later."""
+    table = TableBuilder(MemoryStore())
+    table.commit(table.protocol(features=["deletionVectors"]), table.metadata(), add("a"))
+    for action in (add("b"), add("c", deletionVector=vector()), remove("c", deletionVector=vector()), add("d")):
+        table.commit(action)
+    for version in (1, 4):
+        table.checkpoint(version)
+    for version in (0, 1):
+        table.delete(f"{version:020d}.json")
+    files = Snapshot.load(table.store, version=2).files()
+    assert files.num_rows - files["deletion_vector"].null_count == 1
+    with pytest.raises(DeltaError) as refused:
+        module._check_history(table.store, "deletionVectors", TRACES["deletionVectors"])
+    assert refused.value.error_class == "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST"
+    table.delete(f"{1:020d}.checkpoint.parquet")
+    for version in (2, 3):
+        table.delete(f"{version:020d}.json")
+    module._check_history(table.store, "deletionVectors", TRACES["deletionVectors"])
