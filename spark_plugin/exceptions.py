@@ -54,6 +54,7 @@ from delta_py.errors import (
     VersionNotFoundError,
     VersionsNotContiguousError,
 )
+from delta_py.storage.failures import storage_error
 from spark_plugin.pyspark_internals import message_without_stack, shown_as_raised, translate_exceptions
 
 __all__ = [
@@ -133,18 +134,26 @@ def translate(raised: PySparkException) -> PySparkException:
 @contextmanager
 def as_spark_raises() -> Iterator[None]:
     """A DeltaError raised inside, in the user's own process, leaves as one that is an AnalysisException too, like the errors
-    of workers."""
+    of workers; so does an OSError of a table's storage, as StorageError. That of a connection to Spark leaves as it is."""
     try:
         yield
     except DeltaError as error:
         if isinstance(error, PySparkException):
             raise
-        cls = _both(type(error), AnalysisException)
-        raised = cls.__new__(cls)
-        PySparkException.__init__(raised, message=str(error))
-        raised.__dict__.update(error.__dict__)
-        raised.args = error.args
-        raise raised.with_traceback(error.__traceback__) from error.__cause__
+        raise _as_analysis_exception(error).with_traceback(error.__traceback__) from error.__cause__
+    except ConnectionError:
+        raise
+    except OSError as error:
+        raise _as_analysis_exception(storage_error(error)) from error
+
+
+def _as_analysis_exception(error: DeltaError) -> PySparkException:
+    cls = _both(type(error), AnalysisException)
+    raised = cls.__new__(cls)
+    PySparkException.__init__(raised, message=str(error))
+    raised.__dict__.update(error.__dict__)
+    raised.args = error.args
+    return raised
 
 
 _made: dict[tuple[type[DeltaError], type[PySparkException]], type[PySparkException]] = {}

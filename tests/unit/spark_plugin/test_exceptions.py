@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 import time
 import traceback
@@ -111,3 +113,11 @@ def test_message_of_very_many_line_breaks_is_read_in_no_time() -> None:
     started = time.thread_time()
     assert isinstance(translate(PySparkException(message=text)), errors.DataFileError)
     assert time.thread_time() - started < 2
+
+
+def test_storage_that_fails_leaves_as_an_error_of_ours_and_spark() -> None:
+    with pytest.raises(errors.StorageError, match=r"No space left on device \(/t/f\)") as raised, as_spark_raises():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/t/f")
+    assert isinstance(raised.value, AnalysisException) and isinstance(raised.value.__cause__, OSError)
+    with pytest.raises(ConnectionRefusedError), as_spark_raises():
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "Spark is gone")
