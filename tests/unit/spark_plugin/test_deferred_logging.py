@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_plugin.driver_channel.deferred_logging import LOGGERS, deferred_logging
+from delta_py.errors import LOGGERS
+from spark_plugin.driver_channel.deferred_logging import deferred_logging
 from spark_plugin.driver_channel.frames import Status
 from spark_plugin.driver_channel.server import ChannelServer
 from tests.support.channel_client import SECRET, ask
