@@ -22,6 +22,7 @@ from delta_py.expressions.functions.table import FUNCTIONS, call_values
 from delta_py.expressions.nodes import Node, literal_scalar
 from delta_py.expressions.tree import Call, Cast, Column, Literal
 from delta_py.protocol.arrow_values import FALSE, TRUE, ZERO, all_false, all_true
+from delta_py.protocol.bounds import within_four_digit_years
 from delta_py.protocol.schema import DataType, DecimalType, Path
 from delta_py.protocol.stats import FileStats
 
@@ -105,6 +106,8 @@ class FileBounds:
 
     def _statistics(self, path: Path) -> Bounds:
         lower, upper = self._stats.minimum.get(path), self._stats.maximum.get(path)
+        lower = None if lower is None else within_four_digit_years(lower, -1)
+        upper = None if upper is None else within_four_digit_years(upper, 1)
         all_null, may_be_null = self._nulls(path)
         if lower is not None and upper is not None:
             # Bounds that contradict each other are damage: they say nothing.

@@ -25,7 +25,7 @@ from delta_py.protocol.parquet_statistics import chunk_statistics, null_count_of
 from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, to_arrow_type
 from delta_py.protocol.stats_layout import read_plain_stats
 
-RULES = 3
+RULES = 4
 """Of what comes out for a file's statistics: to be raised when it changes, because parsed statistics are kept on disks."""
 
 _PIECE_BYTES = 64 * 1024 * 1024

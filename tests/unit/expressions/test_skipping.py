@@ -342,6 +342,21 @@ def test_dates_and_decimals() -> None:
     assert kept("m <= 10", amounts) == [True, True]
 
 
+def test_last_day_of_four_digit_years_does_not_rule_out_what_is_after() -> None:
+    first, before, last = day("2024-01-01"), day("9999-12-30"), day("9999-12-31")
+    days = stats("t", [(first, last), (first, before), (last, last)])
+    assert kept("t > date'9999-12-31'", days) == [True, False, True]
+    assert kept("t < date'2025-01-01'", days) == [True, True, False]
+    begin, second, milli = (instant(text) for text in ("2024-01-01", "9999-12-31 23:59:59", "9999-12-31 23:59:59.999"))
+    times = stats("ts", [(begin, milli), (begin, second)])
+    assert kept("ts > timestamp'9999-12-31 23:59:59.999999Z'", times) == [True, False]
+
+
+def test_first_day_of_four_digit_years_does_not_rule_out_what_is_before() -> None:
+    known = stats("t", [(day("0001-01-01"), day("2024-01-01")), (day("0001-01-02"), day("2024-01-01"))])
+    assert kept("t < date'0001-01-01'", known) == [True, False]
+
+
 # ---------------------------------------------------------------- booleans
 
 

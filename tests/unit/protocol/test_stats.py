@@ -260,7 +260,86 @@ def test_float_text_bounds_the_double_that_the_float_is() -> None:
 @pytest.mark.parametrize("text", ["a\ufffd", "a\ufffdb", "a\ufffd\n\ufffd"])
 def test_bound_with_a_replacement_character_is_that_of_the_text_before_it(text: str) -> None:
     """It stands for bytes that are no UTF-8, whose place among texts is another, or ends a maximum that was cut."""
-    assert bounds([stats_text({"x": text}, {"x": text})], STRING) == [("a", "a\U0010ffff")]
+    assert bounds([stats_text({"x": text}, {"x": text})], STRING) == [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("maximum", "expected"),
+    [
+        ("a" * 31, "a" * 31),
+        ("a" * 32, "a" * 31 + "b"),
+        ("a" * 33, "a" * 33),
+        ("a\U0010ffff", "b"),
+        ("a\U0010ffff\U0010ffff\ufffd", "b"),
+        ("a?\ufffd", "b"),  # half of a character above U+FFFF was cut off
+        ("a?b\ufffd", "a?c"),
+        ("a\ud7ff\U0010ffff", "a\ue000"),
+        ("\n\ufffd", "\x0b"),
+        ("\U0010ffff" * 32, None),
+        ("\ufffd", None),
+        ("", ""),
+    ],
+)
+def test_maximum_that_may_be_cut_is_the_first_text_after_all_that_begin_so(maximum: str, expected: str | None) -> None:
+    texts = [stats_text({"x": ""}, {"x": "b"}), stats_text({"x": ""}, {"x": maximum})]
+    assert bounds(texts, STRING) == [("", "b"), ("", expected)]
+
+
+def test_parsed_maximum_that_is_no_utf8_is_itself_or_unknown() -> None:
+    for text in (b"ab\xff", b"ab" * 15 + b"\xc3x"):
+        offsets = pa.array([0, len(text)], pa.int32()).buffers()[1]
+        maxima = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(text)])
+        stats = stats_from_struct(parsed(maxima), {("x",): STRING})
+        assert stats.maximum[("x",)].cast(pa.binary()).to_pylist() in ([text], [None])
+
+
+MAX_LONG, MAX_INT = 2**63 - 1, 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("data_type", "low", "high", "expected"),
+    [
+        (DecimalType(20, 0), -MAX_LONG - 1, MAX_LONG, (None, None)),
+        (DecimalType(20, 0), -MAX_LONG, MAX_LONG + 1, (None, None)),
+        (DecimalType(38, 0), "-9.223372036854776e18", "9.223372036854776e18", (None, None)),
+        (DecimalType(38, 5), -MAX_LONG - 1, MAX_LONG, (None, None)),
+        (DecimalType(20, 2), "-92233720368547758.08", "92233720368547758.07", (None, None)),
+        (DecimalType(20, 0), -MAX_INT - 1, MAX_INT, (None, None)),
+        (DecimalType(10, 2), "-9999999.99", "9999999.99", (None, None)),
+        (DecimalType(9, 2), "-9999999.99", "9999999.99", (Decimal("-9999999.99"), Decimal("9999999.99"))),
+        (DecimalType(20, 0), MAX_INT, -MAX_INT, (Decimal(MAX_INT), Decimal(-MAX_INT))),  # beyond them there is nothing to lose
+        (LONG, -MAX_INT - 1, MAX_INT, (None, None)),
+        (LONG, -MAX_INT - 2, MAX_INT - 1, (-MAX_INT - 2, MAX_INT - 1)),
+        (INTEGER, -MAX_INT - 1, MAX_INT, (-MAX_INT - 1, MAX_INT)),
+        (DOUBLE, -1.7976931348623157e308, 1.7976931348623157e308, (None, None)),
+        (DOUBLE, -3.4028234663852886e38, 3.4028235e38, (None, None)),
+        (DOUBLE, -MAX_LONG - 1, MAX_LONG, (None, None)),
+        (DOUBLE, "1e400", "1e400", (None, None)),
+        (FLOAT, -3.4028235e38, 3.4028235e38, (None, None)),
+        (FLOAT, -MAX_INT - 1, MAX_INT, (None, None)),
+        (DATE, '"1677-09-21"', '"2262-04-11"', (None, None)),
+        (DATE, '"0001-01-01"', '"9999-12-31"', (date(1, 1, 1), date(9999, 12, 31))),
+        (TIMESTAMP, '"1677-09-21T00:12:43.145Z"', '"2262-04-11T23:47:16.854Z"', (None, None)),
+        (TIMESTAMP_NTZ, '"1901-12-13T20:45:52"', '"2038-01-19T03:14:07.999"', (None, None)),
+    ],
+)
+def test_limit_of_a_narrower_type_says_nothing_of_what_is_beyond(
+    data_type: DataType, low: Any, high: Any, expected: tuple[Any, Any]
+) -> None:
+    text = f'{{"minValues":{{"x":{low}}},"maxValues":{{"x":{high}}}}}'
+    usual = f'{{"numRecords":1,"minValues":{{"x":{low}}},"maxValues":{{"x":{high}}},"nullCount":{{"x":0}}}}'
+    for texts in ([text], [None, text], [usual] * 300):
+        stats = parse_stats(pa.array(texts, pa.string()), {("x",): data_type})
+        found = stats.minimum[("x",)][-1].as_py(), stats.maximum[("x",)][-1].as_py()
+        assert found == expected
+
+
+@pytest.mark.parametrize("infinity", [float("inf"), float("-inf")])
+def test_parsed_infinity_is_unknown(infinity: float) -> None:
+    """A program that has doubles as floats has it for large numbers."""
+    for kind, data_type in ((pa.float64(), DOUBLE), (pa.float32(), FLOAT), (pa.float32(), DOUBLE)):
+        stats = stats_from_struct(parsed(pa.array([infinity, 1.5], kind)), {("x",): data_type})
+        assert stats.minimum[("x",)].to_pylist() == stats.maximum[("x",)].to_pylist() == [None, 1.5]
 
 
 def test_half_a_pair_of_surrogates_makes_one_bound_unknown_and_no_other() -> None:
