@@ -49,7 +49,7 @@ _LAST_CHARACTER = "\U0010ffff"
 _FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
 _USUAL_PREFIX = 32  # characters that writers keep of a string if no property of the table says otherwise
 # An older delta-spark cuts a character above U+FFFF in two, and the first half is written as a question mark.
-_CUT_END = f"(?s){_LAST_CHARACTER}*(?:\\??{_REPLACEMENT}.*)?$"
+_REPLACED_END = f"(?s)\\??{_REPLACEMENT}.*"
 
 
 def widen(bounds: pa.Array, data_type: DataType, side: int) -> pa.Array:
@@ -108,10 +108,11 @@ def _narrow_limits(bounds: pa.Array, data_type: DataType, side: int) -> Mask | N
     match data_type:
         case PrimitiveType(name) if name in _INTEGERS:
             numbers = _stored(bounds, _INTEGERS[name])
-            return _is_limit(side * numbers.astype(np.float64), _integer_limits(numbers.itemsize * 8, side))
+            return np.isin(numbers, [side * limit for limit in _integer_limits(numbers.itemsize * 8, side)])
         case PrimitiveType(name) if name in _FLOATS:
             numbers = _stored(bounds, _FLOATS[name]).astype(np.float64)
-            return ~np.isfinite(numbers) | _is_limit(side * numbers, _float_limits(side))
+            is_finite: Mask = np.isfinite(numbers)
+            return ~is_finite | _is_limit(side * numbers, _float_limits(side))
         case DecimalType(precision, scale):
             return _is_limit(side * _units(bounds), _decimal_limits(precision, scale, side))
         case PrimitiveType("date"):
@@ -132,11 +133,10 @@ def _is_limit(numbers: Doubles, limits: Doubles) -> Mask:
     return is_limit
 
 
-@cache
-def _integer_limits(bits: int, side: int) -> Doubles:
+def _integer_limits(bits: int, side: int) -> list[int]:
     """Of the types with fewer bits, by their size. Some writers have no minimum but the negative of the maximum."""
     powers = [2 ** (narrow - 1) for narrow in _STORED_BITS if narrow < bits]
-    return _sorted([power - 1 for power in powers] + (powers if side < 0 else []))
+    return [power - 1 for power in powers] + (powers if side < 0 else [])
 
 
 @cache
@@ -147,7 +147,7 @@ def _float_limits(side: int) -> Doubles:
 @cache
 def _decimal_limits(precision: int, scale: int, side: int) -> Doubles:
     """Without their point: limits of the value, of the integer in which a decimal is stored, and of shorter decimals."""
-    integers = [int(limit) for limit in _integer_limits(_ALL_BITS, side)]
+    integers = _integer_limits(_ALL_BITS, side)
     shorter = [10**digits - 1 for digits in range(_STORED_DIGITS, precision)]
     return _sorted([limit for limit in [*(i * 10**scale for i in integers), *integers, *shorter] if limit < 10**precision])
 
@@ -207,17 +207,24 @@ def _as_if_cut(maxima: pa.Array) -> pa.Array:
     These are as long as writers cut, or end in the highest character, or have U+FFFD: writers end a maximum that they cut with
     one of these, though the text may go on with higher characters; and U+FFFD stands for bytes that are no UTF-8.
     """
-    has_end = pc.or_(pc.ends_with(maxima, _LAST_CHARACTER), pc.match_substring(maxima, _REPLACEMENT))
-    is_cut = pc.or_(has_end, pc.equal(pc.utf8_length(maxima), scalar(_USUAL_PREFIX, pa.int32())))
+    has_replacement = pc.match_substring(maxima, _REPLACEMENT)
+    is_cut = pc.or_(has_replacement, pc.ends_with(maxima, _LAST_CHARACTER))
+    usual = scalar(_USUAL_PREFIX, pa.int32())
+    if pc.any(pc.greater_equal(pc.binary_length(maxima), usual)).as_py():
+        is_cut = pc.or_(is_cut, pc.equal(pc.utf8_length(maxima), usual))
     is_cut = is_cut.fill_null(FALSE)
     if not is_cut.true_count:
         return maxima
-    return pc.replace_with_mask(maxima, is_cut, _texts_after(pc.replace_substring_regex(maxima.filter(is_cut), _CUT_END, "")))
+    beginnings = maxima.filter(is_cut)
+    if pc.any(has_replacement).as_py():
+        beginnings = pc.replace_substring_regex(beginnings, _REPLACED_END, "")
+    return pc.replace_with_mask(maxima, is_cut, _texts_after(beginnings))
 
 
 def _texts_after(beginnings: pa.Array) -> pa.Array:
-    """The first text after all that begin so. beginnings: none ends in the highest character."""
+    """The first text after all that begin so; null if there is none."""
     try:
+        beginnings = pc.utf8_rtrim(beginnings, _LAST_CHARACTER)  # after these there is nothing
         last = pc.utf8_slice_codeunits(beginnings, -1).dictionary_encode()
         others = pc.utf8_slice_codeunits(beginnings, 0, -1)
     except pa.ArrowInvalid:  # a struct of statistics may have bytes that are no UTF-8
