@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from delta_py.expressions.tree import Expression
     from delta_py.log.leases import HeldLease
     from delta_py.report.report import Report
-    from delta_py.scan.planning import Scan
+    from delta_py.scan.planning import Scan, ScanOptions
 
 _READ_THREADS = 4
 
@@ -180,15 +180,17 @@ class DeltaTable:
         filter: str | Expression | None = None,
         *,
         ignore_missing_files: bool = False,
+        verify_checksums: bool = False,
     ) -> Scan:
         """The plan of a read: `.report` says how many files and bytes pruning kept.
 
         ignore_missing_files: a data file that is gone is passed over, with a warning, instead of an error. A missing deletion
-        vector is always an error: without it, deleted rows would come back.
+        vector is always an error: without it, deleted rows would come back. verify_checksums: the read compares each page that
+        it decodes with its checksum, and raises DataFileError for a damaged one.
         """
-        from delta_py.scan.planning import ScanOptions, plan_scan  # as checkpoint
+        from delta_py.scan.planning import plan_scan  # as checkpoint
 
-        options = ScanOptions(drop_rows=True, ignore_missing_files=ignore_missing_files, timezone=self._session_timezone)
+        options = self._scan_options(ignore_missing_files, verify_checksums)
         return plan_scan(self._snapshot, columns, self._predicate(filter), options)
 
     def to_batches(
@@ -197,9 +199,13 @@ class DeltaTable:
         filter: str | Expression | None = None,
         *,
         ignore_missing_files: bool = False,
+        verify_checksums: bool = False,
     ) -> pa.RecordBatchReader:
         """The rows as a stream of batches; memory is bounded by a batch. Arguments as in scan."""
-        return self._reader(self.scan(columns, filter, ignore_missing_files=ignore_missing_files))
+        scan = self.scan(
+            columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums
+        )
+        return self._reader(scan)
 
     def to_arrow(
         self,
@@ -207,14 +213,15 @@ class DeltaTable:
         filter: str | Expression | None = None,
         *,
         ignore_missing_files: bool = False,
+        verify_checksums: bool = False,
     ) -> pa.Table:
-        """The rows for which `filter` (SQL text in Spark's dialect) is true. ignore_missing_files: as in scan.
+        """The rows for which `filter` (SQL text in Spark's dialect) is true. Other arguments as in scan.
 
         Rows come in the order of the files in the log, and within a file in its order.
         """
         from delta_py.parquet.reader import read_files  # as checkpoint
 
-        scan = self.scan(columns, filter, ignore_missing_files=ignore_missing_files)
+        scan = self.scan(columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums)
         groups = scan.pack(max_group_bytes=2**62, open_cost_bytes=4 << 20, wanted_groups=_READ_THREADS)
         schema = to_arrow_schema(scan.output_schema)
 
@@ -231,8 +238,13 @@ class DeltaTable:
         filter: str | Expression | None = None,
         *,
         ignore_missing_files: bool = False,
+        verify_checksums: bool = False,
     ) -> pd.DataFrame:
-        return self.to_arrow(columns, filter, ignore_missing_files=ignore_missing_files).to_pandas()
+        """As to_arrow."""
+        table = self.to_arrow(
+            columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums
+        )
+        return table.to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """All rows as an Arrow C stream: polars, duckdb, pyarrow and others take the table as it is."""
@@ -250,9 +262,10 @@ class DeltaTable:
         columns: Sequence[str] | None = None,
         filter: str | Expression | None = None,
         ignore_missing_files: bool = False,
+        verify_checksums: bool = False,
     ) -> pa.RecordBatchReader:
         """Row changes between two versions, both included: the table's columns and _change_type (insert, delete,
-        update_preimage, update_postimage), _commit_version, _commit_timestamp. ignore_missing_files: as in scan.
+        update_preimage, update_postimage), _commit_version, _commit_timestamp. The last two arguments are those of scan.
 
         Raises ChangeDataFeedError when the feed was off for a version in the range, or the range is none.
         """
@@ -267,7 +280,7 @@ class DeltaTable:
             "ending_timestamp_ms": self._timestamp_ms(ending_timestamp),
         }
         predicate = None if filter is None else self._predicate(filter, changes_schema(store, **bounds))
-        options = ScanOptions(drop_rows=True, ignore_missing_files=ignore_missing_files, timezone=self._session_timezone)
+        options = self._scan_options(ignore_missing_files, verify_checksums)
         return self._reader(plan_changes(store, **bounds, columns=columns, predicate=predicate, options=options))
 
     # ------------------------------------------------------------ changing rows
@@ -551,6 +564,16 @@ class DeltaTable:
 
     def _timestamp_ms(self, value: str | date | int | None) -> int | None:
         return None if value is None else to_timestamp_ms(value, self._session_timezone)
+
+    def _scan_options(self, ignore_missing_files: bool, verify_checksums: bool) -> ScanOptions:
+        from delta_py.scan.planning import ScanOptions  # as checkpoint
+
+        return ScanOptions(
+            drop_rows=True,
+            ignore_missing_files=ignore_missing_files,
+            timezone=self._session_timezone,
+            verify_checksums=verify_checksums,
+        )
 
     def _predicate(self, filter: str | Expression | None, schema: StructType | None = None) -> Expression | None:
         if not isinstance(filter, str):

@@ -182,11 +182,19 @@ class DeltaTransaction:
         the transaction. What is read by it is not held against others: `read` does that."""
         return DeltaTable(path, store=self._store(path))
 
-    def read(self, path: PathLike, columns: list[str] | None = None, filter: str | None = None) -> pa.Table:
-        """Rows of a table. In a serializable transaction they must be the same when it commits."""
+    def read(
+        self,
+        path: PathLike,
+        columns: list[str] | None = None,
+        filter: str | None = None,
+        *,
+        verify_checksums: bool = False,
+    ) -> pa.Table:
+        """Rows of a table. In a serializable transaction they must be the same when it commits. verify_checksums: as for
+        DeltaTable.scan."""
         table = self.table(path)
         self.note_read(table, filter)
-        return table.to_arrow(columns=columns, filter=filter)
+        return table.to_arrow(columns=columns, filter=filter, verify_checksums=verify_checksums)
 
     def note_read(self, table: DeltaTable, filter: str | None = None, *, time_zone: str = "UTC") -> None:
         """Hold these rows of a table against what others do until the transaction commits; None: all rows. time_zone: in which

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pydelta_cli.describe import schema_form
-from pydelta_cli.parameters import columns_of
+from pydelta_cli.parameters import VerifyChecksums, columns_of
 from pydelta_cli.run import FOUND, UNDECIDED, Run
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Key = Annotated[
 _BY_FILES, _BY_COMMITS, _BY_FEED, _BY_ROWS, _NOT_COMPARED = "files", "commits", "change feed", "rows of files", "nothing"
 
 
-def diff(run: Run, a: A, b: B, key: Key = None) -> int:
+def diff(run: Run, a: A, b: B, key: Key = None, verify_checksums: VerifyChecksums = False) -> int:
     """Schema, properties, protocol and rows of two versions or tables. Exits with 1 where they differ, 4 where it cannot tell.
 
     Rows are compared by --key; those of two versions of one table also by its files and commits, by the change feed where it is
@@ -35,7 +35,10 @@ def diff(run: Run, a: A, b: B, key: Key = None) -> int:
 
     one, other = run.table(a), run.table(b)
     keys = columns_of(key)
-    rows = rows_by_key(one, other, keys, run.zone) if keys else _rows_by_log(one, other, run.zone)
+    if keys:
+        rows = rows_by_key(one, other, keys, run.zone, verify_checksums=verify_checksums)
+    else:
+        rows = _rows_by_log(one, other, run.zone, verify_checksums=verify_checksums)
     form: dict[str, Any] = {
         "a": {"path": one.snapshot.table_root, "version": one.version, "rows": count_rows(one)},
         "b": {"path": other.snapshot.table_root, "version": other.version, "rows": count_rows(other)},
@@ -71,7 +74,7 @@ def _protocol_form(protocol: Protocol) -> dict[str, Any]:
     }
 
 
-def _rows_by_log(a: DeltaTable, b: DeltaTable, zone: str) -> dict[str, Any]:
+def _rows_by_log(a: DeltaTable, b: DeltaTable, zone: str, *, verify_checksums: bool) -> dict[str, Any]:
     """Counts of changes from a to b; None where nothing compared the rows, with the reason."""
     from pydelta_cli.row_compare import files_apart, has_only_moved_rows, other_columns, rows_of_files
 
@@ -87,19 +90,19 @@ def _rows_by_log(a: DeltaTable, b: DeltaTable, zone: str) -> dict[str, Any]:
         return _compared(_BY_FILES, 0, 0)
     if has_only_moved_rows(a, b):
         return _compared(_BY_COMMITS, 0, 0)
-    counts = _changes_of_feed(a, b)
+    counts = _changes_of_feed(a, b, verify_checksums=verify_checksums)
     if isinstance(counts, Counter):
         return _compared(_BY_FEED, counts["insert"], counts["delete"], counts["update_postimage"])
     apart = f"{len(only_a)} file{'' if len(only_a) == 1 else 's'} of a and {len(only_b)} of b are not in the other."
     if a.struct_type != b.struct_type:
         return _not_compared(f"{apart} {counts} Their rows are not compared, as the columns differ. Name a key (--key).")
-    surplus = rows_of_files(a, b, only_a, only_b, zone)
+    surplus = rows_of_files(a, b, only_a, only_b, zone, verify_checksums=verify_checksums)
     if surplus is None:
         return _not_compared(f"{apart} {counts} Their rows are too many to be compared in memory. Name a key (--key).")
     return _compared(_BY_ROWS, *surplus)
 
 
-def _changes_of_feed(a: DeltaTable, b: DeltaTable) -> Counter[str] | str:
+def _changes_of_feed(a: DeltaTable, b: DeltaTable, *, verify_checksums: bool) -> Counter[str] | str:
     """How many changes of each type, or why that cannot be told."""
     from delta_py.errors import ChangeDataFeedError, LogFileNotFoundError
 
@@ -107,7 +110,10 @@ def _changes_of_feed(a: DeltaTable, b: DeltaTable) -> Counter[str] | str:
         return "The change feed goes from old to new."
     counts = Counter[str]()
     try:
-        for batch in b.changes(starting_version=a.version + 1, ending_version=b.version, columns=["_change_type"]):
+        first, last = a.version + 1, b.version
+        for batch in b.changes(
+            starting_version=first, ending_version=last, columns=["_change_type"], verify_checksums=verify_checksums
+        ):
             for kind in batch["_change_type"].value_counts():
                 counts[kind["values"].as_py()] += kind["counts"].as_py()
     except (ChangeDataFeedError, LogFileNotFoundError) as error:

@@ -13,6 +13,9 @@ Version = Annotated[int | None, typer.Option("--version", metavar="N", help="Rea
 At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="Read the newest version committed at or before this time.")]
 Filter = Annotated[str | None, typer.Option("--filter", metavar="SQL", help="Only rows for which this is true.")]
 Columns = Annotated[str | None, typer.Option("--columns", metavar="NAMES", help="Only these columns, with commas between them.")]
+VerifyChecksums = Annotated[
+    bool, typer.Option("--verify-checksums", help="Compare each page that is read with its checksum; a damaged one is an error.")
+]
 Where = Annotated[
     str | None, typer.Option("--where", metavar="SQL", help="Only these partitions: a condition on partition columns.")
 ]

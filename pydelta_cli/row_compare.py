@@ -89,13 +89,15 @@ def has_only_moved_rows(a: DeltaTable, b: DeltaTable) -> bool:
     return True
 
 
-def rows_of_files(a: DeltaTable, b: DeltaTable, only_a: pa.Array, only_b: pa.Array, zone: str) -> tuple[int, int] | None:
+def rows_of_files(
+    a: DeltaTable, b: DeltaTable, only_a: pa.Array, only_b: pa.Array, zone: str, *, verify_checksums: bool
+) -> tuple[int, int] | None:
     """Of two versions of one table with the same columns: how many rows b has that a has not, and a that b has not, by all rows
     of the files that one of them has alone. A row that is there twice counts twice. None where they are more than memory should
     hold, as text."""
     counted, size_bytes = [], 0
     for table, keys, count in ((a, only_a, 1), (b, only_b, -1)):
-        scan = plan_scan(table.snapshot)
+        scan = plan_scan(table.snapshot, options=ScanOptions(verify_checksums=verify_checksums))
         chosen = scan.files.filter(pc.is_in(file_keys(scan.files.combine_chunks()), value_set=keys))
         for batch in read_files(scan.state, replace(scan, files=chosen).scan_files()):
             columns = [pa.array(column, pa.string()) for column in text_columns(batch, zone)]
@@ -116,7 +118,9 @@ def rows_of_files(a: DeltaTable, b: DeltaTable, only_a: pa.Array, only_b: pa.Arr
 _COUNT = "count"
 
 
-def rows_by_key(a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str) -> dict[str, Any]:
+def rows_by_key(
+    a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str, *, verify_checksums: bool
+) -> dict[str, Any]:
     """How many rows are in b alone, in a alone, and in both with other values of the columns that both have. Names are the same
     whatever their case. Null is a value of a key like others.
 
@@ -125,8 +129,8 @@ def rows_by_key(a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str) ->
     keys_a, keys_b = _key_names(a, keys), _key_names(b, keys)
     names_b = {name.lower(): name for name in b.schema().names}
     shared = [name for name in a.schema().names if name.lower() in names_b and name not in keys_a]
-    one = _readable(a, keys_a, shared, zone)
-    other = _readable(b, keys_b, [names_b[name.lower()] for name in shared], zone)
+    one = _readable(a, keys_a, shared, zone, verify_checksums=verify_checksums)
+    other = _readable(b, keys_b, [names_b[name.lower()] for name in shared], zone, verify_checksums=verify_checksums)
     places = [_key(number) for number in range(len(keys_a))]
     for table, rows in ((a, one), (b, other)):
         if rows.group_by(places).aggregate([]).num_rows < rows.num_rows:
@@ -169,9 +173,12 @@ def _key_names(table: DeltaTable, keys: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(field.name for _, field in fields if field is not None))
 
 
-def _readable(table: DeltaTable, keys: Sequence[str], columns: Sequence[str], zone: str) -> pa.Table:
+def _readable(
+    table: DeltaTable, keys: Sequence[str], columns: Sequence[str], zone: str, *, verify_checksums: bool
+) -> pa.Table:
     """The columns as text, which tells any two values of one type apart: first those of the key, which have no nulls then."""
-    cells = [pa.array(column, pa.string()) for column in text_columns(table.to_arrow([*keys, *columns]), zone)]
+    rows = table.to_arrow([*keys, *columns], verify_checksums=verify_checksums)
+    cells = [pa.array(column, pa.string()) for column in text_columns(rows, zone)]
     for number in range(len(keys)):
         with_mark = pc.binary_join_element_wise("v", pc.fill_null(cells[number], ""), "")
         cells[number] = pc.if_else(cells[number].is_null(), "n", with_mark)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pydelta_cli.parameters import At, Columns, Filter, Path, Place, Properties, Version, columns_of, pairs_of
+from pydelta_cli.parameters import At, Columns, Filter, Path, Place, Properties, VerifyChecksums, Version, columns_of, pairs_of
 from pydelta_cli.run import Run
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def show(
     version: Version = None,
     at: At = None,
     limit: HeadLimit = 20,
+    verify_checksums: VerifyChecksums = False,
 ) -> None:
     """The first rows, of all or of those for which a filter is true."""
     import pyarrow as pa
@@ -65,7 +66,7 @@ def show(
     from pydelta_cli.values import text_columns
 
     table = run.table(path, version, at)
-    reader = table.to_batches(columns_of(columns), filter)
+    reader = table.to_batches(columns_of(columns), filter, verify_checksums=verify_checksums)
     head = pa.Table.from_batches(_first(reader, limit), reader.schema)
     if run.as_json:
         run.write_json({"version": table.version, "columns": head.schema.names, "rows": run.rows(head)})
@@ -82,12 +83,13 @@ def cat(
     version: Version = None,
     at: At = None,
     limit: CatLimit = None,
+    verify_checksums: VerifyChecksums = False,
 ) -> None:
     """All rows to standard output, batch by batch. --json is --format json."""
     from pydelta_cli import row_output
 
     table = run.table(path, version, at)
-    reader = table.to_batches(columns_of(columns), filter)
+    reader = table.to_batches(columns_of(columns), filter, verify_checksums=verify_checksums)
     batches = _first(reader, limit)
     match CatFormat.JSON if run.as_json else format:
         case CatFormat.CSV:

@@ -116,8 +116,7 @@ class _ScanReader:
             pre_buffer=False,
             buffer_size=buffer_size,
             coerce_int96_timestamp_unit="us",
-            # It costs a tenth of the time of reading, too much for every scan. Written again, a damaged value would be sound.
-            page_checksum_verification=self._state.to_write,
+            page_checksum_verification=self._state.verify_checksums,
         )
         return _DataFile(source, stack.enter_context(parquet))
 

@@ -148,7 +148,8 @@ class ScanOptions:
     report speaks of the files up to there. Without effect where rows may be dropped, or files may be missing. count_rows: the
     report says how many rows there are, where the log knows it. counted: as in ScanState, but for columns of the predicate.
     to_write: as in ScanState; scans with row addresses are so by themselves. ignore_missing_files: a data file that is gone is
-    passed over, with a warning; without effect where rows are read to be written: a commit would lose the rows for good."""
+    passed over, with a warning; without effect where rows are read to be written: a commit would lose the rows for good.
+    verify_checksums: as in ScanState."""
 
     metadata_column: bool = False
     row_address: bool = False
@@ -160,6 +161,7 @@ class ScanOptions:
     count_rows: bool = False
     counted: frozenset[str] = frozenset()
     to_write: bool = False
+    verify_checksums: bool = False
 
 
 def plan_scan(
@@ -290,6 +292,7 @@ def make_state(
         timezone=options.timezone,
         to_write=to_write,
         table_id=config.metadata.id,
+        verify_checksums=options.verify_checksums or to_write,
     )
     return replace(
         state,

@@ -67,7 +67,9 @@ class ScanState:
     timezone: the session's, in which partition values of timestamps without an offset are read, and old files that do
         not name their writer's.
     to_write: rows are read to be written again. So a partition value that is none of its column's type is an error; else it reads
-    as null, as in delta-spark. And pages are compared with their checksums, where their writer gave them some.
+    as null, as in delta-spark.
+    verify_checksums: each page that is decoded is compared with its checksum, if it has one. Always true with to_write: a damaged
+    value that is written again would look sound.
     batch_rows, batch_bytes: upper bounds of one batch; whichever is met first.
     """
 
@@ -84,6 +86,7 @@ class ScanState:
     timezone: str = "UTC"
     to_write: bool = False
     table_id: str | None = None
+    verify_checksums: bool = False
     batch_rows: int = 65_536
     batch_bytes: int = 32 * 1024 * 1024
 

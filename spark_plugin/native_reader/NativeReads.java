@@ -52,7 +52,7 @@ public class NativeReads implements Function {
   /**
    * scan: `schema`, of the scan, and `physical`, the same by the names in files; `kinds`, a letter for each column, d for one of
    * data files and p for one of partitions; `root` of the table; `predicates`, a List of Spark's, by the names in files;
-   * `session`; `partitions`, InputPartition[] for Python; `files`, for each of them null or an Arrow stream as native_files.py
+   * `verifyChecksums`, whether pages are compared with their checksums; `session`; `partitions`, InputPartition[] for Python; `files`, for each of them null or an Arrow stream as native_files.py
    * makes it; `factory`, Spark's or ours, for Python; `rows`, whether that gives rows.
    * Object[] comes out: the partitions, and the factory that reads them. Null where this Spark gives no batches of such columns.
    */
@@ -89,10 +89,11 @@ public class NativeReads implements Function {
           (DeletionVector[]) deleted.toArray(new DeletionVector[0]), columns);
     }
     Seq filters = filters(session, (List) scan.get("predicates"));
+    boolean verifies = ((Boolean) scan.get("verifyChecksums")).booleanValue();
     int batchRows = session.sessionState().conf().parquetVectorizedReaderBatchSize();
     NativeReaderFactory factory = new NativeReaderFactory(
         (PartitionReaderFactory) scan.get("factory"), ((Boolean) scan.get("rows")).booleanValue(),
-        opener(session, numbered(stored), constant, filters), opener(session, stored, constant, filters),
+        opener(session, numbered(stored), constant, filters, verifies), opener(session, stored, constant, filters, verifies),
         new FileSchema(stored, batchRows), places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
     return new Object[] {tasks, factory};
   }
@@ -130,13 +131,21 @@ public class NativeReads implements Function {
    * Times are taken as they are unless a file says otherwise, whatever the session's settings are, as in Python. Indexes of
    * pages and Bloom filters are asked as Spark asks them, by the session's settings of Parquet; but for arrays and maps, as some
    * writers begin a page in the midst of a row and write an index all the same, by which rows get values of others.
+   *
+   * Where checksums are verified, rows are passed over by the bounds in footers alone: indexes of pages and Bloom filters have no
+   * checksum, and Spark compares a dictionary with its checksum only when it reads values, not when it looks whether to read them.
    */
-  private static Function1 opener(SparkSession session, StructType stored, StructType constant, Seq filters) {
+  private static Function1 opener(SparkSession session, StructType stored, StructType constant, Seq filters, boolean verifies) {
     scala.collection.immutable.Map options = (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
     options = (scala.collection.immutable.Map) options.updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), "true");
     options = (scala.collection.immutable.Map) options.updated("datetimeRebaseMode", "CORRECTED");
     options = (scala.collection.immutable.Map) options.updated("int96RebaseMode", "CORRECTED");
-    if (mayRepeat(stored)) {
+    if (verifies) {
+      options = (scala.collection.immutable.Map) options.updated(ParquetInputFormat.PAGE_VERIFY_CHECKSUM_ENABLED, "true");
+      options = (scala.collection.immutable.Map) options.updated(ParquetInputFormat.BLOOM_FILTERING_ENABLED, "false");
+      options = (scala.collection.immutable.Map) options.updated(ParquetInputFormat.DICTIONARY_FILTERING_ENABLED, "false");
+    }
+    if (verifies || mayRepeat(stored)) {
       options = (scala.collection.immutable.Map) options.updated(ParquetInputFormat.COLUMN_INDEX_FILTERING_ENABLED, "false");
     }
     for (Iterator each = RawFiles.told().entrySet().iterator(); each.hasNext();) {

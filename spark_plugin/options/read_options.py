@@ -50,6 +50,7 @@ _READ_NAMES = (
     "columns",
     "metadataColumn",
     "ignoreMissingFiles",
+    "verifyChecksums",
     "followLatest",
     "readLease",
     "timeZone",
@@ -125,6 +126,7 @@ class ReadOptions:
     columns: tuple[str, ...] | None = None
     metadata_column: bool = False
     ignore_missing_files: bool = False
+    verify_checksums: bool = False
     follow_latest: bool = False
     lease_seconds: int | None = None
     pruning: bool = True
@@ -154,7 +156,8 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         filter=given.get("filter"),
         columns=_column_list(given),
         metadata_column=flag(given, "metadataColumn"),
-        ignore_missing_files=_ignores_missing_files(given),
+        ignore_missing_files=_flag_or_setting(given, "ignoreMissingFiles"),
+        verify_checksums=_flag_or_setting(given, "verifyChecksums"),
         follow_latest=flag(given, "followLatest"),
         lease_seconds=_lease_seconds(given),
         pruning=flag(given, "pruning", default=True),
@@ -306,11 +309,11 @@ def _column_list(given: Mapping[str, str]) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _ignores_missing_files(given: Mapping[str, str]) -> bool:
-    """As the option says, else the session's setting."""
-    setting = json.loads(given.get(SESSION, "{}")).get("ignoreMissingFiles")
-    session = {} if setting is None else {"ignoreMissingFiles": setting}
-    return flag({**session, **given}, "ignoreMissingFiles")
+def _flag_or_setting(given: Mapping[str, str], name: str) -> bool:
+    """As the option says, and without it as the session's setting says."""
+    setting = json.loads(given.get(SESSION, "{}")).get(name)
+    session = {} if setting is None else {name: setting}
+    return flag({**session, **given}, name)
 
 
 def _lease_seconds(given: Mapping[str, str]) -> int | None:

@@ -120,6 +120,7 @@ _AS_IN_BATCHES = (
     "columns",
     "metadataColumn",
     "ignoreMissingFiles",
+    "verifyChecksums",
     "readLease",
     "timeZone",
     "pruning",

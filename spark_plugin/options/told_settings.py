@@ -30,14 +30,18 @@ READ_LEASE = "spark.pydelta.readLease"
 IGNORE_MISSING_FILES = "spark.sql.files.ignoreMissingFiles"
 COORDINATOR = "spark.pydelta.coordinator"
 TRANSACTION = "spark.pydelta.coordinator.transaction"
+VERIFY_CHECKSUMS = "spark.pydelta.verifyChecksums"
 TIME_ZONE = "spark.sql.session.timeZone"
 PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
 OPEN_COST = "spark.sql.files.openCostInBytes"
 LEAST_PARTITIONS = "spark.sql.files.minPartitionNum"
 PARALLELISM = "spark.sql.leafNodeDefaultParallelism"
 
+READ_SETTINGS = (
+    *(TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM),
+    *(READ_LEASE, IGNORE_MISSING_FILES, VERIFY_CHECKSUMS),
+)
 WRITE_SETTINGS = (*WRITE_CONFS.values(), *OTHER_WRITE_CONFS)
-READ_SETTINGS = (TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM, READ_LEASE, IGNORE_MISSING_FILES)
 SETTINGS = (*READ_SETTINGS, *WRITE_SETTINGS, PROPERTY_DEFAULTS, COORDINATOR, TRANSACTION)
 """What the catalogs tell of a session; a name that ends in a dot stands for all that begin with it. For a path of an object store
 they tell all settings that may be of stores, too."""
@@ -53,6 +57,7 @@ def read_part(confs: Mapping[str, str], default_parallelism: int | None) -> dict
         "nativePartitions": _partitions(confs, default_parallelism, 1),
         "readLease": confs.get(READ_LEASE),
         "ignoreMissingFiles": confs.get(IGNORE_MISSING_FILES),
+        "verifyChecksums": confs.get(VERIFY_CHECKSUMS),
     }
 
 

@@ -37,12 +37,14 @@ class NativeScan {
   private final String kinds;
   private final String root;
   private final StructType physical;
+  private final Boolean verifyChecksums;
 
   private NativeScan(PlanNotes notes, ScanRequest request, Map told) throws Exception {
     this.notes = notes;
     this.request = request;
     this.kinds = (String) told.get("kinds");
     this.root = (String) told.get("root");
+    this.verifyChecksums = (Boolean) told.get("verifyChecksums");
     this.physical = (StructType) DataType.fromJson(JSON.writeValueAsString(told.get("schema")));
     if (!DataType$.MODULE$.equalsStructurally(request.schema(), physical, true)) {
       throw new IllegalStateException("files hold " + physical.catalogString() + " for " + request.schema().catalogString());
@@ -69,6 +71,7 @@ class NativeScan {
     scan.put("physical", physical);
     scan.put("kinds", kinds);
     scan.put("root", root);
+    scan.put("verifyChecksums", verifyChecksums);
     scan.put("predicates", predicates());
     scan.put("session", session.get());
     scan.put("partitions", partitions);

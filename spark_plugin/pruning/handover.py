@@ -241,7 +241,8 @@ def native_text(facts: Mapping[str, Any], schema: StructType) -> str:
     """How Spark's Parquet reader reads the files of the tasks that have a `files_text`, in the form that NativeScan.java finds.
 
     schema: the one that asked for the scan. facts: `kinds`, a letter for each column, d for one of data files and p for one of
-    partitions; `schema`, the columns by the names in files, as of a table's metadata; `root`, the table's directory.
+    partitions; `schema`, the columns by the names in files, as of a table's metadata; `root`, the table's directory;
+    `verifyChecksums`, whether pages are compared with their checksums.
     """
     return _note("native", base64.b64encode(json.dumps(facts).encode()).decode(), schema)
 

@@ -139,6 +139,7 @@ def native_files(scan: Scan, schema: SparkSchema, wish: NativeWish) -> NativeFil
         "kinds": "".join(_KINDS[column.source] for column in state.columns),
         "root": state.store.root,
         "schema": json.loads(schema_to_json(StructType(tuple(_bare(column.physical) for column in state.columns)))),
+        "verifyChecksums": state.verify_checksums,
     }
     partitions = tuple(column for column in state.columns if column.source is ColumnSource.PARTITION)
     return NativeFiles(native_text(facts, schema), partial(files_text, schema=schema), partitions, state.timezone)
@@ -197,6 +198,8 @@ def _is_narrow(scan: Scan) -> bool:
     """Whether rows that match likely lie on few pages of few files, and all that says so is told to Spark's reader."""
     if scan.ruled_out < _RULED_OUT or scan.files.num_rows > _NARROWED_FILES or scan.state.predicate is None:
         return False
+    if scan.state.verify_checksums:
+        return False  # Spark's reader does not use the indexes of pages then (NativeReads.java)
     data = [column.logical for column in scan.state.columns if column.source is ColumnSource.DATA]
     stored = {column.name for column in data if _is_one_of(_COMPARED_TYPES, column.data_type)}
     parts = [part for part in conjuncts(scan.state.predicate) if not _asks_for_nulls(part)]

@@ -284,6 +284,7 @@ def scan_options(options: ReadOptions) -> ScanOptions:
     return ScanOptions(
         drop_rows=options.filter is not None,
         ignore_missing_files=options.ignore_missing_files,
+        verify_checksums=options.verify_checksums,
         timezone=options.session.time_zone,
     )
 
