@@ -270,7 +270,6 @@ class DeltaTable:
         Raises ChangeDataFeedError when the feed was off for a version in the range, or the range is none.
         """
         from delta_py.changes.change_feed import changes_schema, plan_changes  # as checkpoint
-        from delta_py.scan.planning import ScanOptions
 
         store = self._snapshot.store
         bounds: dict[str, Any] = {
@@ -502,7 +501,7 @@ class DeltaTable:
             deep_clone(self._snapshot, store, replace_table=replace, properties=properties)
         return DeltaTable(target, session_timezone=self._session_timezone, store=store)
 
-    def fsck(self, *, dry_run: bool = True, allow_data_loss: bool = False) -> pa.Table:
+    def fsck(self, *, dry_run: bool = True, allow_data_loss: bool = False, check_data: bool = False) -> pa.Table:
         """What of the newest version is missing or damaged, files and log, and its repair.
 
         dry_run: change nothing. allow_data_loss: take files out of the table whose rows are lost by that.
@@ -511,7 +510,7 @@ class DeltaTable:
         """
         from delta_py.commands.fsck import fsck  # as checkpoint
 
-        return fsck(self._snapshot.store, dry_run=dry_run, allow_data_loss=allow_data_loss)
+        return fsck(self._snapshot.store, dry_run=dry_run, allow_data_loss=allow_data_loss, check_data=check_data)
 
     def report(self, *, vacuum: bool = False, check_log: bool = True) -> Report:
         """The picture of this version: commits, files, skipping, partitions, deleted rows, log, and what to do.

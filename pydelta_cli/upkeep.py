@@ -31,6 +31,9 @@ IgnoreMissing = Annotated[
 ]
 Repair = Annotated[bool, typer.Option("--repair", help="Mend what can be mended. Without it, only tell what is wrong.")]
 Loss = Annotated[bool, typer.Option("--allow-data-loss", help="Take files out of the table whose rows are lost by that.")]
+Data = Annotated[
+    bool, typer.Option("--data", help="Read every page of every data file too, and compare it with its checksum.")
+]
 Assignments = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Properties and their values.")]
 Names = Annotated[list[str], typer.Argument(metavar="KEY", help="Names of properties.")]
 IfExists = Annotated[bool, typer.Option("--if-exists", help="Pass over properties that the table does not have.")]
@@ -126,11 +129,11 @@ def restore(
     run.answer({"version": done.version, "metrics": {**done.metrics(), "numMissingFiles": done.num_missing_files}})
 
 
-def fsck(run: Run, path: Place, repair: Repair = False, allow_data_loss: Loss = False) -> int:
+def fsck(run: Run, path: Place, repair: Repair = False, allow_data_loss: Loss = False, data: Data = False) -> int:
     """What of the newest version is missing or damaged. Exits with 1 where something is, and is not repaired."""
     from delta_py.commands.fsck import fsck as checked
 
-    faults = checked(run.store(path), dry_run=not repair, allow_data_loss=allow_data_loss).to_pylist()
+    faults = checked(run.store(path), dry_run=not repair, allow_data_loss=allow_data_loss, check_data=data).to_pylist()
     left = [fault for fault in faults if not (repair and fault["can_repair"])]
     run.answer({"repaired": len(faults) - len(left), "left": len(left), "faults": faults})
     return FOUND if left else 0

@@ -460,17 +460,19 @@ class DeltaTable:
         check_flag(dryRun, "dryRun")
         return run_restore_quarantined(self._spark, self._table, dry_run=dryRun)
 
-    def fsck(self, *, dryRun: bool = True, allowDataLoss: bool = False) -> DataFrame:
+    def fsck(self, *, dryRun: bool = True, allowDataLoss: bool = False, checkData: bool = False) -> DataFrame:
         """What of the table is missing or damaged, files and log, and its repair: FSCK REPAIR TABLE ... [DRY RUN].
 
-        dryRun: change nothing. allowDataLoss: take files out of the table whose rows are lost by that.
+        dryRun: change nothing. allowDataLoss: take files out of the table whose rows are lost by that. checkData: read every page
+        of every live file, and compare it with its checksum; files that are damaged are told, and never taken out of the table.
         Returns a row a fault: kind, path, data_file, version, size (bytes), reason, can_repair, rows_lost.
         Raises DataFileError (DELTA_FILE_NOT_FOUND_DETAILED) for a repair that would lose rows and may not, CorruptTableError for
         one of a table that cannot be rebuilt. Nothing is changed then.
         """
         check_flag(dryRun, "dryRun")
         check_flag(allowDataLoss, "allowDataLoss")
-        return run_fsck(self._spark, self._table, dry_run=dryRun, allow_data_loss=allowDataLoss)
+        check_flag(checkData, "checkData")
+        return run_fsck(self._spark, self._table, dry_run=dryRun, allow_data_loss=allowDataLoss, check_data=checkData)
 
     def report(self, *, vacuum: bool = False, checkLog: bool = True) -> Report:
         """The picture of the table's newest version: commits, files, skipping, partitions, deleted rows, log, and what to do.

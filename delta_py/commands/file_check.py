@@ -1,15 +1,17 @@
 """Which of a version's files are not there, or are not those that the log speaks of: data files and deletion vectors.
 
     faults = file_faults(Snapshot.load(store, version=3))      # FAULT_SCHEMA
+    faults = file_faults(snapshot, check_data=True)            # reads all data files, too
 
 Many files are compared with a listing of the store; what does not agree with it is looked at once more, one by one, as it may lie
-behind a link or in another store. Deletion vectors are read and compared with their checksums. What cannot be looked at is told
-too, and is not taken for missing.
+behind a link or in another store. Deletion vectors are read and compared with their checksums, as are the pages of data files if
+that is asked for. What cannot be looked at is told too, and is not taken for missing.
 Protocol: Add File and Remove File; Deletion Vectors.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,7 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.commands.quarantine import list_quarantine
-from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
+from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError, readable
+from delta_py.parquet.page_check import page_fault
 from delta_py.progress import progress
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector
@@ -49,24 +52,30 @@ FAULT_SCHEMA = pa.schema(
 )
 
 _PROBES = 16
+_PAGE_READERS = min(8, os.cpu_count() or 1)
 # So few files are asked for one by one: a directory may hold very many more.
 _FEW_FILES = 64
 _AT_ONCE = 1_024
+_MEGABYTE = 1 << 20
 _UNSEEN = (OSError, StorageError, UnsupportedOperationError)
 
 
-def file_faults(snapshot: Snapshot, only: pa.Array | pa.ChunkedArray | None = None) -> pa.Table:
-    """FAULT_SCHEMA, of the live files of a version. only: paths; None for all. Memory: the names of all live files, and those of
-    the store's objects."""
+def file_faults(
+    snapshot: Snapshot, only: pa.Array | pa.ChunkedArray | None = None, *, check_data: bool = False
+) -> pa.Table:
+    """FAULT_SCHEMA, of the live files of a version. only: paths; None for all. check_data: read all pages of all data files and
+    compare them with their checksums. Memory: the names of all live files, and those of the store's objects; with check_data also
+    a batch of rows for each thread."""
     files = _files(snapshot)
     files = files if only is None else files.filter(pc.is_in(files["path"], only))
     is_few = only is not None or files.num_rows <= _FEW_FILES
     suspects = files if is_few else files.filter(pc.invert(_is_listed(snapshot.store, files)))
     faults = _looked_through(suspects, partial(_of_files, snapshot))
     gone = pa.chunked_array([part["data_file"] for part in faults], pa.string())
-    with_vectors = files.filter(files["deletion_vector"].is_valid())
-    with_vectors = with_vectors.filter(pc.invert(pc.is_in(with_vectors["path"], gone)))
-    faults += _looked_through(with_vectors, partial(_of_vectors, snapshot))
+    there = files.filter(pc.invert(pc.is_in(files["path"], gone)))
+    if check_data:
+        faults.append(_of_pages(snapshot, there))
+    faults += _looked_through(there.filter(there["deletion_vector"].is_valid()), partial(_of_vectors, snapshot))
     return pa.Table.from_batches(faults, FAULT_SCHEMA)
 
 
@@ -158,6 +167,20 @@ def _of_files(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
     return faults_of(_told_of_quarantine(store, rows))
 
 
+def _of_pages(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
+    """Files whose pages are damaged. None of them can be repaired: the bytes that are left may be what somebody wants back."""
+    rows = []
+    megabytes = pc.sum(pc.add(pc.divide(files["size"], _MEGABYTE), 1)).as_py() or 0
+    with progress("FSCK of data", megabytes, "MB") as count, ThreadPoolExecutor(_PAGE_READERS, "delta_py-pages") as pool:
+        for part in _parts(files.select(["path", "size", "rows"])):
+            listed = part.to_pylist()
+            looks = pool.map(lambda file: _look_at_pages(snapshot.store, file["path"], file["size"], count), listed)
+            for file, look in zip(listed, looks, strict=True):
+                if look.sight is not _Sight.SOUND:
+                    rows.append(_fault(snapshot, DATA_FILE, file["path"], file, look, can_repair=False))
+    return faults_of(rows)
+
+
 def _told_of_quarantine(store: ObjectStore, faults: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A file that VACUUM has moved aside is not lost, and is not taken out of the table."""
     if not any(fault["can_repair"] for fault in faults):
@@ -204,6 +227,30 @@ def _look_at(store: ObjectStore, path: str, size: int) -> _Look:
     if found == size:
         return _Look(_Sight.SOUND)
     why = f"it has {found} bytes, and the log says {size}: it was cut short or replaced. Restore it from a backup"
+    return _Look(_Sight.WRONG, f"{why}; or, to give up its rows, delete it and repair the table")
+
+
+def _look_at_pages(store: ObjectStore, path: str, size: int, count: Callable[[int], None]) -> _Look:
+    """count: gets the megabytes that were read, as they are."""
+    megabytes, counted = size // _MEGABYTE + 1, 0
+
+    def count_rows(done: int, total: int) -> None:
+        nonlocal counted
+        share = megabytes * done // max(1, total)
+        count(share - counted)
+        counted = share
+
+    try:
+        with store.open_input(path, size) as source:
+            fault = page_fault(source, size, count_rows)
+    except FileNotFoundError:
+        return _Look(_Sight.UNSEEN, "it was there, and was deleted before its pages were read. Run FSCK again")
+    except (*_UNSEEN, pa.ArrowNotImplementedError, MemoryError) as error:
+        return _Look(_Sight.UNSEEN, f"its pages cannot be looked at: {readable(str(error))}")
+    count(megabytes - counted)
+    if fault is None:
+        return _Look(_Sight.SOUND)
+    why = f"its pages are damaged: {readable(fault)}. Restore it from a backup"
     return _Look(_Sight.WRONG, f"{why}; or, to give up its rows, delete it and repair the table")
 
 

@@ -1,11 +1,13 @@
 """FSCK: what of a table is missing or damaged, and its repair.
 
     fsck(store)                                            # FAULT_SCHEMA, one row a fault; nothing is changed
+    fsck(store, check_data=True)                           # reads every page of every live file
     fsck(store, dry_run=False, allow_data_loss=True)
 
 A repair takes files out of the table that are missing, or whose deletion vectors are, by a commit that says so; whoever does not
 allow that rows are lost gets an error, and nothing is changed. It writes wrong version checksums and `_last_checkpoint` anew, and
-puts broken checkpoints aside where the log before them is still there. What only a backup can mend is told, and left as it is.
+puts broken checkpoints aside where the log before them is still there. What only a backup can mend, data files that are damaged
+among it, is told, and left as it is.
 Protocol: Add File and Remove File; Checkpoints; Version Checksum File; Last Checkpoint File.
 """
 
@@ -37,17 +39,18 @@ _log = logging.getLogger("delta_py")
 _NAMED = 5
 
 
-def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = False) -> pa.Table:
+def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = False, check_data: bool = False) -> pa.Table:
     """Look at the newest version's files and at the log, and mend what can be mended; returns what was found: FAULT_SCHEMA.
 
-    dry_run: change nothing. allow_data_loss: take files out of the table whose rows are lost by that.
+    dry_run: change nothing. allow_data_loss: take files out of the table whose rows are lost by that. check_data: read every page
+    of every live file, and compare it with its checksum; files that are damaged are told, and never taken out of the table.
     Raises DataFileError (DELTA_FILE_NOT_FOUND_DETAILED) for a repair that would lose rows and may not, CorruptTableError for one
     of a table whose newest version cannot be rebuilt; nothing is changed then. Else as Transaction.commit. A repair that was
     broken off has done no harm, and goes on when it is run again.
     """
     check = LogCheck(store)
     of_log = pa.Table.from_batches([faults_of(check.faults())], FAULT_SCHEMA)
-    of_files = FAULT_SCHEMA.empty_table() if check.snapshot is None else file_faults(check.snapshot)
+    of_files = FAULT_SCHEMA.empty_table() if check.snapshot is None else file_faults(check.snapshot, check_data=check_data)
     found = pa.concat_tables([of_log, of_files])
     if dry_run:
         return found

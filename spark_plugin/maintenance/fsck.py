@@ -23,10 +23,13 @@ _TYPES = {pa.string(): StringType(), pa.int64(): LongType(), pa.bool_(): Boolean
 FAULTS = StructType([StructField(f.name, _TYPES[f.type]) for f in FAULT_SCHEMA])
 
 
-def run_fsck(spark: SparkSession, table: TablePath, *, dry_run: bool, allow_data_loss: bool) -> DataFrame:
+def run_fsck(
+    spark: SparkSession, table: TablePath, *, dry_run: bool, allow_data_loss: bool, check_data: bool
+) -> DataFrame:
     """As DeltaTable.fsck."""
     with as_spark_raises(), active(spark):
-        step = partial(fsck, table.open_store(spark), dry_run=dry_run, allow_data_loss=allow_data_loss)
+        store = table.open_store(spark)
+        step = partial(fsck, store, dry_run=dry_run, allow_data_loss=allow_data_loss, check_data=check_data)
         found = at_table(spark, step, once=not dry_run)
     return spark.createDataFrame(found, FAULTS)
 

@@ -92,8 +92,11 @@ class Reorg:
 
 @dataclass(frozen=True, slots=True)
 class Fsck:
+    """check_data: CALL alone says it, no statement does."""
+
     table: TableName
     dry_run: bool = False
+    check_data: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,7 +210,7 @@ _REQUESTS: Mapping[str, Callable[[Mapping[str, Any]], Utility]] = {
     "restore": _restore,
     "generate": lambda given: grammar.Generate(_table(given), given["mode"]),
     "reorg": lambda given: grammar.Reorg(_table(given), given["where"]),
-    "fsck": lambda given: grammar.Fsck(_table(given), bool(given["dry_run"])),
+    "fsck": lambda given: grammar.Fsck(_table(given), bool(given["dry_run"]), bool(given["check_data"])),
     "clone": _clone,
     "convert": _convert,
     "add_constraint": lambda given: grammar.AddConstraint(_table(given), given["name"], given["check"]),

@@ -163,7 +163,7 @@ def _reorg(spark: SparkSession, target: Target, asked: grammar.Reorg) -> DataFra
 
 
 def _fsck(spark: SparkSession, target: Target, asked: grammar.Fsck) -> DataFrame:
-    return target.delta_table(spark).fsck(dryRun=asked.dry_run)
+    return target.delta_table(spark).fsck(dryRun=asked.dry_run, checkData=asked.check_data)
 
 
 # ---------------------------------------------------------------- what the table is

@@ -88,7 +88,11 @@ _ALL = (
     Procedure(
         "fsck",
         "FSCK REPAIR TABLE: what is missing or damaged, and its repair",
-        (_TABLE, _flag("dry_run", "tells the faults, and repairs none")),
+        (
+            _TABLE,
+            _flag("dry_run", "tells the faults, and repairs none"),
+            _flag("check_data", "reads every page of every data file, and compares it with its checksum"),
+        ),
     ),
     Procedure(
         "clone",

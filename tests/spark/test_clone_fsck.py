@@ -22,6 +22,7 @@ from spark_plugin.exceptions import (
     UnsupportedOperationError,
 )
 from spark_plugin.maintenance.fsck import FAULTS
+from tests.support.flipped_bits import chunk_places, flipped
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -141,3 +142,18 @@ def test_fsck_takes_missing_files_out_when_rows_may_be_lost(spark: SparkSession,
     assert (row["kind"], row["path"], row["can_repair"]) == ("dataFile", files[0]["path"], True)
     assert table.toDF().count() == 3 - row["rows_lost"]
     assert table.history(1).first()["operation"] == "FSCK"
+
+
+def test_fsck_of_data_names_damaged_files_and_leaves_them(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    name = PlainTable(path).files()["path"].to_pylist()[0]
+    file = Path(path) / name
+    with flipped(file, chunk_places(file)[-3]):
+        assert table.fsck().collect() == []
+        (row,) = table.fsck(checkData=True).collect()
+        assert (row["kind"], row["path"], row["can_repair"]) == ("dataFile", name, False)
+        assert table.fsck(dryRun=False, allowDataLoss=True, checkData=True).collect() == [row]
+        assert spark.sql(f"CALL pydelta.system.fsck('{path}', dry_run => true, check_data => true)").collect() == [row]
+    assert name in PlainTable(path).files()["path"].to_pylist()
+    with pytest.raises(ValueError, match="checkData needs to be a boolean"):
+        table.fsck(checkData="yes")  # type: ignore[arg-type]

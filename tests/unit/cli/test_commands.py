@@ -26,6 +26,7 @@ from pydelta_cli.main import COMMANDS, app
 from pydelta_cli.row_input import _Source
 from pydelta_cli.run import Run, value_lines
 from pydelta_cli.values import json_values
+from tests.support.flipped_bits import flipped
 from tests.support.json_forms import FORMS, faults
 from tests.support.pages import ROOT
 from tests.unit.report.test_metrics import scraped
@@ -356,6 +357,27 @@ def test_fsck_exits_with_one_for_what_it_found(table: str) -> None:
     assert found.keys() == form_of("fsck") and found["left"] == 1
     answer("fsck", table, "--repair", "--allow-data-loss")
     assert answer("fsck", table)["faults"] == []
+
+
+def test_flipped_bit_is_an_error_where_checksums_are_verified(tmp_path: Path) -> None:
+    path, copy = str(tmp_path / "t"), str(tmp_path / "copy")
+    for place in (path, copy):
+        write_delta(place, pa.table({"id": [1000, 2001]}), compression="uncompressed")
+    (file,) = Path(path).glob("*.parquet")
+    commands = (["show", path], ["cat", path], ["diff", path, copy, "--key", "id"])
+    for command in commands[:2]:
+        run(*command, "--verify-checksums")
+    run(*commands[2], "--verify-checksums")
+    with flipped(file, file.read_bytes().index((2001).to_bytes(8, "little"))):
+        assert "2001" not in run("cat", path)
+        run(*commands[2], code=1)
+        for command in commands:
+            result = CliRunner().invoke(app, [*command, "--verify-checksums"])
+            assert result.exit_code == 3 and file.name in result.stderr
+        assert answer("fsck", path)["faults"] == []
+        (fault,) = answer("fsck", path, "--data", "--repair", "--allow-data-loss", code=1)["faults"]
+        assert (fault["path"], fault["can_repair"]) == (file.name, False)
+    assert answer("fsck", path, "--data")["faults"] == []
 
 
 def test_report_and_metrics(table: str, tmp_path: Path) -> None:

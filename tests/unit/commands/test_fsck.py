@@ -21,7 +21,9 @@ from delta_py.errors import CorruptTableError, DataFileError, TableNotFoundError
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import open_store
+from tests.support.flipped_bits import chunk_places, flipped
 from tests.support.memory_store import MemoryStore
+from tests.support.sampling import takes_all
 
 pytestmark = pytest.mark.usefixtures("harmless_post_commit")
 
@@ -409,3 +411,104 @@ def test_incomplete_checkpoint_is_put_aside(path: str) -> None:
 def test_place_without_a_table_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError):
         found(str(tmp_path))
+
+
+# ---------------------------------------------------------------- pages of data files
+
+
+def make_wide(path: str, files: int = 3) -> list[Path]:
+    """A table of files with several columns; the files in the log's order."""
+    for number in range(files):
+        ids = range(20 * number, 20 * number + 20)
+        rows = {"id": pa.array(ids, pa.int64()), "s": [f"text{n % 3}" for n in ids], "st": [{"a": n, "l": [n, n]} for n in ids]}
+        write_delta(path, pa.table(rows), mode="append", configuration=VECTORS)
+    return [Path(path) / name for name in DeltaTable(path).files()["path"].to_pylist()]
+
+
+def test_flipped_byte_of_pages_is_found_or_changes_no_row(path: str) -> None:
+    files = make_wide(path)
+    store, rows = open_store(path), DeltaTable(path).to_arrow()
+    assert found(path, check_data=True) == []
+    places = chunk_places(files[1])[:: 1 if takes_all() else 7]
+    found_count = 0
+    for place in places:
+        with flipped(files[1], place):
+            faults = fsck(store, check_data=True).to_pylist()
+            if not faults:
+                assert DeltaTable(path).to_arrow().equals(rows)
+                continue
+            found_count += 1
+            (fault,) = faults
+            assert (fault["kind"], fault["path"], fault["data_file"]) == ("dataFile", files[1].name, files[1].name)
+            assert (fault["can_repair"], fault["rows_lost"]) == (False, 0)
+            assert "pages are damaged" in fault["reason"]
+    assert found_count > 0.9 * len(places)
+
+
+def test_flipped_byte_of_a_footer_ends_no_process(path: str) -> None:
+    """Where pyarrow is asked for a damaged column chunk, the process ends."""
+    (file,) = make_wide(path, 1)
+    data, store = file.read_bytes(), open_store(path)
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    for place in range(start, len(data), 1 if takes_all() else 5):
+        with flipped(file, place):
+            fsck(store, check_data=True)
+
+
+def test_files_that_are_damaged_are_named_and_stay_in_the_table(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    files = make_wide(path, 4)
+    files[0].unlink()
+    with flipped(files[1], chunk_places(files[1])[-3]), flipped(files[3], chunk_places(files[3])[-3]):
+        assert [row["path"] for row in found(path)] == [files[0].name], "bytes are looked at where it is asked for"
+        assert [row["path"] for row in found(path, check_data=True)] == [files[0].name, files[1].name, files[3].name]
+        with pytest.raises(DataFileError, match="would lose 20 rows"):
+            found(path, check_data=True, dry_run=False)
+        assert DeltaTable(path).version == 3
+        found(path, check_data=True, dry_run=False, allow_data_loss=True)
+        assert "2 faults cannot be repaired" in caplog.text and files[3].name in caplog.text
+        assert DeltaTable(path).version == 4
+        assert {file.name for file in files[1:]} == set(DeltaTable(path).files()["path"].to_pylist())
+
+
+def test_columns_that_the_table_no_longer_has_are_looked_at(path: str) -> None:
+    write_delta(path, pa.table({"id": [1, 2], "gone": ["aaaa", "bbbb"]}), configuration={"delta.columnMapping.mode": "name"})
+    (file,) = Path(path).glob("*.parquet")
+    places = chunk_places(file)
+    DeltaTable(path).alter.drop_columns(["gone"])
+    with flipped(file, places[-3]):
+        assert DeltaTable(path).to_arrow(verify_checksums=True).num_rows == 2
+        assert [row["path"] for row in found(path, check_data=True)] == [file.name]
+
+
+def test_storage_that_fails_is_not_taken_for_damage(path: str) -> None:
+    files = make_wide(path, 2)
+
+    class Failing(LocalStore):
+        def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> Any:
+            source = super().open_input(path, size_bytes, is_sure=is_sure)
+            return pa.PythonFile(FailingFile(source), mode="r") if path == files[1].name else source
+
+    class FailingFile:
+        closed = False
+
+        def __init__(self, source: Any) -> None:
+            self._source = source
+
+        def size(self) -> int:
+            return int(self._source.size())
+
+        def seek(self, *where: int) -> int:
+            return int(self._source.seek(*where))
+
+        def tell(self) -> int:
+            return int(self._source.tell())
+
+        def close(self) -> None:
+            self._source.close()
+
+        def read(self, count: int = -1) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    (fault,) = fsck(Failing(path), check_data=True).to_pylist()
+    assert fault["path"] == files[1].name
+    assert "cannot be looked at" in fault["reason"] and "Input/output error" in fault["reason"]

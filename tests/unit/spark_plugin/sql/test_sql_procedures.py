@@ -53,6 +53,7 @@ READ: list[tuple[str, Any, Utility]] = [
     ("CALL pydelta.system.generate('t')", None, g.Generate(T, "symlink_format_manifest")),
     ("CALL pydelta.system.reorg('t', 'a = 1')", None, g.Reorg(T, "a = 1")),
     ("CALL pydelta.system.fsck('t', dry_run => true)", None, g.Fsck(T, True)),
+    ("CALL pydelta.system.fsck('t', check_data => true)", None, g.Fsck(T, False, True)),
     (
         "CALL pydelta.system.clone('parquet.`/p`', 'c', true, partitioned_by => 'd DATE')",
         None,

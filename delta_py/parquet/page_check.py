@@ -1,0 +1,63 @@
+"""Whether all pages of a data file can be decoded and agree with their checksums.
+
+    fault = page_fault(source, size_bytes)      # why the file is damaged; None for a sound one
+
+All columns are read, also those that the table does not have. Of a page without a checksum, as some writers leave them, only
+whether it can be decoded is known. Memory: a batch of a row group, and the pages under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_py.parquet.batch_size import BatchSizer
+from delta_py.storage.files import is_prefetching
+
+_BATCH_ROWS, _BATCH_BYTES = 65_536, 8 << 20
+# Larger files are read through a buffer for each column: their column chunks may not fit into memory beside each other.
+_WHOLE_CHUNKS_BYTES, _BUFFER_BYTES = 16 << 20, 256 << 10
+
+
+def page_fault(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int, int], None] | None = None) -> str | None:
+    """size_bytes: of the file. count_rows: gets how many rows were read, and how many there are.
+
+    Raises OSError and StorageError where the storage failed, pa.ArrowNotImplementedError for a file of a kind that this pyarrow
+    does not read, and MemoryError: none of them says that the file is damaged.
+    """
+    try:
+        _read_all(source, size_bytes, count_rows)
+    except pa.ArrowNotImplementedError:
+        raise
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        return str(error)
+    except OSError as error:
+        if error.errno is not None:  # of the operating system; what is wrong with Parquet has none
+            raise
+        return str(error)
+    return None
+
+
+def _read_all(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int, int], None] | None) -> None:
+    """Asks the footer for nothing of single column chunks before they are read: pyarrow ends the process where that is damaged,
+    while its reader raises."""
+    buffer_size = _BUFFER_BYTES if size_bytes > _WHOLE_CHUNKS_BYTES and not is_prefetching(source) else 0
+    sizer = BatchSizer(_BATCH_ROWS, _BATCH_BYTES)
+    with pq.ParquetFile(
+        source, buffer_size=buffer_size, pre_buffer=False, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+    ) as parquet:
+        total, done = parquet.metadata.num_rows, 0
+        for number in range(parquet.num_row_groups):
+            group = parquet.metadata.row_group(number)
+            # A dictionary may have all bytes of the group, and be of one value that all rows have.
+            rows = sizer.start(group.num_rows, group.total_byte_size, group.total_byte_size)
+            for batch in parquet.reader.iter_batches(rows, row_groups=[number], use_threads=False):
+                sizer.follow(batch)
+                parquet.reader.set_batch_size(sizer.rows)
+                done += batch.num_rows
+                if count_rows is not None:
+                    count_rows(done, total)
+        if done != total:
+            raise pa.ArrowInvalid(f"its row groups hold {done} rows where the footer says {total}")
