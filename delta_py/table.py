@@ -504,7 +504,8 @@ class DeltaTable:
     def fsck(self, *, dry_run: bool = True, allow_data_loss: bool = False, check_data: bool = False) -> pa.Table:
         """What of the newest version is missing or damaged, files and log, and its repair.
 
-        dry_run: change nothing. allow_data_loss: take files out of the table whose rows are lost by that.
+        dry_run: change nothing. allow_data_loss: take files out of the table whose rows are lost by that. check_data: read every
+        page of every live file, and compare it with its checksum; files that are damaged are told, and stay in the table.
         Returns a row a fault: kind, path, data_file, version, size (bytes), reason, can_repair, rows_lost. Raises as
         commands/fsck.py.
         """

@@ -214,7 +214,8 @@ class IndexBuild:
         column = along[-1]
         for parent in reversed(along[:-1]):
             column = StructField(parent.name, StructType((column,)), parent.nullable, parent.metadata)
-        return make_state(config, self._snapshot.store, StructType((column,)), None, ScanOptions()), path[1:]
+        options = ScanOptions(verify_checksums=True)  # the index keeps what is read here
+        return make_state(config, self._snapshot.store, StructType((column,)), None, options), path[1:]
 
     def _hashes_of(self, state: ScanState, inner: Path, file: ScanFile) -> Hashes:
         """Of a file's values, each once."""

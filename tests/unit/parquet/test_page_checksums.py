@@ -132,3 +132,21 @@ def test_columns_that_are_not_read_are_not_compared(tmp_path: Path) -> None:
     file = make(path)
     with flipped(file, wrong_place(DeltaTable(path).to_arrow, file)):  # of the last column
         assert DeltaTable(path).to_arrow(["id"], verify_checksums=True).num_rows == _COUNT
+
+
+KEPT: dict[str, Callable[[DeltaTable], object]] = {
+    "index": lambda table: table.index.create("id"),
+    "constraint": lambda table: table.alter.add_constraint({"large": "id >= 0"}),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_a_table_keeps_is_read_with_checksums(tmp_path: Path, name: str) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, pa.table({"id": [1000, 2001]}), mode="error", compression="uncompressed")
+    (file,) = Path(path).glob("*.parquet")
+    with flipped(file, file.read_bytes().index((2001).to_bytes(8, "little"))):
+        assert DeltaTable(path).to_arrow()["id"].to_pylist() != [1000, 2001]
+        with pytest.raises(DataFileError, match=r"(?s)\.parquet.*CRC"):
+            KEPT[name](DeltaTable(path))
+    KEPT[name](DeltaTable(path))
