@@ -13,8 +13,8 @@ coordinator: the same for coordinated tables, and transactions over several.
 scan, query, write: one Spark session for each version of Spark, the readers or writers taking turns. open: tables of few and
 very many files, in a running session. first: a fresh process for every first query of a session. sql: what SQL costs before a
 query runs. dml, maintenance, stream: each writer in a session of its own. stores: tables in an emulator of S3, a fresh process
-for every run. cli: processes of the command line. Medians are given, and the targets beside them; ratios.svg draws the ratios
-to delta-spark.
+for every run. cli: processes of the command line. wide: a fresh process for each library does all operations on tables of up to
+5,000 columns; CPU seconds. Medians are given, and the targets beside them; ratios.svg draws the ratios to delta-spark.
 
 delta-spark is measured twice, with its defaults and tuned: spark.sql.shuffle.partitions = 4 (200 by default) and
 spark.databricks.delta.snapshotPartitions = the number of cores (50 by default), in sessions that are so for both. The ratio
@@ -67,12 +67,14 @@ from benchmarks.scale_part import scale_part
 from benchmarks.sql_part import sql_part
 from benchmarks.stores_part import stores_part
 from benchmarks.stream_part import stream_part
+from benchmarks.wide_part import wide_part
 
 STATE_READERS = ("pydelta", "pydelta-again", "deltalake-actions", "deltalake-query")
 
 
-FULL = Sizes((300_000, 1_000_000), 8_000_000, 5, 200, 10, 0.5, 1_000, 1_000, 10_000, 62_500, 16, 10_000_000)
-QUICK = Sizes((5_000, 20_000), 160_000, 2, 20, 2, 0.01, 50, 20, 100, 6_250, 2, 40_000)
+_WIDE_COLUMNS = (500, 1_000, 2_000, 3_000, 5_000)
+FULL = Sizes((300_000, 1_000_000), 8_000_000, 5, 200, 10, 0.5, 1_000, 1_000, 10_000, 62_500, 16, 10_000_000, _WIDE_COLUMNS)
+QUICK = Sizes((5_000, 20_000), 160_000, 2, 20, 2, 0.01, 50, 20, 100, 6_250, 2, 40_000, (20, 100))
 
 
 def main() -> None:
@@ -509,6 +511,7 @@ PARTS: dict[str, Callable[[Path, Sizes, Path], Part]] = {
     "first": first_part,
     "sql": sql_part,
     "write": write_part,
+    "wide": wide_part,
     "dml": dml_part,
     "maintenance": maintenance_part,
     "stream": stream_part,

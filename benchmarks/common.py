@@ -20,7 +20,8 @@ ROOT = HERE.parent
 class Sizes:
     """What is measured: numbers of files for state, rows for scans, runs of each, commits and seconds of races; the scale of
     the TPC-H-like warehouse, commits of a log that nothing has summed up, batches of a stream, commits behind which one waits;
-    rows in a row group of a file in an object store, row groups of a large one; files of the largest log."""
+    rows in a row group of a file in an object store, row groups of a large one; files of the largest log; columns of the wide
+    tables."""
 
     state_files: tuple[int, ...]
     scan_rows: int
@@ -34,6 +35,7 @@ class Sizes:
     store_group_rows: int
     store_large_groups: int
     scale_files: int
+    wide_columns: tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from delta_py.expressions.resolve import resolve_condition
 from delta_py.expressions.tree import FALSE, Expression, Or, transform_columns
 from delta_py.expressions.tree import Column as ColumnName
 from delta_py.parquet.buffers import Ndarray
-from delta_py.protocol.schema import StructType, from_arrow_schema, to_arrow_schema
+from delta_py.protocol.schema import StructType, from_arrow_schema, to_arrow_type
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.storage.failures import raises_storage_errors
 from delta_py.storage.store import ObjectStore
@@ -168,12 +168,10 @@ class _Held:
         table = arrow_stream(source).read_all()
         schema = from_arrow_schema(table.schema)
         check_duplicates(schema)
-        columns = [
-            pa.chunked_array(
-                [assign(chunk, f.data_type, f.name, times) for chunk in column.chunks], to_arrow_schema(schema).field(n).type
-            )
-            for n, (f, column) in enumerate(zip(schema.fields, table.columns, strict=True))
-        ]
+        columns = []
+        for f, column in zip(schema.fields, table.columns, strict=True):
+            chunks = [assign(chunk, f.data_type, f.name, times) for chunk in column.chunks]
+            columns.append(pa.chunked_array(chunks, to_arrow_type(f.data_type)))
         batches = pa.table(columns, names=[SOURCE + name for name in schema.names]).combine_chunks().to_batches()
         if len(batches) > 1:
             raise UnsupportedOperationError(

@@ -11,12 +11,11 @@ Protocol: Generated Columns; Default Columns; Identity Columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_py.commands.sql_scope import Scope, Side
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
@@ -26,6 +25,7 @@ from delta_py.expressions.functions.text_growth import in_each_row
 from delta_py.expressions.parse import type_of
 from delta_py.expressions.resolve import resolve_cast
 from delta_py.expressions.tree import Expression, columns_of
+from delta_py.protocol.arrow_values import struct_children
 from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.identity import identity_of
 from delta_py.protocol.names import split_name
@@ -34,6 +34,7 @@ from delta_py.write.casts import Converter, TimeRules, assign, converter, may_as
 from delta_py.write.constraints import default_value
 
 ArrayMaker: TypeAlias = Callable[[pa.RecordBatch], pa.Array]
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +86,15 @@ def assigned(scope: Scope, target: Side, updates: Mapping[str, str], action: str
     does not fit; UnsupportedOperationError for identity columns, columns that are assigned twice, fields in an INSERT.
     """
     values: dict[Path, Value] = {}
-    generated: set[Path] = set()
+    paths = AssignedPaths(action)
     for name, sql in updates.items():
-        path = _path(target, name, action, [*values, *generated])
+        path = paths.add(_path(target, name, action))
         column = find_path(target.schema, path)[0]
         if not _asks_for_default(sql, scope):
             values[path] = _computed(scope, sql, find_path(target.schema, path)[-1].data_type, name)
         elif len(path) > 1:
             raise _no_default(name)
-        elif GENERATION in column.metadata:
-            generated.add(path)
-        else:
+        elif GENERATION not in column.metadata:
             values[path] = _default(column, scope)
     return values
 
@@ -103,8 +102,9 @@ def assigned(scope: Scope, target: Side, updates: Mapping[str, str], action: str
 def given(scope: Scope, target: Side, new_values: Mapping[str, Any], action: str) -> Values:
     """As `assigned`, of values as Python has them. Wall clocks without a zone are read in the session's zone."""
     values: dict[Path, Value] = {}
+    paths = AssignedPaths(action)
     for name, value in new_values.items():
-        path = _path(target, name, action, values)
+        path = paths.add(_path(target, name, action))
         values[path] = Constant(_from_python(value, find_path(target.schema, path)[-1].data_type, name, scope.clock.time_zone))
     return values
 
@@ -132,6 +132,26 @@ def nested_in_insert(path: Path) -> UnsupportedOperationError:
     )
 
 
+class AssignedPaths:
+    """The columns and fields that a clause gives values to. action: UPDATE or INSERT."""
+
+    def __init__(self, action: str) -> None:
+        self._action = action
+        self._paths: dict[Path, None] = {}
+        self._parents: set[Path] = set()
+
+    def add(self, path: Path) -> Path:
+        """Returns the path. Raises UnsupportedOperationError for one that has a value, in which a field has one, or that is in a
+        struct that has one."""
+        starts = [path[:length] for length in range(1, len(path))]
+        if path in self._parents or not self._paths.keys().isdisjoint([*starts, path]):
+            other = next(other for other in self._paths if other[: len(path)] == path[: len(other)])
+            raise assigned_twice(self._action, other, path)
+        self._paths[path] = None
+        self._parents.update(starts)
+        return path
+
+
 def assigned_twice(action: str, other: Path, path: Path) -> UnsupportedOperationError:
     """action: UPDATE or INSERT."""
     return UnsupportedOperationError(
@@ -143,7 +163,7 @@ def assigned_twice(action: str, other: Path, path: Path) -> UnsupportedOperation
     )
 
 
-def _path(target: Side, name: str, action: str, others: Iterable[Path]) -> Path:
+def _path(target: Side, name: str, action: str) -> Path:
     written = split_name(name)
     fields = find_path(target.schema, target.without_alias(written) or written)
     path = tuple(f.name for f in fields)
@@ -152,9 +172,6 @@ def _path(target: Side, name: str, action: str, others: Iterable[Path]) -> Path:
         raise identity_assigned(fields[0].name, action)
     if action == "INSERT" and len(path) > 1:
         raise nested_in_insert(path)
-    for other in others:
-        if other[: len(path)] == path[: len(other)]:
-            raise assigned_twice(action, other, path)
     return path
 
 
@@ -207,8 +224,9 @@ def updated_rows(target: Side, values: Values) -> NewRows:
     """Each column of the table with its new value, or as it is in the batch."""
     fields, makers = [], []
     columns = {path[0] for value in values.values() if isinstance(value, Computed) for path in columns_of(value.expression)}
+    values_by_column = by_first_name(values)
     for f in target.schema.fields:
-        inside = {path[1:]: value for path, value in values.items() if path[0] == f.name}
+        inside = values_by_column.get(f.name, {})
         if not inside and GENERATION in f.metadata:
             continue
         if () not in inside:
@@ -218,26 +236,48 @@ def updated_rows(target: Side, values: Values) -> NewRows:
     return NewRows(tuple(fields), tuple(makers), frozenset(columns))
 
 
+def by_first_name(values: Mapping[Path, V]) -> dict[str, dict[Path, V]]:
+    """The values by the rest of their paths, by the first name of the path."""
+    groups: dict[str, dict[Path, V]] = {}
+    for path, value in values.items():
+        groups.setdefault(path[0], {})[path[1:]] = value
+    return groups
+
+
 def _updated(column: StructField, name: str, inside: Mapping[Path, Value]) -> ArrayMaker:
-    def make(batch: pa.RecordBatch) -> pa.Array:
-        return _value(column, lambda: batch.column(name), inside, batch)
-
-    return make
-
-
-def _value(f: StructField, old: Callable[[], pa.Array], inside: Mapping[Path, Value], batch: pa.RecordBatch) -> pa.Array:
-    """The field's new value. inside: what is assigned, by path from here; () for all of it. A struct that is null becomes one
-    with the assigned fields."""
     if not inside:
-        return old()
+        return lambda batch: batch.column(name)
     if () in inside:
-        return inside[()].of(batch)
-    assert isinstance(f.data_type, StructType)
-    parts = []
-    for child in f.data_type.fields:
-        deeper = {path[1:]: value for path, value in inside.items() if path[0] == child.name}
-        parts.append(_value(child, lambda name=child.name: pc.struct_field(old(), [name]), deeper, batch))  # type: ignore[misc]
-    return pa.StructArray.from_arrays(parts, fields=list(to_arrow_type(f.data_type)))
+        return inside[()].of
+    update = _field_updater(column.data_type, inside)
+    return lambda batch: update(batch.column(name), batch)
+
+
+_FieldUpdater: TypeAlias = Callable[[pa.Array, pa.RecordBatch], pa.Array]
+
+
+def _field_updater(data_type: DataType, inside: Mapping[Path, Value]) -> _FieldUpdater:
+    """A function from a struct's values, and the batch that they come from, to the values with the assigned fields. inside: what
+    is assigned, by path from here. A struct that is null becomes one with the assigned fields."""
+    assert isinstance(data_type, StructType)
+    fields = list(to_arrow_type(data_type))
+    values_by_field = by_first_name(inside)
+    updates = [_child_updater(f, values_by_field.get(f.name, {})) for f in data_type.fields]
+
+    def update(old: pa.StructArray, batch: pa.RecordBatch) -> pa.StructArray:
+        parts = [make(child, batch) for make, child in zip(updates, struct_children(old), strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=fields)
+
+    return update
+
+
+def _child_updater(f: StructField, inside: Mapping[Path, Value]) -> _FieldUpdater:
+    if not inside:
+        return lambda old, batch: old
+    if () in inside:
+        value = inside[()]
+        return lambda old, batch: value.of(batch)
+    return _field_updater(f.data_type, inside)
 
 
 def inserted_rows(scope: Scope, target: Side, values: Values) -> NewRows:

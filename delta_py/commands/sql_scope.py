@@ -10,6 +10,7 @@ before it is that side's; a name alone must be of one side only. Functions of th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from delta_py.errors import ExpressionError, SchemaMismatchError
 from delta_py.expressions.evaluate import can_evaluate
@@ -23,7 +24,7 @@ TARGET, SOURCE = "t.", "s."
 """What the columns of the table, and of a MERGE's source, are called by where rows of both stand beside each other."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Side:
     """alias: before names of this side, as in `t.id`. prefix: of its columns in rows."""
 
@@ -31,7 +32,7 @@ class Side:
     alias: str | None = None
     prefix: str = ""
 
-    @property
+    @cached_property
     def rows(self) -> StructType:
         return StructType(tuple(replace(f, name=self.prefix + f.name) for f in self.schema.fields))
 
@@ -52,7 +53,7 @@ def _has(schema: StructType, path: Path) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scope:
     """The sides whose columns may be named. where: how errors call the place of the text."""
 
@@ -60,9 +61,14 @@ class Scope:
     clock: Clock
     where: str
 
-    @property
+    @cached_property
     def rows(self) -> StructType:
         return StructType(tuple(f for side in self.sides for f in side.rows.fields))
+
+    @cached_property
+    def _names(self) -> StructType:
+        """All columns, as they are written without an alias."""
+        return StructType(tuple(f for side in self.sides for f in side.schema.fields))
 
     def predicate(self, sql: str) -> Expression:
         """Raises ExpressionError for text that is no condition or cannot be evaluated; SchemaMismatchError
@@ -76,9 +82,8 @@ class Scope:
     def _parsed(self, sql: str, *, condition: bool) -> Expression:
         if not isinstance(sql, str):
             raise TypeError(f"In the {self.where} SQL text is expected, not {type(sql).__name__}.")
-        names = StructType(tuple(f for side in self.sides for f in side.schema.fields))
         zone = self.clock.time_zone
-        parsed = parse_named(sql, names, self.rows, self._column, condition=condition, session_timezone=zone)
+        parsed = parse_named(sql, self._names, self.rows, self._column, condition=condition, session_timezone=zone)
         expression = self.clock.set(parsed)
         if not can_evaluate(expression, self.rows):
             raise not_supported(f"{sql[:60]} in the {self.where}", "It has a function that has no evaluation without Spark.")

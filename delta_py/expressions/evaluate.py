@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import datetime
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -43,6 +44,7 @@ from delta_py.expressions.tree import (
     Not,
     Or,
     StringMatch,
+    columns_of,
 )
 from delta_py.protocol.schema import (
     VOID,
@@ -230,11 +232,28 @@ class _Plan:
         wanted = rows.true_count
         if wanted == batch.num_rows:
             return self.value(node, batch)
-        values = (
-            _broadcast(self.value(node, _filtered(batch, rows)), wanted) if wanted else pa.nulls(0, to_arrow_type(node.data_type))
-        )
+        if wanted:
+            needed = batch.select(sorted(_columns_of(node)))
+            values = _broadcast(self.value(node, _filtered(needed, rows)), wanted)
+        else:
+            values = pa.nulls(0, to_arrow_type(node.data_type))
         flags = rows.to_numpy(zero_copy_only=False)
         return values.take(pa.array(np.cumsum(flags) - 1, pa.int64(), mask=~flags))
+
+
+def _columns_of(node: Node) -> set[str]:
+    """The columns of the batch that the node's values are made of."""
+    names: set[str] = set()
+    nodes = {id(node): node}
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each.expression, Column):
+            names.add(each.expression.path[0])
+        children = [child for child in each.children if id(child) not in nodes]
+        nodes.update((id(child), child) for child in children)
+        waiting.extend(children)
+    return names
 
 
 def _constants(node: Node) -> Any:
@@ -255,23 +274,36 @@ def _value_set(options: tuple[Literal, ...], data_type: DataType) -> tuple[Any, 
     return values, len(given) < len(options)
 
 
+@dataclass(frozen=True, slots=True)
+class _KeptPlan:
+    """names: of the columns of the expression. schema: these columns, or all of them; see _columns_named."""
+
+    expression: Expression
+    names: tuple[str, ...]
+    schema: pa.Schema
+    plan: _Plan
+
+
 class _Plans:
     """Plans by expression and schema, found by the expression's identity: comparing large trees would cost more."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, tuple[Expression, pa.Schema, _Plan]] = OrderedDict()
+        self._kept: OrderedDict[int, _KeptPlan] = OrderedDict()
         self._lock = Lock()
 
     def get(self, expression: Expression, schema: pa.Schema) -> _Plan:
         key = id(expression)
         with self._lock:
             entry = self._kept.get(key)
-        # The kept tuple keeps the expression alive, so its id belongs to no other.
-        if entry is not None and entry[0] is expression and entry[1].equals(schema):
-            return entry[2]
-        plan = _Plan(resolve(expression, _schema_of(schema)))
+        # The entry keeps the expression alive, so its id belongs to no other.
+        is_known = entry is not None and entry.expression is expression
+        names = entry.names if entry is not None and is_known else tuple(sorted({path[0] for path in columns_of(expression)}))
+        needed = _columns_named(schema, names)
+        if entry is not None and is_known and entry.schema.equals(needed):
+            return entry.plan
+        plan = _Plan(resolve(expression, _schema_of(needed)))
         with self._lock:
-            self._kept[key] = (expression, schema, plan)
+            self._kept[key] = _KeptPlan(expression, names, needed, plan)
             self._kept.move_to_end(key)
             while len(self._kept) > _PLANS_KEPT:
                 self._kept.popitem(last=False)
@@ -279,6 +311,13 @@ class _Plans:
 
 
 _plan = _Plans().get
+
+
+def _columns_named(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    """The schema of these columns alone, so that an expression costs the same whatever other columns there are. All columns where
+    a name is not exactly that of one column."""
+    places = [schema.get_field_index(name) for name in names]
+    return schema if -1 in places else pa.schema([schema.field(place) for place in places])
 
 
 def _schema_of(schema: pa.Schema) -> StructType:

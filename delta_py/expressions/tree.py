@@ -112,7 +112,17 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 def columns_of(expression: Expression) -> frozenset[tuple[str, ...]]:
     """The paths of all columns that the expression names."""
-    return frozenset(node.path for node in nodes_of(expression) if isinstance(node, Column))
+    paths: set[tuple[str, ...]] = set()
+    visited: dict[int, Expression] = {}  # an operand may stand in exponentially many places
+    waiting: list[Expression] = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Column):
+            paths.add(node.path)
+        elif id(node) not in visited:
+            visited[id(node)] = node
+            waiting.extend((node.operand,) if isinstance(node, In) else children(node))
+    return frozenset(paths)
 
 
 def nodes_of(expression: Expression) -> Iterator[Expression]:

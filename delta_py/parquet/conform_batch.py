@@ -1,6 +1,6 @@
 """Columns as a Parquet file holds them -> columns of the table's types, without touching a row where types agree.
 
-Two steps, both done once for all files of the same schema: `match_column` finds a column's fields in the file, by name
+Two steps, both done once for all files of the same schema: `match_columns` finds the columns' fields in the file, by name
 or by id, and `converter` makes a function over arrays. A field that the file lacks is null, at any depth. None in place
 of a function means that the file's array is already what is wanted.
 Protocol: Reader Requirements for Column Mapping; Type Widening.
@@ -8,7 +8,7 @@ Protocol: Reader Requirements for Column Mapping; Type Widening.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from delta_py.parquet.buffers import Ndarray, list_parts, validity
 from delta_py.parquet.conform_values import CannotRead, value_converter
-from delta_py.parquet.file_schema import FileField, FileSchema, Shape, is_list_like
+from delta_py.parquet.file_schema import FileField, FileSchema, Shape, SiblingFields, is_list_like
 from delta_py.parquet.rebase import LegacyCalendar
 from delta_py.protocol.column_mapping import ID as COLUMN_ID
 from delta_py.protocol.schema import (
@@ -53,35 +53,42 @@ class Match:
 # ---------------------------------------------------------------- matching
 
 
-def match_column(logical: StructField, physical: StructField, schema: FileSchema, *, by_id: bool) -> Match:
-    """Find a column in a file. Raises CannotRead when it is there twice, or is of another shape, or when ids are asked
-    for and the file has none."""
-    if by_id and not schema.has_field_ids and COLUMN_ID in physical.metadata:
-        raise CannotRead(
-            "the table's columns are found by field id (column mapping mode `id`), and no column of the file has one; "
-            "it was not written for this table"
-        )
-    return _match_field(logical.name, logical.data_type, physical, schema.fields, by_id)
+def match_columns(
+    columns: Iterable[tuple[StructField, StructField] | None], schema: FileSchema, *, by_id: bool
+) -> list[Match | None]:
+    """Find columns in a file. columns: logical and physical field of each; None for one that is not of the file.
+
+    Raises CannotRead when one is there twice, or is of another shape, or when ids are asked for and the file has none."""
+    siblings = SiblingFields(schema.fields)
+    matches: list[Match | None] = []
+    for column in columns:
+        if column is None:
+            matches.append(None)
+            continue
+        logical, physical = column
+        if by_id and not schema.has_field_ids and COLUMN_ID in physical.metadata:
+            raise CannotRead(
+                "the table's columns are found by field id (column mapping mode `id`), and no column of the file has one; "
+                "it was not written for this table"
+            )
+        matches.append(_match_field(logical.name, logical.data_type, physical, siblings, by_id))
+    return matches
 
 
-def _match_field(path: str, logical: DataType, physical: StructField, siblings: Sequence[FileField], by_id: bool) -> Match:
+def _match_field(path: str, logical: DataType, physical: StructField, siblings: SiblingFields, by_id: bool) -> Match:
     source = _find(path, physical, siblings, by_id)
     if source is None or logical == VOID:
         return Match(path, logical, None)
     return _match_value(path, logical, physical.data_type, source, by_id)
 
 
-def _find(path: str, physical: StructField, siblings: Sequence[FileField], by_id: bool) -> FileField | None:
+def _find(path: str, physical: StructField, siblings: SiblingFields, by_id: bool) -> FileField | None:
     """By id where the field has one and ids count; else by exact name; else by name ignoring case."""
     field_id = physical.metadata.get(COLUMN_ID) if by_id else None
-    if field_id is not None:
-        return _only(path, [f for f in siblings if f.field_id == field_id])
-    exact = [f for f in siblings if f.name == physical.name]
-    folded = physical.name.lower()
-    return _only(path, exact or [f for f in siblings if f.name.lower() == folded])
+    return _only(path, siblings.named(physical.name) if field_id is None else siblings.with_id(field_id))
 
 
-def _only(path: str, candidates: list[FileField]) -> FileField | None:
+def _only(path: str, candidates: Sequence[FileField]) -> FileField | None:
     if len(candidates) > 1:
         names = ", ".join(f.name for f in candidates)
         raise CannotRead(f"column {path} is in the file more than once: {names}; which one is meant cannot be told")
@@ -93,8 +100,9 @@ def _match_value(path: str, logical: DataType, physical: DataType, source: FileF
     match logical, physical:
         case StructType(fields), StructType(physical_fields):
             _expect(path, logical, source, Shape.STRUCT)
+            siblings = SiblingFields(source.children)
             for inner, inner_physical in zip(fields, physical_fields, strict=True):
-                parts.append(_match_field(f"{path}.{inner.name}", inner.data_type, inner_physical, source.children, by_id))
+                parts.append(_match_field(f"{path}.{inner.name}", inner.data_type, inner_physical, siblings, by_id))
         case ArrayType(element), ArrayType(physical_element):
             _expect(path, logical, source, Shape.LIST)
             parts.append(_match_part(f"{path}.element", element, physical_element, source.children[0], by_id))
@@ -143,9 +151,10 @@ class FileContext:
     calendar: LegacyCalendar
     selected: AbstractSet[int]
 
-    def kept(self, fields: Sequence[FileField]) -> list[FileField]:
-        """The fields of which anything is decoded: these, in this order, are what Arrow returns."""
-        return [f for f in fields if not self.selected.isdisjoint(f.leaves)]
+    def positions(self, fields: Sequence[FileField]) -> dict[int, int]:
+        """Where each field of which anything is decoded stands among what Arrow returns, by the field's first leaf."""
+        decoded = [f for f in fields if not self.selected.isdisjoint(f.leaves)]
+        return {f.first_leaf: position for position, f in enumerate(decoded)}
 
 
 def converter(match: Match, arrow: pa.DataType, context: FileContext) -> Convert | None:
@@ -177,8 +186,8 @@ def nulls(match: Match, row_count: int) -> pa.Array:
 
 def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, context: FileContext) -> Convert | None:
     assert match.source is not None
-    read_fields = context.kept(match.source.children)
-    positions = [None if part.source is None else read_fields.index(part.source) for part in match.parts]
+    decoded = context.positions(match.source.children)
+    positions = [None if part.source is None else decoded[part.source.first_leaf] for part in match.parts]
     converts = [
         None if position is None else converter(part, arrow.field(position).type, context)
         for part, position in zip(match.parts, positions, strict=True)

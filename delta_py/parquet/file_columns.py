@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from delta_py.parquet.conform_batch import Convert, FileContext, Match, apply, converter, match_column, needed_leaves, nulls
+from delta_py.parquet.conform_batch import Convert, FileContext, Match, apply, converter, match_columns, needed_leaves, nulls
 from delta_py.parquet.conform_values import CannotRead
 from delta_py.parquet.file_schema import FileSchema, Shape, read_file_schema
 from delta_py.parquet.rebase import LegacyCalendar
@@ -51,8 +51,8 @@ class FilePlan:
         self._context = FileContext(schema, calendar, frozenset(self.leaves))
         self._narrow: dict[frozenset[int], FilePlan] = {}
         self._converts: dict[int, Convert | None] = {}
-        read_fields = self._context.kept(schema.fields)
-        self._positions = [None if m is None or m.source is None else read_fields.index(self._top(m)) for m in self.matches]
+        decoded = self._context.positions(schema.fields)
+        self._positions = [None if m is None or m.source is None else decoded[m.source.first_leaf] for m in self.matches]
 
     def only(self, parquet: pq.ParquetFile, places: AbstractSet[int]) -> FilePlan:
         """The plan for decoding no more than the columns at these places need."""
@@ -73,11 +73,6 @@ class FilePlan:
     def leaves_of(self, places: AbstractSet[int]) -> set[int]:
         matches = [self.matches[place] for place in places]
         return set().union(*(needed_leaves(match, self.schema) for match in matches if match is not None))
-
-    def _top(self, match: Match) -> Any:
-        assert match.source is not None
-        first = match.source.first_leaf
-        return next(f for f in self.schema.fields if first in f.leaves)
 
     def suits(self, parquet: pq.ParquetFile, calendar: LegacyCalendar) -> bool:
         """Whether a file has the schema and the calendar that this plan is for."""
@@ -115,11 +110,8 @@ def _stored_arrow_schema(parquet: pq.ParquetFile) -> bytes | None:
 
 def plan_file(parquet: pq.ParquetFile, columns: Sequence[ScanColumn], calendar: LegacyCalendar, *, by_id: bool) -> FilePlan:
     schema = read_file_schema(parquet)
-    matches = [
-        match_column(column.logical, column.physical, schema, by_id=by_id) if column.source in _STORED else None
-        for column in columns
-    ]
-    return FilePlan(parquet, schema, calendar, matches)
+    stored = ((column.logical, column.physical) if column.source in _STORED else None for column in columns)
+    return FilePlan(parquet, schema, calendar, match_columns(stored, schema, by_id=by_id))
 
 
 # ---------------------------------------------------------------- rows

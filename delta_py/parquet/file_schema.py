@@ -41,6 +41,26 @@ class FileField:
         return range(self.first_leaf, self.first_leaf + self.leaf_count)
 
 
+class SiblingFields:
+    """The fields of one struct of a file, or its columns, by id, by name and by name in lower case."""
+
+    def __init__(self, fields: Sequence[FileField]) -> None:
+        self._by_id: dict[int | None, list[FileField]] = {}
+        self._by_name: dict[str, list[FileField]] = {}
+        self._by_folded_name: dict[str, list[FileField]] = {}
+        for f in fields:
+            self._by_id.setdefault(f.field_id, []).append(f)
+            self._by_name.setdefault(f.name, []).append(f)
+            self._by_folded_name.setdefault(f.name.lower(), []).append(f)
+
+    def with_id(self, field_id: int) -> Sequence[FileField]:
+        return self._by_id.get(field_id, ())
+
+    def named(self, name: str) -> Sequence[FileField]:
+        """Those of exactly this name; if there are none, those whose names differ from it in case only."""
+        return self._by_name.get(name) or self._by_folded_name.get(name.lower(), ())
+
+
 @dataclass(frozen=True, slots=True)
 class FileSchema:
     """fields: top-level, in file order. has_field_ids: whether any field, at any depth, has an id."""

@@ -210,11 +210,11 @@ def _positions(data_type: DataType, path: Path) -> tuple[int, ...] | None:
         return ()
     if not isinstance(data_type, StructType):
         return None
-    inner = data_type.find(path[0])
-    if inner is None:
+    place = data_type.position(path[0])
+    if place is None:
         return None
-    below = _positions(inner.data_type, path[1:])
-    return None if below is None else (data_type.fields.index(inner), *below)
+    below = _positions(data_type.fields[place].data_type, path[1:])
+    return None if below is None else (place, *below)
 
 
 def _physical_path(column: ScanColumn, inner: Sequence[int]) -> tuple[Path, DataType]:

@@ -8,7 +8,7 @@ Protocol: Schema Serialization Format.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -79,6 +79,11 @@ class StructField:
 @dataclass(frozen=True, slots=True)
 class StructType:
     fields: tuple[StructField, ...] = ()
+    # Made by the first search by name. A table may have thousands of columns, and each of them is searched for.
+    _positions: FieldPositions | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[type[StructType], tuple[tuple[StructField, ...]]]:
+        return StructType, (self.fields,)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,14 +91,37 @@ class StructType:
 
     def find(self, name: str) -> StructField | None:
         """The field of this name, exact match first, then ignoring case; None if there is none."""
-        folded = name.lower()
-        near = None
-        for candidate in self.fields:
-            if candidate.name == name:
-                return candidate
-            if near is None and candidate.name.lower() == folded:
-                near = candidate
-        return near
+        position = self.position(name)
+        return None if position is None else self.fields[position]
+
+    def position(self, name: str) -> int | None:
+        """The position of the field that `find` returns."""
+        positions = self._positions
+        if positions is None:
+            positions = FieldPositions.of(self.fields)
+            object.__setattr__(self, "_positions", positions)
+        return positions.find(name)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPositions:
+    """The position of the first field of each name. folded: by the name in lower case."""
+
+    exact: Mapping[str, int]
+    folded: Mapping[str, int]
+
+    @classmethod
+    def of(cls, fields: Sequence[StructField]) -> FieldPositions:
+        exact: dict[str, int] = {}
+        folded: dict[str, int] = {}
+        for position, f in enumerate(fields):
+            exact.setdefault(f.name, position)
+            folded.setdefault(f.name.lower(), position)
+        return cls(exact, folded)
+
+    def find(self, name: str) -> int | None:
+        position = self.exact.get(name)
+        return self.folded.get(name.lower()) if position is None else position
 
 
 DataType: TypeAlias = PrimitiveType | DecimalType | GeospatialType | ArrayType | MapType | StructType

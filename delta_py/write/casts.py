@@ -33,6 +33,7 @@ from delta_py.expressions.tree import Cast, Column
 from delta_py.parquet.buffers import fixed_values
 from delta_py.parquet.conform_values import CannotRead, floor_nanoseconds
 from delta_py.parquet.variant import variant_converter
+from delta_py.protocol.arrow_values import struct_children
 from delta_py.protocol.column_rules import DEFAULT
 from delta_py.protocol.schema import (
     BINARY,
@@ -255,7 +256,7 @@ def _struct(source: pa.DataType, target: StructType, name: str, times: TimeRules
 
     def convert(array: pa.Array) -> pa.Array:
         # What stands below a null struct is no value: it must not fail to be cast.
-        given = array.flatten() if array.null_count else [array.field(i) for i in range(source.num_fields)]
+        given = struct_children(array)
         columns = [pa.nulls(len(array)) if place is None else given[place] for place in sources]
         children = [c if part is None else part(c) for c, part in zip(columns, parts, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)

@@ -28,6 +28,7 @@ from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.parse import parse_expression, parse_predicate
 from delta_py.expressions.resolve import resolve_cast, resolve_condition
 from delta_py.expressions.tree import Column, Comparison, Expression, columns_of
+from delta_py.protocol.arrow_values import struct_children
 from delta_py.protocol.char_types import DECLARED_TYPE, CharType, CharTypes
 from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.protocol.names import quoted
@@ -35,6 +36,7 @@ from delta_py.protocol.schema import (
     Path,
     StructField,
     StructType,
+    find_path,
     to_arrow_schema,
 )
 from delta_py.protocol.table_config import TableConfig
@@ -191,8 +193,11 @@ def condition_text(rule: RowRule) -> str:
 
 
 def in_schema_order(columns: Iterable[Path], schema: StructType) -> list[Path]:
-    order = {f.name: place for place, f in enumerate(schema.fields)}
-    return sorted(columns, key=lambda path: (order.get(path[0], -1), path))
+    def order(path: Path) -> tuple[int, Path]:
+        position = schema.position(path[0])
+        return -1 if position is None else position, path
+
+    return sorted(columns, key=order)
 
 
 _FEATURES = {"check": "checkConstraints", "invariant": "invariants", "generated": "generatedColumns"}
@@ -252,13 +257,17 @@ class GeneratedColumn:
             _try_without_rows(self._expression, schema)
         except DeltaError as error:
             raise unenforceable(self._what, sql, "generatedColumns", error) from error
-        generated = {f.name for f in schema.fields if GENERATION in f.metadata}
-        if generated & {path[0] for path in columns_of(self._expression)}:
+        if names_generated(columns_of(self._expression), schema):
             raise unenforceable(self._what, f"{sql}, which needs a generated column", "generatedColumns")
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
         """The column's values; `batch` has the other columns."""
         return _evaluated(self._expression, batch, self._what)
+
+
+def names_generated(columns: Iterable[Path], schema: StructType) -> bool:
+    """Whether one of the columns is generated."""
+    return any(GENERATION in find_path(schema, path[:1])[0].metadata for path in columns)
 
 
 def _generation(column: StructField, sql: str, schema: StructType, clock: Clock) -> Expression:
@@ -292,19 +301,23 @@ def one_row() -> pa.RecordBatch:
 
 def _plain_texts(schema: StructType) -> StructType:
     """The schema without lengths of CHAR columns: rules see texts as they are written, not padded as they are read."""
-    return StructType(
-        tuple(
-            dataclasses.replace(f, metadata={key: value for key, value in f.metadata.items() if key != DECLARED_TYPE})
-            for f in schema.fields
-        )
-    )
+    if not any(DECLARED_TYPE in f.metadata for f in schema.fields):
+        return schema
+    return StructType(tuple(_plain_text(f) for f in schema.fields))
+
+
+def _plain_text(f: StructField) -> StructField:
+    if DECLARED_TYPE not in f.metadata:
+        return f
+    return dataclasses.replace(f, metadata={key: value for key, value in f.metadata.items() if key != DECLARED_TYPE})
 
 
 def _try_without_rows(expression: Expression, schema: StructType) -> None:
     """Raises ExpressionError, by its name, for a function that has no evaluation here."""
-    no_rows = to_arrow_schema(schema).empty_table().columns
-    arrays = [column.combine_chunks() for column in no_rows]
-    evaluate(expression, pa.RecordBatch.from_arrays(arrays, schema=to_arrow_schema(schema)))
+    names = sorted({path[0] for path in columns_of(expression)})
+    columns = to_arrow_schema(StructType(tuple(find_path(schema, (name,))[0] for name in names)))
+    arrays = [pa.nulls(0, column.type) for column in columns]
+    evaluate(expression, pa.RecordBatch.from_arrays(arrays, schema=columns))
 
 
 def _evaluated(expression: Expression, batch: pa.RecordBatch, what: str) -> Any:
@@ -333,8 +346,7 @@ def check_lengths(array: pa.Array, types: CharTypes, name: str, *, counts_blanks
         case CharType():
             _check_length(array if counts_blanks else pc.utf8_rtrim(array, " "), types, name)
         case Mapping():
-            fields = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
-            for f, values in zip(array.type, fields, strict=True):
+            for f, values in zip(array.type, struct_children(array), strict=True):
                 check(values, types.get(f.name), f"{name}.{f.name}")
         case (element,):
             check(array.flatten(), element, f"{name}.element")

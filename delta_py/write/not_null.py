@@ -6,9 +6,9 @@ Protocol: Column Invariants.
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_py.errors import InvariantViolationError
+from delta_py.protocol.arrow_values import struct_children
 from delta_py.protocol.schema import ArrayType, DataType, MapType, StructType
 from delta_py.write.casts import runs
 
@@ -28,8 +28,8 @@ def check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: s
         return
     match data_type:
         case StructType(fields):
-            for position, f in enumerate(fields):
-                check_not_null(pc.struct_field(array, [position]), f.data_type, f.nullable, f"{name}.{f.name}")
+            for child, f in zip(struct_children(array), fields, strict=True):
+                check_not_null(child, f.data_type, f.nullable, f"{name}.{f.name}")
         case ArrayType(element, contains_null):
             check_not_null(_given(array.flatten(), contains_null), element, contains_null, f"{name}.element")
         case MapType(key, value, contains_null):

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -31,7 +32,7 @@ from delta_py.expressions.functions.text_growth import makes_too_much
 from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.identity import identity_of
 from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import Path, StructField, StructType, type_name
+from delta_py.protocol.schema import Path, StructField, StructType, find_path, type_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.write.constraints import (
     Clock,
@@ -42,6 +43,7 @@ from delta_py.write.constraints import (
     default_value,
     generation_rule,
     in_schema_order,
+    names_generated,
     table_rules,
     violation,
 )
@@ -145,8 +147,7 @@ def rule_column(rule: RowRule, schema: StructType, partition_columns: Sequence[s
         condition = f"({quoted(target.name)} <=> {value})"
         paths.add((target.name,))
     ordered = tuple(in_schema_order(paths, schema))
-    names = dict.fromkeys(path[0] for path in ordered)
-    inputs = tuple(f for f in schema.fields if f.name in names)
+    inputs = tuple(find_path(schema, (name,))[0] for name in dict.fromkeys(path[0] for path in ordered))
     described = [[f.name, type_name(f.data_type), f.name in partition_columns] for f in inputs]
     text = json.dumps([rule.kind, rule.name, rule.sql, described])
     digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
@@ -154,15 +155,14 @@ def rule_column(rule: RowRule, schema: StructType, partition_columns: Sequence[s
 
 
 def _check_needs_no_generated(rule: RowRule, columns: Iterable[Path], schema: StructType) -> None:
-    generated = {f.name for f in schema.fields if GENERATION in f.metadata}
-    if generated & {path[0] for path in columns}:
+    if names_generated(columns, schema):
         raise not_supported(f"The generation expression on column {rule.name}, which needs a generated column,")
 
 
 # ---------------------------------------------------------------- the gate
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HiddenColumns:
     """The columns of the data that are answers to rules. nonce: None when the save has told none, and there are no such
     columns. names: of all columns of the data."""
@@ -181,10 +181,18 @@ class HiddenColumns:
             column = rule_column(rule, schema, partition_columns)
         except DeltaError:
             return None
-        name, given = column.name(self.nonce), {known.lower() for known in self.names}
-        if name not in self.names or any(f.name.lower() not in given for f in column.inputs):
+        place = self._places.get(column.name(self.nonce))
+        if place is None or any(f.name.lower() not in self._folded_names for f in column.inputs):
             return None
-        return HiddenCheck(column, self.names.index(name))
+        return HiddenCheck(column, place)
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {name: place for place, name in reversed([*enumerate(self.names)])}
+
+    @cached_property
+    def _folded_names(self) -> frozenset[str]:
+        return frozenset(name.lower() for name in self.names)
 
 
 @dataclass(frozen=True, slots=True)
