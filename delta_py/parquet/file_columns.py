@@ -20,11 +20,12 @@ from delta_py.parquet.conform_values import CannotRead
 from delta_py.parquet.file_schema import FileSchema, Shape, read_file_schema
 from delta_py.parquet.rebase import LegacyCalendar
 from delta_py.parquet.row_selection import RowPick
+from delta_py.protocol.char_types import CharTypes
 from delta_py.protocol.parquet_statistics import chunk_null_count
 from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
 from delta_py.protocol.paths import encode_path, resolve
 from delta_py.protocol.schema import StructType, to_arrow_type, type_name
-from delta_py.scan.char_padding import pad, padded_chars
+from delta_py.scan.char_padding import pad
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
 
 _ARROW_SCHEMA = b"ARROW:schema"
@@ -162,15 +163,17 @@ class FileColumns:
         self,
         state: ScanState,
         columns: Sequence[ScanColumn],
+        chars: Sequence[CharTypes],
         tracking: Mapping[str, ScanColumn],
         plan: FilePlan,
         file: ScanFile,
         valued: frozenset[int] = frozenset(),
     ) -> None:
-        """valued: places of columns that are not decoded, because all that is wanted of them is that each row has a value."""
+        """chars: of each column, by padded_chars. valued: places of columns that are not decoded, because all that is wanted of
+        them is that each row has a value."""
         self._state, self._columns, self._plan, self._file, self._valued = state, columns, plan, file, valued
         self._tracking = {name: columns.index(column) for name, column in tracking.items()}
-        self._chars = [padded_chars(column.logical) for column in columns]
+        self._chars = chars
         self._constants: dict[int, Any] = {}
         self._repeated: dict[int, pa.Array] = {}
 

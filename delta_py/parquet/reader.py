@@ -28,6 +28,7 @@ from delta_py.parquet.row_groups import FileSide, Run, find_runs, in_part, make_
 from delta_py.parquet.row_selection import RowPick, RowSelection, load_selection
 from delta_py.protocol.parquet_ranges import column_ranges
 from delta_py.protocol.schema import LONG, StructField, StructType, to_arrow_schema
+from delta_py.scan.char_padding import padded_chars
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.storage.files import expect_ranges, is_prefetching
 from delta_py.storage.kept_objects import KeptObjects
@@ -56,20 +57,24 @@ def read_files(
     Raises DataFileError for a file that is missing or cannot be decoded or does not go with the table's types,
     DeletionVectorError, ExpressionError for a predicate that cannot be evaluated, if state.drop_rows, and OverBudgetError.
     """
-    reader = _ScanReader(state, use_threads, budget)
+    reader = ScanReader(state, use_threads, budget)
     for file in files:
         yield from reader.read(file)
 
 
-class _ScanReader:
-    """What is worked out once for all files of a scan. `columns` are all that are read, in this order: those that come
-    out, those of the predicate, and the materialized row tracking columns."""
+class ScanReader:
+    """Reads files of one scan, as read_files does, whenever they come. It holds what is the same for all of them.
 
-    def __init__(self, state: ScanState, use_threads: bool, budget: DecodeBudget | None) -> None:
+    `_columns` are all that are read, in this order: those that come out, those of the predicate, and the materialized row
+    tracking columns.
+    """
+
+    def __init__(self, state: ScanState, use_threads: bool = False, budget: DecodeBudget | None = None) -> None:
         self._state, self._store, self._use_threads, self._budget = state, state.store, use_threads, budget
         self._objects = KeptObjects.of(state.store, state.table_id)
         self._tracking = _tracking_columns(state)
         self._columns = (*state.columns, *state.filter_columns, *self._tracking.values())
+        self._chars = [padded_chars(column.logical) for column in self._columns]
         self._schema = to_arrow_schema(StructType(tuple(column.logical for column in state.columns)))
         self._row_filter = make_row_filter(state, self._columns)
         self._group_filter = make_group_filter(state, self._columns)
@@ -132,7 +137,7 @@ class _ScanReader:
         valued = frozenset(place for place in self._counted if plan.has_no_nulls(footer, place))
         if valued:
             plan = plan.only(parquet, set(range(len(self._columns))) - valued)
-        columns = FileColumns(self._state, self._columns, self._tracking, plan, file, valued)
+        columns = FileColumns(self._state, self._columns, self._chars, self._tracking, plan, file, valued)
         keep = in_part(footer, file.part, file.size_bytes)
         if self._group_filter is not None:
             likely = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
@@ -202,7 +207,7 @@ class _ScanReader:
             yield from runs
             return
         narrow = plan.only(parquet, self._row_filter.columns)
-        columns = FileColumns(self._state, self._columns, self._tracking, narrow, file)
+        columns = FileColumns(self._state, self._columns, self._chars, self._tracking, narrow, file)
         for run in runs:
             for group in split_run(parquet.metadata, run):
                 decoded = self._decode(data, narrow, group, self._look_sizer)

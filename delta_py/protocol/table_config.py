@@ -8,7 +8,7 @@ Protocol: Protocol Evolution; Change Metadata; Table Features.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from delta_py.errors import CorruptTableError, UnsupportedOperationError, UnsupportedTableFeatureError
@@ -27,6 +27,12 @@ from delta_py.protocol.iceberg_compat import active_versions, check_compatible
 from delta_py.protocol.schema import ArrayType, MapType, StructField, StructType, parse_schema, type_name
 
 __all__ = ["Operation", "TableConfig"]
+
+
+@lru_cache(maxsize=4)
+def _parsed_schema(text: str) -> StructType:
+    """A command makes several TableConfigs of one schema, which may have thousands of columns."""
+    return with_texts(parse_schema(text))
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class TableConfig:
     @cached_property
     def schema(self) -> StructType:
         """The logical schema. Raises CorruptTableError when its text cannot be parsed."""
-        return with_texts(parse_schema(self.metadata.schema_string))
+        return _parsed_schema(self.metadata.schema_string)
 
     @cached_property
     def physical_schema(self) -> StructType:

@@ -26,6 +26,8 @@ from delta_py.storage.store import FileId, ObjectInfo, ObjectStore
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 # Answers by which the system says that it did not make the link, and never will.
+# Parquet's writer makes several writes of a few bytes for each column.
+_WRITE_BYTES = 256 * 1024
 _REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EMLINK, errno.ENAMETOOLONG}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
@@ -176,7 +178,7 @@ class LocalStore:
         name = self._locate_own(path)
         _make_directory(os.path.dirname(name))
         try:
-            return pa.PythonFile(_DurableFile(name), mode="w")
+            return pa.BufferedOutputStream(pa.PythonFile(_DurableFile(name), mode="w"), _WRITE_BYTES)
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENXIO):  # a link, a pipe
                 raise

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from delta_py.errors import DeltaError, RowCountMismatchError, UnsupportedOperationError
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.reader import ScanReader, read_files
 from delta_py.parquet.row_counts import stored_row_count
 from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.protocol.deletion_vectors import (
@@ -153,7 +154,10 @@ def matched_rows(file: ScanFile, matching: ScanState) -> TouchedFile | None:
 
 def live_batches(files: Sequence[ScanFile], rewrite: Rewrite) -> Iterator[pa.RecordBatch]:
     """The live rows of files, with their ids where the table tracks rows, for write_unchanged of rewrite.state."""
-    batches: Iterator[pa.RecordBatch] = read_files(rewrite.rows, files)
+    return _with_row_ids(read_files(rewrite.rows, files), rewrite)
+
+
+def _with_row_ids(batches: Iterator[pa.RecordBatch], rewrite: Rewrite) -> Iterator[pa.RecordBatch]:
     return batches if rewrite.row_ids is None else map(rewrite.row_ids.taken_from, batches)
 
 
@@ -248,6 +252,14 @@ class _Taker:
         self._waiting_rows = 0
         self.parts: list[TakenOut] = []
 
+    @cached_property
+    def _live_rows(self) -> ScanReader:
+        return ScanReader(self._rewrite.rows)
+
+    @cached_property
+    def _changed_rows(self) -> ScanReader:
+        return ScanReader(self._rewrite.plain_rows)
+
     @property
     def images(self) -> list[FileSetWriter]:
         return list(self._images.values())
@@ -304,7 +316,8 @@ class _Taker:
 
     def _written_anew(self, file: ScanFile, rows: _Rows) -> WrittenFiles:
         live_rows = replace(file, deletion_vector=inline_descriptor(rows.gone))
-        written = write_unchanged(self._rewrite.state, live_batches([live_rows], self._rewrite), task=self._task)
+        batches = self._live_rows.read(live_rows)
+        written = write_unchanged(self._rewrite.state, _with_row_ids(batches, self._rewrite), task=self._task)
         if written.row_count != rows.kept_count:
             delete_files(self._store, written.new_paths)
             raise _mismatch(file, rows, f"{written.row_count} rows were copied")
@@ -314,7 +327,7 @@ class _Taker:
         if not places:
             return
         count, wanted = 0, replace(file, selection=inline_descriptor(places))
-        for lawful in unchanged_batches(read_files(self._rewrite.plain_rows, [wanted])):
+        for lawful in unchanged_batches(self._changed_rows.read(wanted)):
             self._images[kind].add(lawful)
             count += lawful.batch.num_rows
         if count != len(places):

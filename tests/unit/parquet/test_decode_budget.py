@@ -57,8 +57,8 @@ def test_nothing_is_decoded_that_is_over_the_budget(
     limit: str, tmp_path: Path, file: ScanFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded = []
-    decode = reader._ScanReader._decode
-    monkeypatch.setattr(reader._ScanReader, "_decode", lambda *args: decoded.append(1) or decode(*args))
+    decode = reader.ScanReader._decode
+    monkeypatch.setattr(reader.ScanReader, "_decode", lambda *args: decoded.append(1) or decode(*args))
     assert row_count(tmp_path, file, DecodeBudget(PLENTY)) == GROUP_ROWS * GROUPS
     assert decoded, "what the test watches is what decodes"
     decoded.clear()
