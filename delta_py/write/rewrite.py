@@ -51,6 +51,7 @@ from delta_py.write.row_changes import vector_file_id
 from delta_py.write.row_ids import RowIdColumns, row_id_fields
 
 _ROW_INDEX = StructType((StructField(ROW_ADDRESS, StructType((StructField("row_index", LONG),))),))
+_COPIED_TOGETHER_BYTES = 16 * 1024 * 1024
 _VECTOR_FILE_BYTES = 16 * 1024 * 1024
 _BYTES_A_ROW = 2  # at most, of a row's place in a deletion vector
 
@@ -204,10 +205,10 @@ def wrong_row_count(files: Sequence[ScanFile], rows: int) -> RowCountMismatchErr
 def take_out(files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0) -> TakenOut:
     """Take the rows out of their files.
 
-    Each file gives one remove; and one add with a larger deletion vector (many vectors in one file), or the adds of a new
-    file, or none when no row is left. Memory: a batch and a row group, the sets of one file, and the vectors of one file
-    of vectors. Raises RowCountMismatchError when rows of a file are not all accounted for, UnsupportedOperationError for
-    rows that came twice; nothing stays behind then.
+    Each file gives one remove; and one add with a larger deletion vector (many vectors in one file), or its rows go to new
+    files, those of small files together, or no row is left. Memory: a batch and a row group, the sets of one large or several
+    small files, and the vectors of one file of vectors. Raises RowCountMismatchError when rows of a file are not all accounted
+    for, UnsupportedOperationError for rows that came twice; nothing stays behind then.
     """
     store = rewrite.state.store
     taker = _Taker(rewrite, task)
@@ -248,6 +249,8 @@ class _Taker:
         if rewrite.change_data:
             kinds = ("delete", "update_preimage")
             self._images = {kind: FileSetWriter(rewrite.plain, task, kind) for kind in kinds}
+        self._to_copy: list[tuple[ScanFile, _Rows]] = []
+        self._bytes_to_copy = 0
         self._waiting: list[tuple[ScanFile, _Rows]] = []
         self._waiting_rows = 0
         self.parts: list[TakenOut] = []
@@ -279,12 +282,12 @@ class _Taker:
             self.parts.append(TakenOut(WrittenFiles(removes=(remove,)), **vectors, **counts))
             self._put_off(file, rows)
         else:
-            written = self._written_anew(file, rows)
-            both = WrittenFiles.of_all([written, WrittenFiles(removes=(remove,))])
-            self.parts.append(TakenOut(both, copied=written.row_count, vectors_removed=had_vector, **counts))
+            self.parts.append(TakenOut(WrittenFiles(removes=(remove,)), vectors_removed=had_vector, **counts))
+            self._copy_later(file, rows)
 
     def finish(self) -> TakenOut:
         self._write_vectors()
+        self._write_copies()
         images = WrittenFiles.of_all([writer.finish() for writer in self.images])
         return TakenOut.of_all([*self.parts, TakenOut(images)])
 
@@ -314,14 +317,32 @@ class _Taker:
 
     # ------------------------------------------------------------ new files
 
-    def _written_anew(self, file: ScanFile, rows: _Rows) -> WrittenFiles:
-        live_rows = replace(file, deletion_vector=inline_descriptor(rows.gone))
-        batches = self._live_rows.read(live_rows)
+    def _copy_later(self, file: ScanFile, rows: _Rows) -> None:
+        """Small files are copied together: a new file costs much that does not depend on its rows, above all in wide tables. A
+        large file is copied by itself, so that its rows stay apart from those of others."""
+        if self._to_copy and self._bytes_to_copy + file.size_bytes > _COPIED_TOGETHER_BYTES:
+            self._write_copies()
+        self._to_copy.append((file, rows))
+        self._bytes_to_copy += file.size_bytes
+
+    def _write_copies(self) -> None:
+        if not self._to_copy:
+            return
+        files, self._to_copy, self._bytes_to_copy = self._to_copy, [], 0
+        batches = (batch for file, rows in files for batch in self._kept_rows(file, rows))
         written = write_unchanged(self._rewrite.state, _with_row_ids(batches, self._rewrite), task=self._task)
-        if written.row_count != rows.kept_count:
-            delete_files(self._store, written.new_paths)
-            raise _mismatch(file, rows, f"{written.row_count} rows were copied")
-        return written
+        self.parts.append(TakenOut(written, copied=written.row_count))
+        if written.row_count != sum(rows.kept_count for _, rows in files):
+            raise _mismatch(*files[0], f"{written.row_count} rows were written of it and of {len(files) - 1} other files")
+
+    def _kept_rows(self, file: ScanFile, rows: _Rows) -> Iterator[pa.RecordBatch]:
+        """Raises RowCountMismatchError, behind the last batch, for a file that has other rows than it should."""
+        count = 0
+        for batch in self._live_rows.read(replace(file, deletion_vector=inline_descriptor(rows.gone))):
+            count += batch.num_rows
+            yield batch
+        if count != rows.kept_count:
+            raise _mismatch(file, rows, f"{count} rows were copied")
 
     def _write_images(self, file: ScanFile, places: BitMap64, kind: str) -> None:
         if not places:
