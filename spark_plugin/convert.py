@@ -52,8 +52,23 @@ def without_metadata(schema: spark.StructType, key: str) -> spark.StructType:
     return spark.StructType([spark.StructField(f.name, f.dataType, f.nullable, metadata) for f, metadata in fields])
 
 
+class FieldsByName:
+    """The fields of a struct, for many searches by name."""
+
+    def __init__(self, schema: spark.StructType) -> None:
+        self._exact: dict[str, spark.StructField] = {}
+        self._folded: dict[str, spark.StructField] = {}
+        for field in schema.fields:
+            self._exact.setdefault(field.name, field)
+            self._folded.setdefault(field.name.lower(), field)
+
+    def find(self, name: str) -> spark.StructField | None:
+        """By name: exactly, else whatever the case; None when there is none."""
+        return self._exact.get(name) or self._folded.get(name.lower())
+
+
 def find_field(schema: spark.StructType, name: str) -> spark.StructField | None:
-    """By name: exactly, else whatever the case; None when there is none."""
+    """As FieldsByName.find, for one name."""
     near = [field for field in schema.fields if field.name.lower() == name.lower()]
     return next((field for field in near if field.name == name), near[0] if near else None)
 

@@ -133,21 +133,22 @@ def nested_in_insert(path: Path) -> UnsupportedOperationError:
 
 
 class AssignedPaths:
-    """The columns and fields that a clause gives values to. action: UPDATE or INSERT."""
+    """The columns and fields that a clause gives values to, whatever the case of their names. action: UPDATE or INSERT."""
 
     def __init__(self, action: str) -> None:
         self._action = action
-        self._paths: dict[Path, None] = {}
+        self._paths: dict[Path, Path] = {}
         self._parents: set[Path] = set()
 
     def add(self, path: Path) -> Path:
         """Returns the path. Raises UnsupportedOperationError for one that has a value, in which a field has one, or that is in a
         struct that has one."""
-        starts = [path[:length] for length in range(1, len(path))]
-        if path in self._parents or not self._paths.keys().isdisjoint([*starts, path]):
-            other = next(other for other in self._paths if other[: len(path)] == path[: len(other)])
-            raise assigned_twice(self._action, other, path)
-        self._paths[path] = None
+        folded = tuple(name.lower() for name in path)
+        starts = [folded[:length] for length in range(1, len(folded))]
+        if folded in self._parents or not self._paths.keys().isdisjoint([*starts, folded]):
+            others = self._paths.items()
+            raise assigned_twice(self._action, next(o for key, o in others if key[: len(folded)] == folded[: len(key)]), path)
+        self._paths[folded] = path
         self._parents.update(starts)
         return path
 

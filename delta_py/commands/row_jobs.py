@@ -101,6 +101,9 @@ def _made(
 
 def _taken(dml: Dml, changes: Sequence[TaskChanges]) -> TakenOut:
     files, rewrite = dml.touched_files(changes), dml.rewrite
-    groups = [files] if files and dml.is_light(files) else dml.groups(files, _THREADS)
+    threads = _THREADS
+    if not rewrite.use_deletion_vectors:  # each thread writes files of its own
+        threads = min(_THREADS, 1 + sum(touched.file.size_bytes for touched in files) // _SHARE_BYTES)
+    groups = [files] if files and dml.is_light(files) else dml.groups(files, threads)
     steps = [partial(take_out, group, rewrite, task=task) for task, group in enumerate(groups)]
     return TakenOut.of_all(in_threads(steps, _THREADS, _NAME))

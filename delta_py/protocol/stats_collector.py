@@ -19,6 +19,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.protocol.arrow_values import struct_children
 from delta_py.protocol.parquet_statistics import chunk_statistics
 from delta_py.protocol.schema import DATE, DataType, DecimalType, Path, PrimitiveType, StructType, find_path, to_arrow_type
 
@@ -50,8 +51,9 @@ class StatsCollector:
     def update(self, batch: pa.RecordBatch) -> None:
         """Take in the rows of one batch with the physical names of the file."""
         self._row_count += batch.num_rows
+        nested = _NestedColumns(batch)
         for path, data_type in self._leaves:
-            column = _leaf(batch, path)
+            column = nested.column(path)
             self._null_counts[path] += column.null_count if not pa.types.is_null(column.type) else len(column)
             if is_bounded(data_type) and path not in self._in_footer:
                 self._widen(path, column)
@@ -150,10 +152,23 @@ def _typed(raw: int, data_type: DataType) -> pa.Scalar:
     return pa.scalar(raw, pa.int32() if data_type == DATE else pa.int64()).cast(to_arrow_type(data_type))
 
 
-def _leaf(batch: pa.RecordBatch, path: Path) -> pa.Array:
-    column = batch.column(path[0])
-    # Names as they are: pyarrow takes a text by itself for a path in a notation of its own where it begins with a dot.
-    return pc.struct_field(column, list(path[1:])) if path[1:] else column
+class _NestedColumns:
+    """The columns of a batch, and the fields of structs in them; each struct is taken apart once, whatever fields it has."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._batch = batch
+        self._children: dict[Path, dict[str, pa.Array]] = {}
+
+    def column(self, path: Path) -> pa.Array:
+        """Null where a struct above it is null."""
+        if len(path) == 1:
+            return self._batch.column(path[0])
+        children = self._children.get(path[:-1])
+        if children is None:
+            struct = self.column(path[:-1])
+            names = [f.name for f in struct.type]
+            children = self._children[path[:-1]] = dict(zip(names, struct_children(struct), strict=True))
+        return children[path[-1]]
 
 
 def _python_value(bound: pa.Scalar | None) -> Any:

@@ -296,11 +296,11 @@ class FileSetWriter:
             self._write(partition)
 
     def _hold(self, key: PartitionKey, rows: pa.RecordBatch) -> None:
-        partition = self._partitions.setdefault(key, _Partition(key))
+        partition, size_bytes = self._partitions.setdefault(key, _Partition(key)), rows.nbytes
         partition.waiting.append(rows)
         partition.waiting_rows += rows.num_rows
-        partition.waiting_bytes += rows.nbytes
-        self._waiting_bytes += rows.nbytes
+        partition.waiting_bytes += size_bytes
+        self._waiting_bytes += size_bytes
         if partition.waiting_bytes >= self._state.row_group_bytes or partition.waiting_rows >= self._state.row_group_rows:
             self._write(partition)
 

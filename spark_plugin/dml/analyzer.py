@@ -69,8 +69,8 @@ class Analyzer(Protocol):
     def resolve_names(self, frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
         """Columns of the frame, as `resolve`."""
 
-    def resolve_assigned(self, frame: DataFrame, name: str, alias: Alias, where: str) -> Path:
-        """As assigned_paths, of one name, with the errors of `resolve`."""
+    def resolve_assigned(self, frame: DataFrame, names: Sequence[str], alias: Alias, where: str) -> list[Path]:
+        """As assigned_paths, with the errors of `resolve`."""
 
     def check_condition(self, frame: DataFrame, condition: Resolved, where: str) -> None:
         """Raises UnsupportedOperationError for a condition that has a subquery (DELTA_UNSUPPORTED_SUBQUERY) or is not

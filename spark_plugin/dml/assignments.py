@@ -12,7 +12,7 @@ from typing import TypeAlias
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from delta_py.commands.new_values import assigned_twice
+from delta_py.commands.new_values import AssignedPaths, by_first_name
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import is_atomic
 from delta_py.protocol.column_rules import GENERATION
@@ -41,13 +41,10 @@ def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Col
     values_by_path: Assignments = {}
     if not given:
         return values_by_path
+    assigned = AssignedPaths("UPDATE")
     paths = analyzer_of(frame.sparkSession).assigned_paths(frame, list(given), alias)
     for (name, value), named in zip(given.items(), paths, strict=True):
-        path = _path_in(schema, named, name)
-        clash = next((other for other in values_by_path if other[: len(path)] == path or path[: len(other)] == other), None)
-        if clash is not None:
-            raise assigned_twice("UPDATE", clash, path)
-        values_by_path[path] = value
+        values_by_path[assigned.add(_path_in(schema, named, name))] = value
     return values_by_path
 
 
@@ -89,9 +86,9 @@ def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column
     """
     assert {path[0] for path in values} <= set(schema.names), "a value would be lost"
     typed = _in_assignable_types(schema, frame, values)
-    fields = []
+    fields, values_by_column = [], by_first_name(typed)
     for field in schema.fields:
-        inside = {path[1:]: value for path, value in typed.items() if path[0] == field.name}
+        inside = values_by_column.get(field.name, {})
         if inside or GENERATION not in field.metadata:
             fields.append(_value(field, frame[quoted(field.name)], inside).alias(field.name))
     return F.struct(*fields).alias(NEW)
@@ -105,10 +102,9 @@ def _value(field: StructField, old: Column, inside: Mapping[Path, Column]) -> Co
     if () in inside:
         return inside[()]
     assert isinstance(field.data_type, StructType)
-    parts = []
+    parts, values_by_field = [], by_first_name(inside)
     for child in field.data_type.fields:
-        deeper = {path[1:]: value for path, value in inside.items() if path[0] == child.name}
-        parts.append(_value(child, old.getField(child.name), deeper).alias(child.name))
+        parts.append(_value(child, old.getField(child.name), values_by_field.get(child.name, {})).alias(child.name))
     return F.struct(*parts)
 
 

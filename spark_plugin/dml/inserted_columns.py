@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -29,7 +30,7 @@ from pyspark.sql.types import (
 from delta_py.protocol.names import quoted
 from delta_py.protocol.table_config import TableConfig
 from delta_py.write.evolution import keeps_type, takes_type
-from spark_plugin.convert import find_field, from_spark_schema, to_spark_schema
+from spark_plugin.convert import FieldsByName, from_spark_schema, to_spark_schema
 from spark_plugin.dml.store_assignment import Assigning, Typed
 
 WIDENED = (NumericType, DateType, TimestampNTZType)
@@ -37,7 +38,7 @@ WIDENED = (NumericType, DateType, TimestampNTZType)
 _VALUE = "__pydelta_value_of_"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableColumns:
     """The columns of a table. config: as the log has them. schema: as Spark has them."""
 
@@ -48,6 +49,14 @@ class TableColumns:
     def of(cls, config: TableConfig) -> TableColumns:
         return cls(config, to_spark_schema(config.schema))
 
+    def find(self, name: str) -> StructField | None:
+        """By name: exactly, else whatever the case; None if there is none."""
+        return self._fields.find(name)
+
+    @cached_property
+    def _fields(self) -> FieldsByName:
+        return FieldsByName(self.schema)
+
 
 def table_column(
     rule: Assigning, table: TableColumns, name: str, given: StructField, *, by_name: bool
@@ -57,7 +66,7 @@ def table_column(
     A column that the table lacks stays as it is, and so does a value for a void column or field: the write gives that the value's
     type, or refuses the value. Raises as Assigning.cast.
     """
-    field = find_field(table.schema, name)
+    field = table.find(name)
     column = F.col(quoted(given.name))
     if field is None:
         return name, column
@@ -88,7 +97,8 @@ def _without_void(wanted: DataType, found: DataType) -> DataType:
         case NullType(), _:
             return found
         case StructType(), StructType():
-            pairs = [(f, find_field(found, f.name)) for f in wanted.fields]
+            given_fields = FieldsByName(found)
+            pairs = [(f, given_fields.find(f.name)) for f in wanted.fields]
             kinds = [f.dataType if given is None else _without_void(f.dataType, given.dataType) for f, given in pairs]
             fields = zip(wanted.fields, kinds, strict=True)
             return StructType([StructField(f.name, kind, f.nullable, f.metadata) for f, kind in fields])

@@ -8,15 +8,16 @@ merge.new_row(clause, schema, ...)
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from delta_py.commands.merge_clauses import effective_clauses
 from delta_py.commands.merge_metrics import Action, Kind
-from delta_py.commands.new_values import assigned_twice, nested_in_insert
+from delta_py.commands.new_values import AssignedPaths, nested_in_insert
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.names import split_name
 from spark_plugin.dml.analysis import ConditionParts, Resolved, unresolved
@@ -146,21 +147,23 @@ class ResolvedMerge:
         """Of the source's columns those that a clause assigns by their names: what the table must have afterwards."""
         telling = [clause for clause in self.clauses if clause.kind != "not matched by source"]
         paths = {tuple(part.lower() for part in path) for clause in telling for path in clause.given}
-        return _assigned_part(self.source.schema, paths, ())
+        parents = {path[:length] for path in paths for length in range(1, len(path))}
+        return _assigned_part(self.source.schema, paths, parents, ())
 
 
-def _assigned_part(schema: StructType, paths: set[Path], base: Path) -> StructType:
+def _assigned_part(schema: StructType, paths: set[Path], parents: set[Path], base: Path) -> StructType:
+    """parents: of the paths, all of them."""
     assigned = []
     for field in schema.fields:
         path = (*base, field.name.lower())
         if path in paths:
             assigned.append(field)
-        elif isinstance(field.dataType, StructType) and any(other[: len(path)] == path for other in paths):
-            assigned.append(StructField(field.name, _assigned_part(field.dataType, paths, path), field.nullable))
+        elif isinstance(field.dataType, StructType) and path in parents:
+            assigned.append(StructField(field.name, _assigned_part(field.dataType, paths, parents, path), field.nullable))
     return StructType(assigned)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _ClauseReader:
     analyzer: Analyzer
     target: DataFrame
@@ -187,10 +190,9 @@ class _ClauseReader:
         """With schema evolution the columns that the source has, otherwise all that the table has."""
         names = self.source.columns if self.evolves else list(self.columns)
         values = self.analyzer.resolve_names(self.source, names, clause.where)
-        table_names = {name.lower(): name for name in self.columns}
         keeps = self.evolves and clause.action == "update"
         return {
-            (table_names.get(name.lower(), name),): Given(Typed(value.column, value.data_type), keeps)
+            (self._table_names.get(name.lower(), name),): Given(Typed(value.column, value.data_type), keeps)
             for name, value in zip(names, values, strict=True)
         }
 
@@ -198,32 +200,45 @@ class _ClauseReader:
         self, clause: Clause, assignments: Mapping[str, Column], scope: DataFrame
     ) -> tuple[dict[Path, Given], tuple[str, ...]]:
         """The values, by path, and the columns that are to have their defaults."""
-        by_default = [name for name, value in assignments.items() if asks_for_default(scope, value)]
+        by_default = {name for name, value in assignments.items() if asks_for_default(scope, value)}
         given_values = {name: value for name, value in assignments.items() if name not in by_default}
         values = dict(zip(given_values, self.analyzer.resolve(scope, list(given_values.values()), clause.where), strict=True))
         given: dict[Path, Given] = {}
         defaults: list[Path] = []
-        for name in assignments:
-            path = self._path(name, clause)
-            _check_path(path, [*given, *defaults], clause)
+        assigned, table_columns = AssignedPaths(clause.action.upper()), frozenset(self.columns)
+        for name, path in zip(assignments, self._paths(list(assignments), clause), strict=True):
+            if clause.action == "insert" and len(path) > 1:
+                raise nested_in_insert(path)
+            assigned.add(path)
             if name in values:
                 given[path] = Given(Typed(values[name].column, values[name].data_type))
-            elif len(path) == 1 and path[0] in self.columns:
+            elif len(path) == 1 and path[0] in table_columns:
                 defaults.append(path)
             else:
                 raise _no_default(name, clause)
         return given, tuple(path[0] for path in defaults)
 
-    def _path(self, name: str, clause: Clause) -> Path:
-        """The column or field that a name means: of the table, or, where it may get new ones, of the source."""
-        frame, alias = self.target, self.names.alias
-        if self.evolves and clause.kind != "not matched by source" and self._is_new(split_name(name)):
-            frame, alias = self.source, ()
-        path = self.analyzer.resolve_assigned(frame, name, alias, clause.where)
-        table_names = {column.lower(): column for column in self.columns}
-        if path[0].lower() not in table_names and not self.evolves:
+    def _paths(self, names: Sequence[str], clause: Clause) -> list[Path]:
+        """The columns or fields that names mean: of the table, or, where it may get new ones, of the source."""
+        may_be_new = self.evolves and clause.kind != "not matched by source"
+        new_names = [name for name in names if may_be_new and self._is_new(split_name(name))]
+        is_new = frozenset(new_names)
+        own_names = [name for name in names if name not in is_new]
+        of_table = self.analyzer.resolve_assigned(self.target, own_names, self.names.alias, clause.where)
+        of_source = self.analyzer.resolve_assigned(self.source, new_names, (), clause.where)
+        paths = dict(zip([*own_names, *new_names], [*of_table, *of_source], strict=True))
+        return [self._in_the_tables_spelling(paths[name], name, clause) for name in names]
+
+    def _in_the_tables_spelling(self, path: Path, name: str, clause: Clause) -> Path:
+        column = self._table_names.get(path[0].lower())
+        if column is None and not self.evolves:
             raise unresolved(name, clause.where, self.columns)
-        return (table_names.get(path[0].lower(), path[0]), *path[1:])
+        return (path[0] if column is None else column, *path[1:])
+
+    @cached_property
+    def _table_names(self) -> Mapping[str, str]:
+        """The table's columns by their names in lower case."""
+        return {name.lower(): name for name in self.columns}
 
     def _is_new(self, path: Path) -> bool:
         return self.names.is_known(path, "source") and not self.names.is_known(path, "target")
@@ -236,14 +251,3 @@ def _no_default(name: str, clause: Clause) -> SchemaMismatchError:
         sql_state="42608",
         column=name,
     )
-
-
-def _check_path(path: Path, given: Collection[Path], clause: Clause) -> None:
-    if clause.action == "insert" and len(path) > 1:
-        raise nested_in_insert(path)
-    folded = tuple(part.lower() for part in path)
-    for other in given:
-        shorter = min(len(path), len(other))
-        if tuple(part.lower() for part in other)[:shorter] != folded[:shorter]:
-            continue
-        raise assigned_twice(clause.action.upper(), other, path)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from spark_plugin.dml.target_names import Alias, counts_of_qualifiers
 
@@ -29,7 +30,7 @@ class Named:
     data_type: DataType | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Names:
     """target, source: the columns of both. alias: the target's, which has no other qualifiers. Those of the source are not known.
     case_sensitive: as the session's setting says."""
@@ -68,13 +69,33 @@ class Names:
         return {count: kind for qualifiers in counts for count, kind in self._found(self.source, path, qualifiers).items()}
 
     def _found(self, schema: StructType, path: tuple[str, ...], qualifiers: int) -> Mapping[int, DataType | None]:
-        kinds: list[DataType] = [schema]
-        for part in path[qualifiers:]:
+        if len(path) <= qualifiers:
+            return {}
+        columns = self._columns_of_target if schema is self.target else self._columns_of_source
+        kinds = [column.dataType for column in columns.get(self._key(path[qualifiers]), ())]
+        for part in path[qualifiers + 1 :]:
             structs = [kind for kind in kinds if isinstance(kind, StructType)]
             kinds = [own.dataType for kind in structs for own in kind.fields if self._same(own.name, part)]
-        if not kinds or len(path) <= qualifiers:
+        if not kinds:
             return {}
         return {qualifiers: kinds[0] if len(kinds) == 1 else None}
+
+    @cached_property
+    def _columns_of_target(self) -> Mapping[str, list[StructField]]:
+        return self._by_name(self.target)
+
+    @cached_property
+    def _columns_of_source(self) -> Mapping[str, list[StructField]]:
+        return self._by_name(self.source)
+
+    def _by_name(self, schema: StructType) -> Mapping[str, list[StructField]]:
+        columns: dict[str, list[StructField]] = {}
+        for column in schema.fields:
+            columns.setdefault(self._key(column.name), []).append(column)
+        return columns
+
+    def _key(self, name: str) -> str:
+        return name if self.case_sensitive else name.lower()
 
     def _same(self, one: str, other: str) -> bool:
         return one == other or (not self.case_sensitive and one.lower() == other.lower())

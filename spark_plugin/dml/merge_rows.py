@@ -81,9 +81,9 @@ class MergeRows:
         assigned = {path[0] for clause in self._merge.clauses for path in clause.given}
         return [name for name in self._generated if name in assigned]
 
-    @property
-    def _absent(self) -> list[str]:
-        return [name for name in self._generated if name not in self.assigned_generated]
+    @cached_property
+    def _absent(self) -> frozenset[str]:
+        return frozenset(self._generated) - frozenset(self.assigned_generated)
 
     def new_row(self, clause: ResolvedClause) -> Column:
         """The struct of the new row. A generated column that other clauses give values, but not this, is null in it."""
@@ -99,7 +99,8 @@ class MergeRows:
 
     def _defaults(self, names: Sequence[str]) -> dict[Path, Given]:
         """The defaults of columns; generated ones are computed."""
-        fields = [f for f in self._delta.fields if f.name in names and f.name not in self._generated]
+        wanted = frozenset(names) - self._generated.keys()
+        fields = [f for f in self._delta.fields if f.name in wanted]
         values = self._analyzer.resolve(self._merge.source, [default_of(f) for f in fields], "default")
         return {(f.name,): Given(Typed(value.column, value.data_type)) for f, value in zip(fields, values, strict=True)}
 

@@ -18,7 +18,7 @@ from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol.names import quoted, split_name
 from delta_py.protocol.schema import Path
 from spark_plugin.connect_internals import may_have_subqueries
-from spark_plugin.convert import find_field
+from spark_plugin.convert import FieldsByName, find_field
 from spark_plugin.dml.analysis import (
     GENERATOR,
     TURNED,
@@ -66,7 +66,7 @@ class NameAnalyzer:
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
         selected(frame, [F.col(name) for name in names])  # the server says by its own errors which names are none
-        return [_path_by_name(frame.schema, name, alias) for name in names]
+        return _paths_by_name(frame.schema, names, alias)
 
     def check_values(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
         selected_values(frame, columns, where)
@@ -88,9 +88,9 @@ class NameAnalyzer:
             types = {name: value.data_type for name, value in zip(names, values, strict=True)}
         return [Resolved(frame[quoted(name)], types[name], None) for name in names]
 
-    def resolve_assigned(self, frame: DataFrame, name: str, alias: Alias, where: str) -> Path:
-        self.resolve(frame, [F.col(name)], where)
-        return _path_by_name(frame.schema, name, alias)
+    def resolve_assigned(self, frame: DataFrame, names: Sequence[str], alias: Alias, where: str) -> list[Path]:
+        self.resolve(frame, [F.col(name) for name in names], where)
+        return _paths_by_name(frame.schema, names, alias)
 
     def check_condition(self, frame: DataFrame, condition: Resolved, where: str) -> None:
         check_boolean(frame, condition, where)
@@ -149,22 +149,28 @@ class NameAnalyzer:
             raise
 
 
-def _path_by_name(schema: StructType, name: str, alias: Alias) -> Path:
-    """The names on the way to a column or field, for a name that Spark has resolved: alias first, whatever the case, where the
+def _paths_by_name(schema: StructType, names: Sequence[str], alias: Alias) -> list[Path]:
+    """The names on the way to columns or fields, for names that Spark has resolved: alias first, whatever the case, where the
     table has the column behind it. Else it is a column of this name, a struct."""
+    columns = FieldsByName(schema)
+    return [_path_by_name(columns, name, alias) for name in names]
+
+
+def _path_by_name(columns: FieldsByName, name: str, alias: Alias) -> Path:
     path = split_name(name)
     behind = without_alias(path, alias)
-    if find_field(schema, behind[0]) is not None:
+    if columns.find(behind[0]) is not None:
         path = behind
-    data_type: DataType = schema
+    field = columns.find(path[0])
     names = []
-    for part in path:
-        field = find_field(data_type, part) if isinstance(data_type, StructType) else None
+    for part in path[1:]:
         if field is None:
-            raise no_field(name)
+            break
         names.append(field.name)
-        data_type = field.dataType
-    return tuple(names)
+        field = find_field(field.dataType, part) if isinstance(field.dataType, StructType) else None
+    if field is None:
+        raise no_field(name)
+    return (*names, field.name)
 
 
 def _meaning(path: Path, target: DataFrame, source: DataFrame, names: Names) -> Named | None:

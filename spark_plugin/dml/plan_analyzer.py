@@ -83,9 +83,9 @@ class PlanAnalyzer:
     def resolve_names(self, frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
         return self.resolve(frame, [F.col(quoted(name)) for name in names], where)
 
-    def resolve_assigned(self, frame: DataFrame, name: str, alias: Alias, where: str) -> Path:
-        (column,) = self.resolve(frame, [F.col(name)], where)
-        return _path_of(column.expression, name)
+    def resolve_assigned(self, frame: DataFrame, names: Sequence[str], alias: Alias, where: str) -> list[Path]:
+        columns = self.resolve(frame, [F.col(name) for name in names], where)
+        return [_path_of(column.expression, name) for column, name in zip(columns, names, strict=True)]
 
     def check_condition(self, frame: DataFrame, condition: Resolved, where: str) -> None:
         check_boolean(frame, condition, where)

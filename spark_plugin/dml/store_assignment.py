@@ -8,7 +8,7 @@ fields, and new rows of which only some columns, or fields, are assigned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from spark_plugin.connect_internals import client_cast
-from spark_plugin.convert import find_field
+from spark_plugin.convert import FieldsByName
 from spark_plugin.options.settings import conf
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
@@ -50,11 +50,16 @@ class Typed:
     def field(self, f: StructField) -> Typed:
         return Typed(self.column.getField(f.name), f.dataType)
 
-    def find(self, name: str) -> Typed | None:
-        """The field of this name, whatever its case; None when there is none."""
+    def fields(self) -> Callable[[str], Typed | None]:
+        """Finds the field of a name, whatever its case; None when there is none."""
         assert isinstance(self.data_type, StructType)
-        f = find_field(self.data_type, name)
-        return None if f is None else self.field(f)
+        fields = FieldsByName(self.data_type)
+
+        def find(name: str) -> Typed | None:
+            f = fields.find(name)
+            return None if f is None else self.field(f)
+
+        return find
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,11 @@ class Assigning:
     # ------------------------------------------------------------ rows
 
     def updated(
-        self, schema: StructType, current: Callable[[str], Typed | None], given: Mapping[Path, Given], absent: Sequence[str] = ()
+        self,
+        schema: StructType,
+        current: Callable[[str], Typed | None],
+        given: Mapping[Path, Given],
+        absent: Set[str] = frozenset(),
     ) -> list[Column]:
         """Each column of `schema`: as assigned, else as it is in the row (`current`), else null. Under its name.
 
@@ -91,10 +100,10 @@ class Assigning:
         Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) and UnsupportedOperationError
         (DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT).
         """
-        columns = []
+        columns, given_by_name = [], _by_folded_name(given)
         for field in schema.fields:
             if field.name not in absent:
-                inside = _inside(given, field.name)
+                inside = given_by_name.get(field.name.lower(), {})
                 columns.append(self._value(field, current(field.name), inside, (field.name,)).alias(field.name))
         return columns
 
@@ -113,10 +122,10 @@ class Assigning:
                 sql_state="0AKDC",
                 column=".".join(path),
             )
-        parts = []
+        parts, given_by_name, old_field = [], _by_folded_name(inside), _fields_of(current)
         for child in field.dataType.fields:
-            old = None if current is None else current.find(child.name)
-            parts.append(self._value(child, old, _inside(inside, child.name), (*path, child.name)).alias(child.name))
+            deeper = given_by_name.get(child.name.lower(), {})
+            parts.append(self._value(child, old_field(child.name), deeper, (*path, child.name)).alias(child.name))
         return F.struct(*parts)
 
     @property
@@ -149,8 +158,9 @@ class Assigning:
     def _struct(self, value: Typed, wanted: StructType, name: str, present: Typed | None) -> Column:
         source = value.data_type
         assert isinstance(source, StructType)
-        unknown = [field.name for field in source.fields if find_field(wanted, field.name) is None]
-        lacking = [field.name for field in wanted.fields if find_field(source, field.name) is None]
+        wanted_fields, source_fields = FieldsByName(wanted), FieldsByName(source)
+        unknown = [field.name for field in source.fields if wanted_fields.find(field.name) is None]
+        lacking = [field.name for field in wanted.fields if source_fields.find(field.name) is None]
         if unknown or (lacking and not self.evolves):
             raise SchemaMismatchError(
                 f"Cannot cast {source.simpleString()} to {wanted.simpleString()} for {name}. All nested columns must match: "
@@ -159,10 +169,10 @@ class Assigning:
                 sql_state="42846",
                 column=name,
             )
-        parts = []
+        parts, given_field, old_field = [], value.fields(), _fields_of(present)
         for field in wanted.fields:
-            given, old = value.find(field.name), None if present is None else present.find(field.name)
-            parts.append(self._part(given, old, field, f"{name}.{field.name}").alias(field.name))
+            part = self._part(given_field(field.name), old_field(field.name), field, f"{name}.{field.name}")
+            parts.append(part.alias(field.name))
         there = value.column.isNotNull()
         if present is not None and _has_own_fields(present.data_type, source):
             there = there | present.column.isNotNull()
@@ -240,9 +250,17 @@ def overflows_as_the_gates(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRIT
         ) from error
 
 
-def _inside(given: Mapping[Path, Given], name: str) -> dict[Path, Given]:
-    """What is assigned at or below a field, by path from there."""
-    return {path[1:]: value for path, value in given.items() if path and path[0].lower() == name.lower()}
+def _by_folded_name(given: Mapping[Path, Given]) -> dict[str, dict[Path, Given]]:
+    """What is assigned at or below each field, by path from there. The fields are by their names in lower case."""
+    groups: dict[str, dict[Path, Given]] = {}
+    for path, value in given.items():
+        if path:
+            groups.setdefault(path[0].lower(), {})[path[1:]] = value
+    return groups
+
+
+def _fields_of(value: Typed | None) -> Callable[[str], Typed | None]:
+    return (lambda name: None) if value is None else value.fields()
 
 
 def _holds_struct(kind: DataType) -> bool:
@@ -264,5 +282,6 @@ def _has_own_fields(data_type: DataType, other: DataType) -> bool:
     """Whether a struct has fields, at any depth of structs, that the other lacks."""
     if not (isinstance(data_type, StructType) and isinstance(other, StructType)):
         return False
-    pairs = [(f, find_field(other, f.name)) for f in data_type.fields]
+    other_fields = FieldsByName(other)
+    pairs = [(f, other_fields.find(f.name)) for f in data_type.fields]
     return any(theirs is None or _has_own_fields(f.dataType, theirs.dataType) for f, theirs in pairs)

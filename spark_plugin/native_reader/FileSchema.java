@@ -2,6 +2,8 @@ package pydelta.native_reader;
 
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
@@ -92,12 +94,13 @@ class FileSchema implements Serializable {
     if (!isWhole) checkPart(file, footer, listed.start(), listed.length());
     if (hasTimes) checkCalendar(footer.getFileMetaData().getKeyValueMetaData());
     GroupType stored = footer.getFileMetaData().getSchema();
-    if (find(stored, ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME()) != null) {
+    Map storedFields = byName(stored);
+    if (find(storedFields, ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME()) != null) {
       throw new IOException("it has a column of the name that Spark gives to the numbers of rows");
     }
     StructField[] fields = columns.fields();
     for (int i = 0; i < fields.length; i++) {
-      Type found = find(stored, fields[i].name());
+      Type found = find(storedFields, fields[i].name());
       if (found == null || fits(found, fields[i].dataType())) continue;
       throw new IOException("its column " + found + " is not stored as " + fields[i].dataType().catalogString() + " is");
     }
@@ -161,18 +164,37 @@ class FileSchema implements Serializable {
     }
   }
 
-  /** Null if there is none. Raises where it is not clear which one is meant: Spark looks for names without case. */
-  private static Type find(GroupType group, String name) throws IOException {
-    Type found = null;
+  /** The fields by their names without case, which may be those of several. */
+  private static Map byName(GroupType group) {
+    Map fields = new HashMap();
     for (Iterator each = group.getFields().iterator(); each.hasNext();) {
       Type field = (Type) each.next();
-      if (!field.getName().equalsIgnoreCase(name)) continue;
-      if (found != null || !field.getName().equals(name)) {
+      String name = folded(field.getName());
+      List same = (List) fields.get(name);
+      if (same == null) fields.put(name, same = new ArrayList());
+      same.add(field);
+    }
+    return fields;
+  }
+
+  /** Equal for names that String.equalsIgnoreCase takes for the same. */
+  private static String folded(String name) {
+    char[] letters = name.toCharArray();
+    for (int i = 0; i < letters.length; i++) letters[i] = Character.toLowerCase(Character.toUpperCase(letters[i]));
+    return new String(letters);
+  }
+
+  /** Null if there is none. Raises where it is not clear which one is meant: Spark looks for names without case. */
+  private static Type find(Map fields, String name) throws IOException {
+    List same = (List) fields.get(folded(name));
+    if (same == null) return null;
+    for (int i = 0; i < same.size(); i++) {
+      Type field = (Type) same.get(i);
+      if (i > 0 || !field.getName().equals(name)) {
         throw new IOException("it has a column " + field.getName() + " beside or for " + name);
       }
-      found = field;
     }
-    return found;
+    return (Type) same.get(0);
   }
 
   private static boolean fits(Type stored, DataType type) throws IOException {
@@ -239,8 +261,9 @@ class FileSchema implements Serializable {
   private static boolean isStruct(Type stored, StructType type) throws IOException {
     if (stored.isPrimitive() || stored.getLogicalTypeAnnotation() != null) return false;
     StructField[] fields = type.fields();
+    Map storedFields = byName(stored.asGroupType());
     for (int i = 0; i < fields.length; i++) {
-      Type found = find(stored.asGroupType(), fields[i].name());
+      Type found = find(storedFields, fields[i].name());
       if (found == null || !fits(found, fields[i].dataType())) return false;
     }
     return true;

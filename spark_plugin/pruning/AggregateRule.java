@@ -10,7 +10,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import scala.collection.immutable.Seq;
 
 /**
  * Finds aggregates over our scans, and puts something in the place of the scan that says all that the aggregate needs.
@@ -87,9 +86,9 @@ abstract class AggregateRule extends scala.runtime.AbstractPartialFunction {
     }
     List kept = new ArrayList();
     Set neededBelow = LogQuestion.none();
-    Seq all = ((Project) node).projectList();
-    for (int i = 0; i < all.length(); i++) {
-      NamedExpression named = (NamedExpression) all.apply(i);
+    List all = Lists.toJava(((Project) node).projectList());
+    for (int i = 0; i < all.size(); i++) {
+      NamedExpression named = (NamedExpression) all.get(i);
       if (!needed.contains(named.exprId())) continue;
       kept.add(named);
       LogQuestion.addReferences((Expression) named, neededBelow);

@@ -1,6 +1,7 @@
 package pydelta.pruning;
 
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
@@ -55,8 +56,8 @@ public class DriverReads extends SparkStrategy {
 
   /** Whether it does not matter who computes them, when and how often. */
   private static boolean areCertain(Seq expressions) {
-    for (int i = 0; i < expressions.length(); i++) {
-      Expression expression = (Expression) expressions.apply(i);
+    for (Iterator each = Lists.toJava(expressions).iterator(); each.hasNext();) {
+      Expression expression = (Expression) each.next();
       if (!expression.deterministic() || expression.containsPattern(TreePattern.PLAN_EXPRESSION()) || !areOfSpark(expression)) {
         return false;
       }

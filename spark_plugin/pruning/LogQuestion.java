@@ -62,17 +62,19 @@ class LogQuestion extends scala.runtime.AbstractPartialFunction {
       if (node instanceof Project) addAliases(((Project) node).projectList());
       return attributes;
     }
-    for (int i = 0; i < node.output().length(); i++) {
-      Attribute attribute = (Attribute) node.output().apply(i);
+    List output = Lists.toJava(node.output());
+    for (int i = 0; i < output.size(); i++) {
+      Attribute attribute = (Attribute) output.get(i);
       scanned.put(attribute.exprId(), attribute);
     }
     return node.output();
   }
 
-  private void addAliases(Seq list) {
-    for (int i = 0; i < list.length(); i++) {
-      if (!(list.apply(i) instanceof Alias)) continue;
-      Alias alias = (Alias) list.apply(i);
+  private void addAliases(Seq projected) {
+    List list = Lists.toJava(projected);
+    for (int i = 0; i < list.size(); i++) {
+      if (!(list.get(i) instanceof Alias)) continue;
+      Alias alias = (Alias) list.get(i);
       Attribute column = scannedColumn(alias.child());
       if (column != null) scanned.put(alias.exprId(), column);
     }
@@ -88,7 +90,9 @@ class LogQuestion extends scala.runtime.AbstractPartialFunction {
   /** The result expressions over the columns told; null if one of them needs the rows themselves. */
   List rewritten(Seq results) {
     List list = new ArrayList();
-    for (int i = 0; i < results.length(); i++) list.add(((Expression) results.apply(i)).transformUp(this));
+    for (java.util.Iterator each = Lists.toJava(results).iterator(); each.hasNext();) {
+      list.add(((Expression) each.next()).transformUp(this));
+    }
     return understood ? list : null;
   }
 
@@ -177,15 +181,17 @@ class LogQuestion extends scala.runtime.AbstractPartialFunction {
   }
 
   static void addReferences(Expression expression, Set ids) {
-    Seq references = expression.references().toSeq();
-    for (int i = 0; i < references.length(); i++) ids.add(((Attribute) references.apply(i)).exprId());
+    List references = Lists.toJava(expression.references().toSeq());
+    for (int i = 0; i < references.size(); i++) ids.add(((Attribute) references.get(i)).exprId());
   }
 
   /** The ids of what the aggregate takes from the plan below, without the columns told. */
   Set needed(List results, Seq grouping) {
     Set ids = none();
     for (int i = 0; i < results.size(); i++) addReferences((Expression) results.get(i), ids);
-    for (int i = 0; i < grouping.length(); i++) addReferences((Expression) grouping.apply(i), ids);
+    for (java.util.Iterator each = Lists.toJava(grouping).iterator(); each.hasNext();) {
+      addReferences((Expression) each.next(), ids);
+    }
     List told = told();
     for (int i = 0; i < told.size(); i++) ids.remove(((Attribute) told.get(i)).exprId());
     return ids;
@@ -212,8 +218,9 @@ class LogQuestion extends scala.runtime.AbstractPartialFunction {
   /** The scan's attributes among the needed ones. Raises if there are others. */
   List by(Set needed) {
     List list = new ArrayList();
-    for (int i = 0; i < output.length(); i++) {
-      if (needed.contains(((Attribute) output.apply(i)).exprId())) list.add(output.apply(i));
+    List attributes = Lists.toJava(output);
+    for (int i = 0; i < attributes.size(); i++) {
+      if (needed.contains(((Attribute) attributes.get(i)).exprId())) list.add(attributes.get(i));
     }
     if (list.size() != needed.size()) throw new IllegalStateException("the aggregate needs more than " + output);
     return list;

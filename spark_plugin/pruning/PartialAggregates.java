@@ -99,12 +99,13 @@ class PartialAggregates extends AggregateRule {
       fields[i] = new StructField(name, column.dataType(), column.nullable(), i == 0 ? scan.tableMetadata() : Metadata.empty());
     }
     StructType schema = new StructType(fields);
-    StructType read = new StructType();
+    List readFields = new ArrayList();
     for (Iterator each = names.iterator(); each.hasNext();) {
       String name = (String) each.next();
       if (scan.fullSchema().getFieldIndex(name).isEmpty()) return null;
-      read = read.add(scan.fullSchema().apply(name));
+      readFields.add(scan.fullSchema().apply(name));
     }
+    StructType read = new StructType((StructField[]) readFields.toArray(new StructField[0]));
     String asked = ((PartialQuestion) question).json(by, read);
     PrunedScan partial = scan.partially(asked, schema, new ScanReaders(batches.columnarFor(schema), null));
     if (partial == null) return null;

@@ -1,5 +1,6 @@
 package pydelta.pruning;
 
+import java.util.Iterator;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -254,9 +255,10 @@ public class PruneScans extends Rule {
 
   static boolean sameOutput(Seq one, Seq other) {
     if (one.length() != other.length()) return false;
-    for (int i = 0; i < one.length(); i++) {
-      Attribute a = (Attribute) one.apply(i);
-      Attribute b = (Attribute) other.apply(i);
+    Iterator others = Lists.toJava(other).iterator();
+    for (Iterator each = Lists.toJava(one).iterator(); each.hasNext();) {
+      Attribute a = (Attribute) each.next();
+      Attribute b = (Attribute) others.next();
       if (!a.exprId().equals(b.exprId()) || !a.dataType().equals(b.dataType())) return false;
     }
     return true;

@@ -2,8 +2,11 @@ package pydelta.pruning;
 
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -106,11 +109,13 @@ class StreamScans extends scala.runtime.AbstractPartialFunction {
   private Seq columnsOf(StreamingDataSourceV2ScanRelation relation, AttributeSet wanted) {
     Seq output = relation.output();
     if (isRepeated(relation)) return output;
-    Seq kept = (Seq) scala.collection.immutable.List$.MODULE$.empty();
-    for (int i = 0; i < output.length(); i++) {
-      if (wanted.contains((Attribute) output.apply(i))) kept = (Seq) kept.appended(output.apply(i));
+    List kept = new ArrayList();
+    for (Iterator each = Lists.toJava(output).iterator(); each.hasNext();) {
+      Object column = each.next();
+      if (wanted.contains((Attribute) column)) kept.add(column);
     }
-    return kept.isEmpty() ? (Seq) kept.appended(smallest(output)) : kept;
+    if (kept.isEmpty()) kept.add(smallest(output));
+    return Lists.toScala(kept);
   }
 
   private boolean isRepeated(StreamingDataSourceV2ScanRelation relation) {
@@ -118,8 +123,9 @@ class StreamScans extends scala.runtime.AbstractPartialFunction {
   }
 
   private static Object smallest(Seq output) {
-    for (int i = 0; i < output.length(); i++) {
-      if (((Attribute) output.apply(i)).dataType() instanceof NumericType) return output.apply(i);
+    for (Iterator each = Lists.toJava(output).iterator(); each.hasNext();) {
+      Object column = each.next();
+      if (((Attribute) column).dataType() instanceof NumericType) return column;
     }
     return output.apply(0);
   }
@@ -140,11 +146,12 @@ class StreamScans extends scala.runtime.AbstractPartialFunction {
     if (output.length() != whole.length()) {
       throw new IllegalStateException("the stream has " + whole.length() + " columns and its relation " + output.length());
     }
-    StructType schema = new StructType();
-    for (int i = 0; i < output.length(); i++) {
-      StructField field = whole.fields()[i];
-      if (columns.contains(output.apply(i))) schema = schema.add(field);
+    Set kept = new HashSet(Lists.toJava(columns));
+    List fields = new ArrayList();
+    Iterator each = Lists.toJava(output).iterator();
+    for (int i = 0; each.hasNext(); i++) {
+      if (kept.contains(each.next())) fields.add(whole.fields()[i]);
     }
-    return schema;
+    return new StructType((StructField[]) fields.toArray(new StructField[0]));
   }
 }

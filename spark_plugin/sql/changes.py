@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from delta_py.commands.new_values import assigned_twice
@@ -69,6 +69,7 @@ def _has_qualifiers(text: str, parts: tuple[str, ...]) -> bool:
     return re.search(rf"{written}`?\s*\.", text, re.IGNORECASE) is not None
 
 
-def is_among(name: str, known: Sequence[str], *, case_sensitive: bool) -> bool:
-    """Whether a statement's name is one of those."""
-    return name in known if case_sensitive else name.lower() in {one.lower() for one in known}
+def among(known: Iterable[str], *, case_sensitive: bool) -> Callable[[str], bool]:
+    """Tells whether a statement's name is one of those."""
+    names = frozenset(known if case_sensitive else (name.lower() for name in known))
+    return lambda name: (name if case_sensitive else name.lower()) in names

@@ -12,6 +12,7 @@ What a column gets that no value is given for, the write decides: its default, i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -28,7 +29,6 @@ from delta_py.protocol.names import joined_name
 from delta_py.protocol.schema import STRING
 from delta_py.protocol.schema import StructField as DeltaField
 from delta_py.protocol.table_config import TableConfig
-from spark_plugin.convert import find_field
 from spark_plugin.dataframe_api import named_tables
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dml.analyzer import analyzer_of
@@ -39,7 +39,7 @@ from spark_plugin.dml.matching import Matching
 from spark_plugin.dml.store_assignment import Assigning, overflows_as_the_gates
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.options.settings import check_condition_text, conf, is_case_sensitive
-from spark_plugin.sql.changes import alias_of, is_among
+from spark_plugin.sql.changes import alias_of, among
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import Target, find_target
 from spark_plugin.sql_definitions import ParsedInsert, ParsedReplaceOn, WrittenReplaceOn, parsed_insert
@@ -119,7 +119,8 @@ def _check(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
             sql_state="0A000",
         )
     named = (*insert.values, *insert.open_columns)
-    strange = [name for name in named if not is_among(name, table.partition_columns, case_sensitive=case_sensitive)]
+    is_partition_column = among(table.partition_columns, case_sensitive=case_sensitive)
+    strange = [name for name in named if not is_partition_column(name)]
     if strange:
         raise InvalidOptionError(
             f"PARTITION: {', '.join(strange)} is no partition column of the table, which is partitioned by "
@@ -133,10 +134,11 @@ def _check(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
 
 def _check_listed(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
     """The columns that the statement lists: of the table, each once, and none that PARTITION has a value for."""
-    listed = [name.lower() for name in insert.columns]
-    unknown = [name for name in insert.columns if not is_among(name, table.schema.names, case_sensitive=case_sensitive)]
-    twice = [name for name in insert.columns if listed.count(name.lower()) > 1]
-    both = [name for name in insert.columns if name.lower() in {value.lower() for value in insert.values}]
+    listed = Counter(name.lower() for name in insert.columns)
+    known, static = among(table.schema.names, case_sensitive=case_sensitive), among(insert.values, case_sensitive=False)
+    unknown = [name for name in insert.columns if not known(name)]
+    twice = [name for name in insert.columns if listed[name.lower()] > 1]
+    both = [name for name in insert.columns if static(name)]
     if unknown:
         raise SchemaMismatchError(
             f"INSERT lists {', '.join(unknown)}, and the table has {', '.join(table.schema.names)}. Nothing was written.",
@@ -205,11 +207,17 @@ def _replacing_on(
     return replace(save, frame=frame, mode="overwrite", matching=matching)
 
 
+def _log_column(table: _Table, name: str) -> DeltaField:
+    field = table.config.schema.find(name)
+    assert field is not None, f"{name} is a column of the table"
+    return field
+
+
 def _static_partition(table: _Table, insert: ParsedInsert) -> str:
     """The condition of rows of the partitions that PARTITION has values for, as SQL: a client knows no other as text."""
     equal = []
     for name, text in insert.values.items():
-        field = next(f for f in table.fields if f.name.lower() == name.lower())
+        field = _log_column(table, name)
         equal.append(Comparison("<=>", tree.Column((field.name,)), Cast(Literal(text, STRING), field.data_type)))
     return to_sql(And(tuple(equal)))
 
@@ -217,7 +225,7 @@ def _static_partition(table: _Table, insert: ParsedInsert) -> str:
 def _static_columns(table: _Table, insert: ParsedInsert, rule: Assigning) -> Iterator[tuple[StructField, Column]]:
     """The columns that PARTITION has values for, and these in the columns' types."""
     for name, text in insert.values.items():
-        field = find_field(table.schema, name)
+        field = table.columns.find(name)
         assert field is not None, f"{name} is a partition column"
         yield field, rule.constant(text, field.dataType)
 
@@ -266,7 +274,7 @@ def _null_partitions(table: _Table, given: Set[str]) -> Iterator[tuple[str, Colu
     DataFrame, may. given: names in lower case."""
     for field in table.fields:
         if field.name in table.partition_columns and field.name.lower() not in given and not has_own_value(field):
-            wanted = find_field(table.schema, field.name)
+            wanted = table.columns.find(field.name)
             assert wanted is not None
             yield field.name, F.lit(None).cast(wanted.dataType)
 
@@ -280,8 +288,8 @@ def _wanted(table: _Table, insert: ParsedInsert) -> list[str]:
 def _default_text(table: _Table, name: str) -> str:
     """What DEFAULT stands for, in the column's type. Raises UnsupportedTableFeatureError for a default that Spark must not
     evaluate."""
-    field = next(f for f in table.fields if f.name.lower() == name.lower())
-    wanted, text = find_field(table.schema, field.name), default_text(field)
+    field = _log_column(table, name)
+    wanted, text = table.columns.find(field.name), default_text(field)
     return f"CAST({text} AS {wanted.dataType.simpleString()})" if wanted and isinstance(wanted.dataType, WIDENED) else text
 
 
