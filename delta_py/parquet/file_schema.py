@@ -58,7 +58,8 @@ class SiblingFields:
 
     def named(self, name: str) -> Sequence[FileField]:
         """Those of exactly this name; if there are none, those whose names differ from it in case only."""
-        return self._by_name.get(name) or self._by_folded_name.get(name.lower(), ())
+        same_name = self._by_name.get(name)
+        return self._by_folded_name.get(name.lower(), ()) if same_name is None else same_name
 
 
 @dataclass(frozen=True, slots=True)
