@@ -65,6 +65,7 @@ def prove_to_client(connection: socket.socket, secret: bytes, limit_seconds: flo
     client_nonce, client_proof = bytes(answer[:PROOF_BYTES]), bytes(answer[PROOF_BYTES:])
     if not hmac.compare_digest(client_proof, proof(secret, b"c", server_nonce, client_nonce)):
         raise ChannelError("a client does not know the secret of this application")
+    connection.settimeout(limit_seconds)
     connection.sendall(proof(secret, b"s", server_nonce, client_nonce))
     connection.settimeout(None)
 
@@ -98,17 +99,18 @@ def answer_head(status: Status, body_bytes: int) -> bytes:
 
 
 def read_exactly(connection: socket.socket, count: int, deadline: float) -> bytearray:
-    """deadline: of time.monotonic(). Raises ChannelError if the bytes do not come in time, or the connection ends before them."""
+    """deadline: of time.monotonic(). Raises ChannelError if the bytes do not come in time, or the connection ends before them.
+
+    Bytes that have arrived are taken after the deadline too: this process may have been stopped, or another thread may have held
+    the interpreter's lock.
+    """
     content = bytearray(count)
     free = memoryview(content)
     while free:
-        remaining_seconds = deadline - time.monotonic()
-        if remaining_seconds <= 0:
-            raise ChannelError(f"{count} bytes did not come in time")
-        connection.settimeout(remaining_seconds)
+        connection.settimeout(max(deadline - time.monotonic(), 0))
         try:
             received = connection.recv_into(free)
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):
             raise ChannelError(f"{count} bytes did not come in time") from None
         if not received:
             raise ChannelError("the connection ended within a message")

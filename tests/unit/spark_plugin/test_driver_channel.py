@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from spark_plugin.driver_channel import server as server_module
-from spark_plugin.driver_channel.frames import MAX_REQUEST_BYTES, PROOF_BYTES, Status, proof
+from spark_plugin.driver_channel.frames import MAX_REQUEST_BYTES, PROOF_BYTES, ChannelError, Status, proof, read_exactly
 from spark_plugin.driver_channel.server import HOLD, ChannelServer
 from tests.support.channel_client import SECRET, answer, ask, client, connected, prove, received, request_frame
 
@@ -279,6 +279,17 @@ def test_half_a_request_is_never_begun(count: int, monkeypatch: pytest.MonkeyPat
             assert is_ended(silent) and is_ended(leaving)
         assert ask(server, PLAN, b"mine") == (Status.DONE, b"planned")
     assert plan.bodies == [b"mine"]
+
+
+def test_bytes_that_came_in_time_are_taken_after_the_limit() -> None:
+    """The process was stopped meanwhile, say, or another thread held Python's lock: the JVM has done nothing wrong."""
+    late = time.monotonic() - 1
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(b"whole and some")
+        assert read_exactly(here, 5, late) == b"whole"
+        with pytest.raises(ChannelError, match="did not come in time"):
+            read_exactly(here, 10, late)
 
 
 # ---------------------------------------------------------------- how it ends
