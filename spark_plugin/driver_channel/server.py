@@ -26,7 +26,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from spark_plugin.driver_channel.deferred_logging import deferred_logging
+from spark_plugin.driver_channel.deferred_logging import LogThread, deferred_logging
 from spark_plugin.driver_channel.frames import (
     MAX_ANSWER_BYTES,
     ChannelError,
@@ -70,6 +70,7 @@ class ChannelServer:
         self._listener = self._listen()
         self._remove_directory = weakref.finalize(self, _remove, self._directory, os.getpid())
         self._pulse = _Pulse()
+        self._log_thread = LogThread()
         _servers.add(self)
         threading.Thread(target=self._accept, name="pydelta-channel", daemon=True).start()
 
@@ -94,6 +95,7 @@ class ChannelServer:
         for connection in connections:
             connection.close()
         self._pulse.stop()
+        self._log_thread.stop()
         self._remove_directory()
 
     def forget(self) -> None:
@@ -209,23 +211,23 @@ class ChannelServer:
             why = b"this program has ended but for some threads, and Python starts no others for them"
             return connection.send(Status.NOT_BEGUN, why)
         with self._pulse.during(connection, request.patience_ms / 1000):
-            status, answer, emit_records = _work(handler, bytes(request.body), defers_logging)
+            status, answer, records = _work(handler, bytes(request.body), defers_logging)
         if len(answer) >= MAX_ANSWER_BYTES:
             status, answer = Status.FAILED, f"the answer has {len(answer)} bytes, more than a frame can have".encode()
         try:
             return connection.send(status, answer)
         finally:
-            emit_records()
+            self._log_thread.emit(records)
 
 
-def _work(handler: Handler, body: bytes, defers_logging: bool) -> tuple[Status, bytes, Callable[[], None]]:
-    """What the client is told, and a function that emits the log records that wait."""
-    with deferred_logging() if defers_logging else contextlib.nullcontext(lambda: None) as emit_records:
+def _work(handler: Handler, body: bytes, defers_logging: bool) -> tuple[Status, bytes, list[logging.LogRecord]]:
+    """What the client is told, and the log records that wait."""
+    with deferred_logging() if defers_logging else contextlib.nullcontext([]) as records:
         try:
-            return Status.DONE, handler(body), emit_records
+            return Status.DONE, handler(body), records
         except BaseException as error:  # a worker of Spark's does the same work, and raises it where the user sees it
             _log.debug("a worker has to do what this process could not", exc_info=True)
-            return Status.FAILED, f"{type(error).__name__}: {error}".encode(errors="replace"), emit_records
+            return Status.FAILED, f"{type(error).__name__}: {error}".encode(errors="replace"), records
 
 
 class _Connection:

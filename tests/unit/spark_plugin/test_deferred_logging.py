@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from delta_py.errors import LOGGERS
-from spark_plugin.driver_channel.deferred_logging import deferred_logging
+from spark_plugin.driver_channel.deferred_logging import LogThread, deferred_logging
 from spark_plugin.driver_channel.frames import Status
 from spark_plugin.driver_channel.server import ChannelServer
 from tests.support.channel_client import SECRET, ask
@@ -19,11 +18,38 @@ from tests.support.channel_client import SECRET, ask
 ROOT = Path(__file__).parents[3]
 
 
+def emit_all(*batches: list[logging.LogRecord]) -> None:
+    thread = LogThread()
+    for records in batches:
+        thread.emit(records)
+    thread.stop()
+    assert thread._thread is not None
+    thread._thread.join(10)
+    assert not thread._thread.is_alive()
+
+
+def test_filter_that_fails_keeps_no_other_record(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
+    log = logging.getLogger("delta_py")
+
+    def failing(record: logging.LogRecord) -> bool:
+        if record.msg == "first":
+            raise ValueError("a filter's own")
+        return True
+
+    log.addFilter(failing)
+    try:
+        emit_all(*([log.makeRecord("delta_py", logging.WARNING, "", 0, text, (), None)] for text in ("first", "second")))
+    finally:
+        log.removeFilter(failing)
+    assert caplog.messages == ["second"]
+    assert "ValueError: a filter's own" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", LOGGERS)
 def test_records_of_a_thread_wait_and_those_of_others_do_not(name: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger=name)
     log = logging.getLogger(name)
-    with deferred_logging() as emit:
+    with deferred_logging() as records:
         log.info("mine %d", 1)
         try:
             raise ValueError("mine too")
@@ -34,14 +60,12 @@ def test_records_of_a_thread_wait_and_those_of_others_do_not(name: str, caplog: 
         other.join()
         assert caplog.messages == ["another's"]
     log.info("behind it")
-    emit()
+    emit_all(records)
     assert caplog.messages == ["another's", "behind it", "mine 1", "mine"]
     assert caplog.records[-1].exc_info is not None
-    emit_nothing: Callable[[], None]
-    with deferred_logging() as emit_nothing:
+    with deferred_logging() as records:
         pass
-    emit_nothing()
-    assert len(caplog.messages) == 4
+    assert records == []
 
 
 def test_error_within_is_raised_and_the_next_records_go_their_way(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import logging
 import os
 import socket
 import stat
@@ -158,6 +159,34 @@ def test_client_that_goes_away_keeps_no_thread() -> None:
         may_end.set()
         until(lambda: not server._connections)
         assert ask(server, PLAN) == (Status.DONE, b"planned")
+
+
+def test_handler_of_logging_that_waits_does_not_keep_the_next_request_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    """It may wait for a lock whose owner waits for that request."""
+    log, may_go_on, seen = logging.getLogger("pydelta"), threading.Event(), []
+
+    class Waiting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage().startswith("request "):
+                assert may_go_on.wait(60)
+                seen.append(record.getMessage())
+
+    def plan(body: bytes) -> bytes:
+        log.warning("request %s", body.decode())
+        return body
+
+    waiting = Waiting()
+    log.addHandler(waiting)
+    try:
+        with running(plan=plan) as server, client(server) as connection:
+            for body in (b"1", b"2"):
+                connection.sendall(request_frame(PLAN, body))
+                assert answer(connection) == (Status.DONE, body)
+            may_go_on.set()
+            until(lambda: seen == ["request 1", "request 2"])
+    finally:
+        may_go_on.set()
+        log.removeHandler(waiting)
 
 
 # ---------------------------------------------------------------- strangers
