@@ -173,6 +173,11 @@ class SparkInternals:
         """Spark's own SparkContext."""
         return self._spark.sparkContext._jsc.sc()
 
+    @property
+    def java_process(self) -> int:
+        """The id of the JVM's process."""
+        return int(self._jvm.java.lang.ProcessHandle.current().pid())
+
     # ------------------------------------------------------------ rules of the optimizer, and Java that is compiled here
 
     def pruning_rule(self) -> Any | None:

@@ -38,7 +38,7 @@ class DriverChannel:
         """Raises OSError if this process cannot listen, and what the JVM raises if it does not reach this process."""
         internals = SparkInternals(spark)
         secret = secrets.token_bytes(32)
-        self._server = ChannelServer(secret)
+        self._server = ChannelServer(secret, internals.java_process)
         try:
             self.java = internals.java_class(_CLIENT, partial(_classes, internals)).newInstance()
             port = self._server.port or 0

@@ -1,13 +1,13 @@
 """The server of the channel: it listens where only this user can connect, and answers clients that prove the secret.
 
-    server = ChannelServer(secret)
+    server = ChannelServer(secret, client_process)
     server.handle({PLAN: plan})          # plan(body: bytes) -> bytes
     server.path, server.port             # where it listens: a Unix domain socket, or a port of the loopback interface
     server.close()
 
-The socket lies in a directory that only this user can enter, and the kernel tells which user connects. Where there are no Unix
-domain sockets, the server listens on the loopback interface, where anybody may connect: a client is then told from others by its
-proof alone.
+The socket lies in a directory that only this user can enter, and the kernel tells which user and which process connects. Where
+there are no Unix domain sockets, the server listens on the loopback interface, where anybody may connect: a client is then told
+from others by its proof alone.
 """
 
 from __future__ import annotations
@@ -48,6 +48,9 @@ PROOF_SECONDS = 5.0
 REQUEST_SECONDS = 30.0
 """A request that has begun must be whole after so long."""
 
+_UNSEEN_PROCESS = 0
+"""Linux gives this for a process outside of the container that this one runs in. No process inside of it gets this number."""
+
 _MAX_PATH_BYTES = 100  # of a Unix domain socket: 104 on macOS, 108 on Linux, with a zero at the end
 
 _log = logging.getLogger("pydelta")
@@ -56,9 +59,13 @@ _log = logging.getLogger("pydelta")
 class ChannelServer:
     """Answers requests in a thread per connection, until it is closed."""
 
-    def __init__(self, secret: bytes) -> None:
-        """Raises OSError if the process can listen nowhere."""
+    def __init__(self, secret: bytes, client_process: int | None = None) -> None:
+        """client_process: the only one that may connect, where the kernel tells; None for all of this user.
+
+        Raises OSError if the process can listen nowhere.
+        """
         self._secret = secret
+        self._client_process = client_process
         self._handlers: dict[int, tuple[Handler, bool]] = {}
         self._connections: set[_Connection] = set()
         self._unproved_count = 0
@@ -146,8 +153,8 @@ class ChannelServer:
             self._admit(accepted)
 
     def _admit(self, accepted: socket.socket) -> None:
-        """Serve a connection in a thread of its own, unless another user made it or too many are open."""
-        if self.path is not None and not _is_of_this_user(accepted):
+        """Serve a connection in a thread of its own, unless somebody else made it or too many are open."""
+        if self.path is not None and not _is_of_client(accepted, self._client_process):
             accepted.close()
             return
         connection = _Connection(accepted)
@@ -322,16 +329,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_in_child)
 
 
-def _is_of_this_user(connection: socket.socket) -> bool:
-    """Whether a process of this user is at the other end of a Unix domain socket. True where the kernel does not tell: the
-    directory's mode and the proof remain."""
+def _is_of_client(connection: socket.socket, client_process: int | None) -> bool:
+    """Whether a process of this user, and this one, is at the other end of a Unix domain socket. True where the kernel does not
+    tell: the directory's mode and the proof remain.
+
+    The proof alone does not tell which process connects: one of this user that puts a socket of its own in the place of ours can
+    hand on what the two ends prove.
+    """
     if not hasattr(socket, "SO_PEERCRED"):
         return True
     try:
-        _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     except OSError:
         return False
-    return bool(user == os.geteuid())
+    process, user, _ = struct.unpack("3i", credentials)
+    is_process = client_process is None or process in (client_process, _UNSEEN_PROCESS)
+    return is_process and bool(user == os.geteuid())
 
 
 def _shut(open_socket: socket.socket) -> None:

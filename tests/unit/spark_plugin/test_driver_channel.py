@@ -208,6 +208,31 @@ def test_other_user_on_the_socket_gets_no_byte(monkeypatch: pytest.MonkeyPatch) 
     assert plan.bodies == []
 
 
+ANSWERED = """
+import json, socket, sys
+from types import SimpleNamespace
+from tests.support.channel_client import ask
+try:
+    print(ask(SimpleNamespace(path=sys.argv[1], port=None), 1))
+except (EOFError, OSError) as error:
+    print(type(error).__name__, *error.args)
+"""
+
+
+@pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="the kernel does not tell which process connects")
+def test_another_process_of_this_user_gets_no_byte() -> None:
+    """Not even with the secret. Without it, it could put a socket of its own in the place of ours and hand on the JVM's proof."""
+    server = ChannelServer(SECRET, os.getpid())
+    server.handle({PLAN: Recorded()})
+    try:
+        command = [sys.executable, "-c", ANSWERED, str(server.path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
+        assert (done.stdout, done.stderr) == ("EOFError b''\n", "")
+        assert ask(server, PLAN) == (Status.DONE, b"planned")
+    finally:
+        server.close()
+
+
 @pytest.mark.parametrize(
     "proved",
     [
