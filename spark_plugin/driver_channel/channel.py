@@ -1,6 +1,6 @@
 """The channel of an application: the server in this process, and the client in the JVM that proves to know the secret.
 
-    channel = channel_of(spark)          # opened at the first call; the same one until the SparkContext stops
+    channel = channel_of(spark)          # the same one until the SparkContext stops or the socket is removed
     channel.handle({PLAN: plan})
     channel.java                         # DriverChannel.java, as a java.util.function.Function
 """
@@ -52,6 +52,11 @@ class DriverChannel:
         """Whether the application has ended, or the JVM has."""
         return self._server.is_closed
 
+    @property
+    def is_reachable(self) -> bool:
+        """As ChannelServer.is_reachable."""
+        return self._server.is_reachable
+
     def handle(self, handlers: Mapping[int, Handler], *, defers_logging: bool = True) -> None:
         """As ChannelServer.handle."""
         self._server.handle(handlers, defers_logging=defers_logging)
@@ -60,7 +65,7 @@ class DriverChannel:
 def channel_of(spark: SparkSession) -> DriverChannel:
     """The channel of a classic session's application. Raises what keeps it from being opened."""
     channel = _channels.get(spark.sparkContext)
-    if channel is None or channel.is_closed:
+    if channel is None or not channel.is_reachable:
         channel = _channels[spark.sparkContext] = DriverChannel(spark)
     return channel
 

@@ -7,6 +7,7 @@ import errno
 import json
 import logging
 import os
+import shutil
 import socket
 import stat
 import struct
@@ -16,9 +17,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from spark_plugin.driver_channel import channel as channel_module
 from spark_plugin.driver_channel import server as server_module
 from spark_plugin.driver_channel.frames import MAX_REQUEST_BYTES, PROOF_BYTES, ChannelError, Status, proof, read_exactly
 from spark_plugin.driver_channel.server import HOLD, ChannelServer
@@ -362,6 +366,42 @@ def test_server_ends_with_the_connection_that_holds_it(transport: str) -> None:
             until(lambda: not os.path.exists(os.path.dirname(str(server.path))))
         with pytest.raises(OSError):
             connected(server)
+
+
+class Internals:
+    """In the place of a session's JVM, with a client that connects to nothing."""
+
+    java_process, java_context = os.getpid(), None
+
+    def __init__(self, spark: Any) -> None: ...
+
+    def java_class(self, name: str, archive: Any) -> Any:
+        return SimpleNamespace(newInstance=lambda: SimpleNamespace(open=lambda *facts: None))
+
+
+class Context:
+    """A SparkContext."""
+
+
+@pytest.mark.parametrize("remove", [lambda path: os.remove(path), lambda path: shutil.rmtree(os.path.dirname(path))])
+def test_channel_is_opened_again_after_its_socket_was_removed(
+    remove: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As programs do that tidy up /tmp. Calls that run go on."""
+    monkeypatch.setattr(channel_module, "SparkInternals", Internals)
+    spark: Any = SimpleNamespace(sparkContext=Context())
+    first = channel_module.channel_of(spark)
+    assert channel_module.channel_of(spark) is first
+    path = first._server.path
+    assert path is not None
+    try:
+        remove(path)
+        second = channel_module.channel_of(spark)
+        assert second is not first and not first.is_closed
+        assert channel_module.channel_of(spark) is second
+        second._server.close()
+    finally:
+        first._server.close()
 
 
 FORKING = """
