@@ -234,7 +234,10 @@ class ChannelServer:
 
 def _work(handler: Handler, body: bytes, defers_logging: bool) -> tuple[Status, bytes, list[logging.LogRecord]]:
     """What the client is told, and the log records that wait."""
-    with deferred_logging() if defers_logging else contextlib.nullcontext([]) as records:
+    deferring: contextlib.AbstractContextManager[list[logging.LogRecord]] = (
+        deferred_logging() if defers_logging else contextlib.nullcontext([])
+    )
+    with deferring as records:
         try:
             return Status.DONE, handler(body), records
         except BaseException as error:  # a worker of Spark's does the same work, and raises it where the user sees it
