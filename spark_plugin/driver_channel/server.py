@@ -88,7 +88,7 @@ class ChannelServer:
     @property
     def is_reachable(self) -> bool:
         """Whether new connections find the socket. Programs that tidy up temporary directories may have removed it."""
-        return not self._is_closed and (self.path is None or os.path.exists(self.path))
+        return not self._closed.is_set() and (self.path is None or os.path.exists(self.path))
 
     def handle(self, handlers: Mapping[int, Handler], *, defers_logging: bool = True) -> None:
         """Answer requests of these kinds with these functions from now on.
