@@ -7,7 +7,8 @@ kinds of values are put together from bytes instead.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -93,6 +94,34 @@ def struct_children(array: pa.StructArray) -> list[pa.Array]:
     This costs what pyarrow's `struct_field` costs for one field: the kernel looks at all fields of the struct for each call.
     """
     return array.flatten() if array.null_count else [array.field(position) for position in range(array.type.num_fields)]
+
+
+class NestedColumns:
+    """Columns, and the fields of structs in them, by path. Each struct is taken apart once, for however many of its fields.
+
+    top: gives a column by its name; None if there is none."""
+
+    def __init__(self, top: Callable[[str], pa.Array | None]) -> None:
+        self._top = top
+        self._fields: dict[tuple[str, ...], Mapping[str, pa.Array]] = {}
+
+    def find(self, path: tuple[str, ...]) -> pa.Array | None:
+        """Null where a struct above it is null. None where the path leads to nothing, or to several fields of one name."""
+        parent, name = path[:-1], path[-1]
+        if not parent:
+            return self._top(name)
+        if parent not in self._fields:
+            self._fields[parent] = _fields_by_name(self.find(parent))
+        return self._fields[parent].get(name)
+
+
+def _fields_by_name(array: pa.Array | None) -> Mapping[str, pa.Array]:
+    """Without those whose name others have too; none for what is no struct."""
+    if array is None or not pa.types.is_struct(array.type):
+        return {}
+    names = [f.name for f in array.type]
+    counts = Counter(names)
+    return {name: child for name, child in zip(names, struct_children(array), strict=True) if counts[name] == 1}
 
 
 def all_true(count: int) -> pa.BooleanArray:

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.protocol.arrow_values import NULL, TRUE, ZERO, all_true
+from delta_py.protocol.arrow_values import NULL, TRUE, ZERO, NestedColumns, all_true
 from delta_py.protocol.bounds import widen
 from delta_py.protocol.json_objects import decimal_fits, read_json_objects
 from delta_py.protocol.parquet_statistics import chunk_statistics, null_count_of
@@ -164,6 +164,8 @@ def struct_to_struct(
 ) -> pa.StructArray:
     """Statistics that were written for other types, or other leaves, as stats_struct_type. missing: files without any."""
 
+    fields = _fields_of(parsed)
+
     def build(kind: pa.StructType, path: Path) -> pa.Array:
         children = []
         for child in kind:
@@ -171,7 +173,7 @@ def struct_to_struct(
             if pa.types.is_struct(child.type):
                 children.append(build(child.type, inner))
                 continue
-            array, leaf = _field(parsed, inner), leaves.get(inner[1:])
+            array, leaf = fields.find(inner), leaves.get(inner[1:])
             is_bound = leaf is not None and inner[0] in ("minValues", "maxValues")
             typed = None if array is None else _typed(array, leaf) if is_bound and leaf is not None else _plain(array, child.type)
             children.append(pa.nulls(len(parsed), child.type) if typed is None else typed)
@@ -194,13 +196,15 @@ def stats_from_struct(stats_parsed: pa.StructArray | pa.ChunkedArray, leaves: Ma
 
 
 def _assemble(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: int) -> FileStats:
+    fields = _fields_of(parsed)
+
     def bounds(section: str, side: int) -> dict[Path, pa.Array]:
-        arrays = {path: _bound(_field(parsed, (section, *path)), kind, side) for path, kind in leaves.items()}
+        arrays = {path: _bound(fields.find((section, *path)), kind, side) for path, kind in leaves.items()}
         return {path: array for path, array in arrays.items() if array is not None}
 
-    counts = {path: _count(_field(parsed, ("nullCount", *path))) for path in leaves}
-    tight = _field(parsed, ("tightBounds",))
-    records = _count(_field(parsed, ("numRecords",)))
+    counts = {path: _count(fields.find(("nullCount", *path))) for path in leaves}
+    tight = fields.find(("tightBounds",))
+    records = _count(fields.find(("numRecords",)))
     return FileStats(
         count,
         pa.nulls(count, pa.int64()) if records is None else records,
@@ -211,12 +215,11 @@ def _assemble(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: in
     )
 
 
-def _field(struct: pa.Array, path: Path) -> pa.Array | None:
-    for name in path:
-        if not pa.types.is_struct(struct.type) or struct.type.get_field_index(name) < 0:
-            return None
-        struct = pc.struct_field(struct, [name])
-    return struct
+def _fields_of(parsed: pa.StructArray) -> NestedColumns:
+    def section(name: str) -> pa.Array | None:
+        return pc.struct_field(parsed, [name]) if parsed.type.get_field_index(name) >= 0 else None
+
+    return NestedColumns(section)
 
 
 def _count(array: pa.Array | None) -> pa.Array | None:

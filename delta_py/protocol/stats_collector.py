@@ -19,7 +19,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.protocol.arrow_values import struct_children
+from delta_py.protocol.arrow_values import NestedColumns
 from delta_py.protocol.parquet_statistics import chunk_statistics
 from delta_py.protocol.schema import DATE, DataType, DecimalType, Path, PrimitiveType, StructType, find_path, to_arrow_type
 
@@ -51,9 +51,10 @@ class StatsCollector:
     def update(self, batch: pa.RecordBatch) -> None:
         """Take in the rows of one batch with the physical names of the file."""
         self._row_count += batch.num_rows
-        nested = _NestedColumns(batch)
+        columns = NestedColumns(batch.column)
         for path, data_type in self._leaves:
-            column = nested.column(path)
+            column = columns.find(path)
+            assert column is not None, f"the file has no column {path}"
             self._null_counts[path] += column.null_count if not pa.types.is_null(column.type) else len(column)
             if is_bounded(data_type) and path not in self._in_footer:
                 self._widen(path, column)
@@ -150,25 +151,6 @@ def _typed(raw: int, data_type: DataType) -> pa.Scalar:
     if isinstance(data_type, DecimalType):
         return pa.scalar(Decimal(raw).scaleb(-data_type.scale), to_arrow_type(data_type))
     return pa.scalar(raw, pa.int32() if data_type == DATE else pa.int64()).cast(to_arrow_type(data_type))
-
-
-class _NestedColumns:
-    """The columns of a batch, and the fields of structs in them; each struct is taken apart once, whatever fields it has."""
-
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self._batch = batch
-        self._children: dict[Path, dict[str, pa.Array]] = {}
-
-    def column(self, path: Path) -> pa.Array:
-        """Null where a struct above it is null."""
-        if len(path) == 1:
-            return self._batch.column(path[0])
-        children = self._children.get(path[:-1])
-        if children is None:
-            struct = self.column(path[:-1])
-            names = [f.name for f in struct.type]
-            children = self._children[path[:-1]] = dict(zip(names, struct_children(struct), strict=True))
-        return children[path[-1]]
 
 
 def _python_value(bound: pa.Scalar | None) -> Any:

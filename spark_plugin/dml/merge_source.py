@@ -50,6 +50,7 @@ SOURCE_ROW = "__pydelta_source_row"
 _FEW_KEYS = 1000
 _HELD_BYTES = 64 * 1024 * 1024
 _ROW_BYTES = 32
+_TEXT_BYTES = 8
 _MANY_BYTES = 2**62
 
 
@@ -205,15 +206,37 @@ def _widths(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
     if merge.condition.expression is None:
         return [F.lit(_MANY_BYTES).alias(name) for name in ("key_bytes", "source_bytes")]
     internals, used = SparkInternals(frame.sparkSession), used_by(merge.condition.expression)
-    keys = everything = F.lit(_ROW_BYTES)
+    keys, everything = _RowWidth(), _RowWidth()
     for attribute, field in zip(internals.attributes(frame), frame.schema.fields, strict=True):
-        width = F.lit(default_size(attribute))
-        if isinstance(field.dataType, StringType | BinaryType):
-            width = F.coalesce(F.octet_length(internals.column(attribute)), F.lit(0)) + 8
-        everything = everything + width
-        keys = keys + width if holds(used, attribute) else keys
+        is_text = isinstance(field.dataType, StringType | BinaryType)
+        for width in (everything, keys) if holds(used, attribute) else (everything,):
+            if is_text:
+                width.add_text(internals.column(attribute))
+            else:
+                width.fixed_bytes += default_size(attribute)
     sums = {"key_bytes": keys, "source_bytes": everything}
-    return [F.coalesce(F.sum(width), F.lit(0)).alias(name) for name, width in sums.items()]
+    return [F.coalesce(F.sum(width.column()), F.lit(0)).alias(name) for name, width in sums.items()]
+
+
+class _RowWidth:
+    """About the bytes of some columns of a row. fixed_bytes: of those whose values are all as long."""
+
+    def __init__(self) -> None:
+        self.fixed_bytes = _ROW_BYTES
+        self._lengths: list[Column] = []
+
+    def add_text(self, column: Column) -> None:
+        self.fixed_bytes += _TEXT_BYTES
+        self._lengths.append(F.coalesce(F.octet_length(column), F.lit(0)))
+
+    def column(self) -> Column:
+        """A sum no deeper than it must be: Spark walks expressions recursively, and a chain of the lengths of thousands of columns
+        would overflow its stack."""
+        terms = [F.lit(self.fixed_bytes), *self._lengths]
+        while len(terms) > 1:
+            pairs = [left + right for left, right in zip(terms[::2], terms[1::2], strict=False)]
+            terms = [*pairs, terms[-1]] if len(terms) % 2 else pairs
+        return terms[0]
 
 
 def _keys(frame: DataFrame, bounds: Sequence[_Bound], few: Sequence[int]) -> dict[int, list[Any]]:

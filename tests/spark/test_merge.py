@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
+from spark_plugin.dml.merge_source import _RowWidth
 from spark_plugin.exceptions import UnsupportedOperationError
 from tests.support.sampling import sampled
 
@@ -364,6 +365,15 @@ def test_merge_of_keys_beyond_all_files_inserts_them(spark: SparkSession, table:
     builder = DeltaTable.forPath(spark, table).alias("t").merge(source, "t.k = s.k")
     builder.whenMatchedUpdate(set={"v": "concat(t.v, s.v)"}).whenNotMatchedInsertAll().execute()
     assert (1000, "new", 1) in stored(table) and len(stored(table)) == 5
+
+
+def test_merge_measures_sources_of_thousands_of_texts(spark: SparkSession) -> None:
+    few, many = _RowWidth(), _RowWidth()
+    for width, count in ((few, 5), (many, 4_000)):
+        for _ in range(count):
+            width.add_text(F.lit("abc"))
+    assert spark.range(1).select(few.column()).head() == (32 + 5 * (8 + 3),)
+    assert len(spark.range(1).select(many.column()).schema.fields) == 1  # its analysis overflowed the stack
 
 
 def test_merge_condition_without_equal_keys(spark: SparkSession, table: str) -> None:

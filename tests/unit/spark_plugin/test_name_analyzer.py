@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
-from spark_plugin.dml.name_analyzer import _path_by_name
+from spark_plugin.dml.name_analyzer import _paths_by_name
 from spark_plugin.exceptions import UnsupportedOperationError
 
 FIELDS = StructType().add("x", IntegerType()).add("name", StringType())
@@ -25,10 +25,10 @@ TABLE = StructType().add("id", IntegerType()).add("name", StringType()).add("T",
     ],
 )
 def test_path_of_a_name_where_the_alias_is_a_column_too(name: str, path: tuple[str, ...]) -> None:
-    assert _path_by_name(TABLE, name, ("t",)) == path
+    assert _paths_by_name(TABLE, [name], ("t",)) == [path]
 
 
 @pytest.mark.parametrize("name", ["t.arr.x", "arr.x", "t.nope"])
 def test_path_of_what_is_no_field_of_a_struct(name: str) -> None:
     with pytest.raises(UnsupportedOperationError, match="cannot be assigned"):
-        _path_by_name(TABLE, name, ("t",))
+        _paths_by_name(TABLE, [name], ("t",))
