@@ -230,8 +230,8 @@ class _RowWidth:
         self._lengths.append(F.coalesce(F.octet_length(column), F.lit(0)))
 
     def column(self) -> Column:
-        """A sum no deeper than it must be: Spark walks expressions recursively, and a chain of the lengths of thousands of columns
-        would overflow its stack."""
+        """The sum, no deeper than it must be: Spark walks expressions recursively, and a chain of thousands of additions
+        overflows its stack."""
         terms = [F.lit(self.fixed_bytes), *self._lengths]
         while len(terms) > 1:
             pairs = [left + right for left, right in zip(terms[::2], terms[1::2], strict=False)]

@@ -7,6 +7,7 @@ each column takes 64 times as long then. The smallest of several ratios counts, 
 from __future__ import annotations
 
 import io
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,7 @@ from delta_py.parquet.file_columns import plan_file
 from delta_py.parquet.rebase import LegacyCalendar
 from delta_py.protocol.column_mapping import ID
 from delta_py.protocol.schema import INTEGER, LONG, StructField, StructType, to_arrow_field, to_arrow_schema
+from delta_py.protocol.stats import json_to_struct
 from delta_py.protocol.stats_collector import StatsCollector
 from delta_py.scan.scan_state import ScanColumn
 from delta_py.write.constraints import Clock, RowCheck, RowRule
@@ -187,6 +189,14 @@ def collect_statistics(columns: int) -> Callable[[], object]:
     return collect
 
 
+def parse_statistics(columns: int) -> Callable[[], object]:
+    """As a checkpoint with statistics as structs does."""
+    leaves = {(f.name,): LONG for f in schema_of(columns).fields}
+    bounds = {name: n for n, (name,) in enumerate(leaves)}
+    text = json.dumps({"numRecords": 1, "minValues": bounds, "maxValues": bounds, "nullCount": bounds})
+    return lambda: json_to_struct(pa.array([text, None]), leaves, tight_bounds=True)
+
+
 def assign_every_column(columns: int) -> Callable[[], object]:
     def assign() -> None:
         paths = AssignedPaths("UPDATE")
@@ -210,6 +220,7 @@ def assign_every_column(columns: int) -> Callable[[], object]:
         pytest.param(check_rules, 60, id="rules"),
         pytest.param(check_a_struct, 150, id="not null"),
         pytest.param(collect_statistics, 150, id="statistics"),
+        pytest.param(parse_statistics, 150, id="statistics of checkpoints"),
         pytest.param(assign_every_column, 250, id="assigned paths"),
     ],
 )
