@@ -27,6 +27,7 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
+from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.names import quoted
 from delta_py.protocol.table_config import TableConfig
 from delta_py.write.evolution import keeps_type, takes_type
@@ -64,7 +65,7 @@ def table_column(
     """The table's name of a column, and the values for it. given: the query's column. name: of the column that it is for.
 
     A column that the table lacks stays as it is, and so does a value for a void column or field: the write gives that the value's
-    type, or refuses the value. Raises as Assigning.cast.
+    type, or refuses the value. Raises as Assigning.cast, and by position as _renamed.
     """
     field = table.find(name)
     column = F.col(quoted(given.name))
@@ -72,7 +73,7 @@ def table_column(
         return name, column
     found, wanted = given.dataType, field.dataType
     if not by_name:
-        found = _renamed(found, wanted, evolves=rule.evolves)
+        found = _renamed(found, wanted, field.name, evolves=rule.evolves)
         if found != given.dataType:
             column = column.cast(found)
     wanted = _without_void(wanted, found)
@@ -134,20 +135,40 @@ def _is_wider(table: TableConfig, wanted: DataType, found: DataType) -> bool:
     return takes_type(table, old, new)
 
 
-def _renamed(found: DataType, wanted: DataType, *, evolves: bool) -> DataType:
-    """The type with the names of the wanted one's fields, by position, as far as it has that many; where the table evolves, also
-    where it has more."""
+def _renamed(found: DataType, wanted: DataType, name: str, *, evolves: bool) -> DataType:
+    """The query's type with the names of the table's fields, by position. evolves: structs may have more fields, which are new.
+
+    Raises SchemaMismatchError: DELTA_INSERT_COLUMN_ARITY_MISMATCH for a struct with fewer fields, DELTA_METADATA_MISMATCH for one
+    with more.
+    """
     match found, wanted:
-        case StructType(), StructType() if len(found.fields) == len(wanted.fields) or (
-            evolves and len(found.fields) > len(wanted.fields)
-        ):
+        case StructType(), StructType():
+            if len(found.fields) < len(wanted.fields) or (len(found.fields) > len(wanted.fields) and not evolves):
+                raise _other_fields(found, wanted, name)
             pairs = zip(found.fields, wanted.fields, strict=False)
-            renamed = [StructField(w.name, _renamed(f.dataType, w.dataType, evolves=evolves), f.nullable) for f, w in pairs]
+            renamed = [
+                StructField(w.name, _renamed(f.dataType, w.dataType, f"{name}.{w.name}", evolves=evolves), f.nullable)
+                for f, w in pairs
+            ]
             return StructType([*renamed, *found.fields[len(wanted.fields) :]])
         case ArrayType(), ArrayType():
-            return ArrayType(_renamed(found.elementType, wanted.elementType, evolves=evolves), found.containsNull)
+            element = _renamed(found.elementType, wanted.elementType, f"{name}.element", evolves=evolves)
+            return ArrayType(element, found.containsNull)
         case MapType(), MapType():
-            key = _renamed(found.keyType, wanted.keyType, evolves=evolves)
-            value = _renamed(found.valueType, wanted.valueType, evolves=evolves)
+            key = _renamed(found.keyType, wanted.keyType, f"{name}.key", evolves=evolves)
+            value = _renamed(found.valueType, wanted.valueType, f"{name}.value", evolves=evolves)
             return MapType(key, value, found.valueContainsNull)
     return found
+
+
+def _other_fields(found: StructType, wanted: StructType, name: str) -> SchemaMismatchError:
+    is_short = len(found.fields) < len(wanted.fields)
+    advice = "Give each field a value." if is_short else "Leave fields out, or add them with mergeSchema or schema evolution."
+    return SchemaMismatchError(
+        f"Fields of structs go by position: column {name} of the table has {len(wanted.fields)} fields "
+        f"({', '.join(wanted.names)}), the data has {len(found.fields)} ({', '.join(found.names)}). Nothing was written. "
+        f"{advice}",
+        error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH" if is_short else "DELTA_METADATA_MISMATCH",
+        sql_state="42802" if is_short else "42KDG",
+        column=name,
+    )

@@ -205,7 +205,7 @@ def test_void_columns_and_fields_by_turns(first: str, mapping: str, spark: Spark
     spark.sql(f"DELETE FROM {second}.`{path}` WHERE id = 3")
     spark.sql(f"OPTIMIZE {first}.`{path}`")
     assert_same_void_rows(spark, path)
-    write(second, "SELECT 7 AS id, 'text' AS v, named_struct('x', 5, 'y', 7L) AS s", mergeSchema="true")
+    write(second, "SELECT 7L AS id, 'text' AS v, named_struct('x', 5, 'y', 7L) AS s", mergeSchema="true")
     assert_same_void_rows(spark, path)
     for condition in ("s.x = 5", "s.x IS NULL", "v IS NOT NULL"):
         ours, theirs = (read(spark, source, path).filter(condition).count() for source in ("pydelta", "delta"))

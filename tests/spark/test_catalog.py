@@ -310,9 +310,13 @@ def test_saves_and_appends_by_name_match_struct_fields_by_name(spark: SparkSessi
 
 def test_insert_into_refuses_too_few_or_too_many_fields(spark: SparkSession, name: str, path: str) -> None:
     spark.sql(f"create table {name} (a int, s struct<x:int,y:int>) using pydelta")
-    for fields in ("'x', 1", "'y', 1, 'x', 2, 'z', 3"):
-        with pytest.raises(SchemaMismatchError, match="struct"):
+    for fields, condition in (
+        ("'x', 1", "DELTA_INSERT_COLUMN_ARITY_MISMATCH"),
+        ("'y', 1, 'x', 2, 'z', 3", "DELTA_METADATA_MISMATCH"),
+    ):
+        with pytest.raises(SchemaMismatchError, match=r"column s of the table has 2 fields \(x, y\)") as caught:
             spark.sql(f"select 1 as a, named_struct({fields}) as s").write.insertInto(name)
+        assert caught.value.error_class == condition
     with pytest.raises(SchemaMismatchError, match="too large") as caught:
         spark.sql("select 1 as a, named_struct('y', 3000000000L, 'x', 2) as s").write.insertInto(name)
     assert caught.value.error_class == "CAST_OVERFLOW_IN_TABLE_INSERT"
