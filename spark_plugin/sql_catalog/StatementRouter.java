@@ -104,9 +104,9 @@ class StatementRouter extends SparkSqlParser {
   private LogicalPlan routed(String text, Object parameters) {
     Object known = NOT_OURS.get();
     NOT_OURS.remove();
-    if (text.equals(known)) return parsed(text, parameters);
     String word = firstWord(text);
-    boolean isScript = word.equals("BEGIN");
+    boolean isScript = word.equals("BEGIN");  // Python has not looked at what is in it
+    if (!isScript && text.equals(known)) return parsed(text, parameters);
     if (!(isScript || isRoute(word, text)) || !isOn()) return parsed(text, parameters);
     if (isScript) return script(text, parameters);
     LogicalPlan sparks = null;

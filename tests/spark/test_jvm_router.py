@@ -180,6 +180,12 @@ def test_execute_immediate_and_scripts_change_rows(session: SparkSession, path: 
     assert ids(path) == [1, 3, 4, 5, 30, 40] and last.first()["total"] == 1 + 6 + 0 + 1 + 0
 
 
+def test_script_with_the_word_transaction_changes_rows(session: SparkSession, path: str) -> None:
+    """BEGIN TRANSACTION begins as a script does: Python looks at the text first, and leaves it to Spark's parser."""
+    session.sql(f"BEGIN DELETE FROM pydelta.{quoted(path)} WHERE id > 2 /* a transaction */; END")
+    assert ids(path) == [0, 1, 2]
+
+
 def test_scripts_with_settings_in_their_text_are_left_to_spark(session: SparkSession, path: str) -> None:
     """Spark's places of their statements are not those of the text."""
     session.conf.set("jvm_router.test", "1" * 20)
