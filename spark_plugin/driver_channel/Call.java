@@ -17,6 +17,7 @@ class Call implements Callable {
   private static final int WAITING = 0;
   private static final int SENT = 1;
   private static final int GIVEN_UP = 2;
+  private static final int ENDED = 3;
 
   private final DriverChannel channel;
   private final byte[] request;
@@ -35,12 +36,17 @@ class Call implements Callable {
     return System.nanoTime() - lastSign >= limitMs * 1000000L;
   }
 
-  /** Whether nobody waits for the answer any more. onlyUnsent: false is returned, and nothing is done, once the request is sent. */
+  /**
+   * Ends the call, since nobody waits for the answer any more. onlyUnsent: false is returned, and nothing is done, once the request is
+   * sent. Nothing is done to a call that has ended: its connection is another's by now.
+   */
   boolean giveUp(boolean onlyUnsent) {
     boolean isUnsent = state.compareAndSet(WAITING, GIVEN_UP);
     if (!isUnsent && onlyUnsent) return false;
-    Connection used = connection;
-    if (used != null) used.close();
+    if (isUnsent || state.compareAndSet(SENT, GIVEN_UP)) {
+      Connection used = connection;
+      if (used != null) used.close();
+    }
     return true;
   }
 
@@ -59,7 +65,7 @@ class Call implements Callable {
       isClean = true;
       return answered(frame);
     } finally {
-      if (isClean) channel.release(used);
+      if (isClean && state.compareAndSet(SENT, ENDED)) channel.release(used);
       else used.close();
     }
   }

@@ -18,6 +18,8 @@ import javax.crypto.spec.SecretKeySpec;
 class Connection {
   private static final int PROOF_BYTES = 32;
   private static final int MAX_ANSWER_BYTES = 1 << 30;
+  /** Java copies what is read or written at a time to memory outside of the heap, and each thread keeps that memory. */
+  private static final int MAX_BYTES_AT_A_TIME = 1 << 20;
   private static final byte CLIENT = 'c';
   private static final byte SERVER = 's';
   private static final SecureRandom RANDOM = new SecureRandom();
@@ -28,7 +30,7 @@ class Connection {
     this.channel = channel;
   }
 
-  /** Raises IOException if the other end does not know the secret. */
+  /** Raises EOFException if the other end takes no more connections now, and IOException if it does not know the secret. */
   static Connection open(SocketAddress address, byte[] secret) throws IOException {
     boolean isUnix = !(address instanceof InetSocketAddress);
     SocketChannel channel = isUnix ? SocketChannel.open(StandardProtocolFamily.UNIX) : SocketChannel.open();
@@ -48,7 +50,7 @@ class Connection {
     byte[] theirs = read(PROOF_BYTES).array();
     byte[] ours = new byte[PROOF_BYTES];
     RANDOM.nextBytes(ours);
-    write(new ByteBuffer[] {ByteBuffer.wrap(ours), ByteBuffer.wrap(proof(secret, CLIENT, theirs, ours))});
+    write(ByteBuffer.allocate(2 * PROOF_BYTES).put(ours).put(proof(secret, CLIENT, theirs, ours)).flip());
     byte[] proof = read(PROOF_BYTES).array();
     if (!MessageDigest.isEqual(proof, proof(secret, SERVER, theirs, ours))) {
       throw new IOException("the other end does not know the secret of this application");
@@ -68,9 +70,12 @@ class Connection {
   }
 
   void send(ByteBuffer request, int patienceMs) throws IOException {
-    ByteBuffer head = ByteBuffer.allocate(8);
-    head.putInt(4 + request.remaining()).putInt(patienceMs).flip();
-    write(new ByteBuffer[] {head, request});
+    int length = request.remaining();
+    boolean isSmall = length < MAX_BYTES_AT_A_TIME;
+    ByteBuffer head = ByteBuffer.allocate(isSmall ? 8 + length : 8).putInt(4 + length).putInt(patienceMs);
+    if (isSmall) head.put(request);
+    write(head.flip());
+    write(request);
   }
 
   /** One frame: its status and its body. */
@@ -102,14 +107,18 @@ class Connection {
 
   private ByteBuffer read(int length) throws IOException {
     ByteBuffer bytes = ByteBuffer.allocate(length);
-    while (bytes.hasRemaining()) {
+    while (bytes.position() < length) {
+      bytes.limit(Math.min(length, bytes.position() + MAX_BYTES_AT_A_TIME));
       if (channel.read(bytes) < 0) throw new EOFException("the connection to the driver's Python broke");
     }
     return bytes.flip();
   }
 
-  private void write(ByteBuffer[] parts) throws IOException {
-    ByteBuffer last = parts[parts.length - 1];
-    while (last.hasRemaining()) channel.write(parts);
+  private void write(ByteBuffer bytes) throws IOException {
+    int end = bytes.limit();
+    while (bytes.position() < end) {
+      bytes.limit(Math.min(end, bytes.position() + MAX_BYTES_AT_A_TIME));
+      channel.write(bytes);
+    }
   }
 }

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
@@ -71,6 +72,38 @@ print(json.dumps(answers))
 """
 
 
+RELAY = """
+import socket, sys, threading
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen(64)
+print("listening", flush=True)
+
+def pump(source, target, count=0):
+    try:
+        while part := source.recv(1 << 16):
+            count += len(part)
+            target.sendall(part)
+        source.shutdown(socket.SHUT_RDWR)
+        target.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+    return count
+
+def serve(client):
+    server = socket.socket(socket.AF_UNIX)
+    server.connect(sys.argv[2])
+    threading.Thread(target=pump, args=(client, server), daemon=True).start()
+    print(pump(server, client), flush=True)
+
+while True:
+    threading.Thread(target=serve, args=listener.accept()[:1], daemon=True).start()
+"""
+
+UNKNOWN, LARGE = 99, 98
+"""Kinds of requests that nothing answers, and that a test answers."""
+
+
 def listening_ports(processes: set[int]) -> set[int]:
     """TCP ports that the processes listen on, as anybody can find them."""
     inodes = set()
@@ -116,6 +149,61 @@ def is_set(spark: SparkSession, name: str) -> bool:
     return spark._jvm.java.lang.System.getProperty(name) is not None
 
 
+def asked(spark: SparkSession, kind: int, body: bytes = b"") -> bytes:
+    """The answer to a request of the JVM's."""
+    context: Any = spark.sparkContext
+    parts = context._gateway.new_array(context._jvm.Object, 3)
+    parts[0], parts[1], parts[2] = bytearray([kind]) + body, 15_000, True
+    answer: bytes = channel_of(spark).java.apply(parts)
+    return answer
+
+
+def java_field(java: Any, name: str) -> Any:
+    field = java.getClass().getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(java)
+
+
+def invoked(spark: SparkSession, java: Any, name: str, *arguments: Any) -> Any:
+    """What a method of a class gives that is not public."""
+    context: Any = spark.sparkContext
+    array = context._gateway.new_array(context._jvm.Object, len(arguments))
+    for place, argument in enumerate(arguments):
+        array[place] = argument
+    method = next(method for method in java.getClass().getDeclaredMethods() if method.getName() == name)
+    method.setAccessible(True)
+    return method.invoke(java, array)
+
+
+def java_call(spark: SparkSession, kind: int) -> Any:
+    """A Call that has not begun."""
+    context: Any = spark.sparkContext
+    channel = channel_of(spark).java
+    made = channel.getClass().getClassLoader().loadClass("pydelta.driver_channel.Call").getDeclaredConstructors()[0]
+    made.setAccessible(True)
+    arguments = context._gateway.new_array(context._jvm.Object, 3)
+    arguments[0], arguments[1], arguments[2] = channel, bytearray([kind]), 5000
+    return made.newInstance(arguments)
+
+
+def drop_idle_connections(spark: SparkSession) -> None:
+    idle = java_field(channel_of(spark).java, "idle")
+    while (connection := idle.pollFirst()) is not None:
+        invoked(spark, connection, "close")
+
+
+def direct_bytes(spark: SparkSession) -> int:
+    """What the JVM has in buffers beside its heap."""
+    context: Any = spark.sparkContext
+    java = context._jvm.java
+    beans = java.lang.Class.forName("java.lang.management.BufferPoolMXBean")
+    used = beans.getMethod("getMemoryUsed", context._gateway.new_array(java.lang.Class, 0))
+    pools = [*java.lang.management.ManagementFactory.getPlatformMXBeans(beans)]
+    named = beans.getMethod("getName", context._gateway.new_array(java.lang.Class, 0))
+    none = context._gateway.new_array(context._jvm.Object, 0)
+    return sum(used.invoke(pool, none) for pool in pools if named.invoke(pool, none) == "direct")
+
+
 def test_registering_opens_no_port_of_this_process(spark: SparkSession) -> None:
     gateway: Any = spark.sparkContext._gateway
     spark_port = gateway._callback_server  # of Spark's foreachBatch, where another test has used it
@@ -135,10 +223,10 @@ def test_another_user_of_the_machine_reaches_neither_python_nor_the_jvm(spark: S
     assert not is_set(spark, property_name)
 
 
-def test_process_without_the_secret_is_told_nothing(spark: SparkSession, property_name: str) -> None:
-    """Even one of the same user: it gets the 32 random bytes that it would have to sign."""
+def test_another_process_of_the_same_user_is_told_nothing(spark: SparkSession, property_name: str) -> None:
+    """Not even the 32 random bytes that it would have to sign: the JVM could be made to sign them for it."""
     answers = attack(spark, "same user", property_name)
-    assert {*answers} <= {32, "ConnectionResetError", "BrokenPipeError"}
+    assert {*answers} <= {0, "ConnectionResetError", "BrokenPipeError"}
     assert not is_set(spark, property_name)
     assert not channel_of(spark).is_closed
 
@@ -151,18 +239,54 @@ def test_function_of_a_query_is_told_nothing(spark: SparkSession, tmp_path: Path
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(5)
             connection.connect(path)
-            nonce = connection.recv(32)
-            connection.sendall(nonce + nonce + b"\0\0\0\5\0\0\0\1\7{}")
             try:
+                nonce = connection.recv(32)
+                connection.sendall(nonce + bytes(64) + b"\0\0\0\7\0\0\0\1\7{}")
                 return f"{len(nonce)} {len(connection.recv(1000))}"
-            except ConnectionResetError:
-                return f"{len(nonce)} 0"
+            except (ConnectionResetError, BrokenPipeError):
+                return "0 0"
 
-    assert [row[0] for row in spark.range(2).select(attacking("id")).collect()] == ["32 0"] * 2
+    assert [row[0] for row in spark.range(2).select(attacking("id")).collect()] == ["0 0"] * 2
     table = make_table(tmp_path / "t", [pa.table({"id": [1, 2]})])
     before = pruning.status(spark).driver
     assert spark.read.format("pydelta").load(table).filter("id = 2").count() == 1
     assert pruning.status(spark).driver == before + 1
+
+
+def test_relay_of_the_same_user_reaches_nothing(spark: SparkSession) -> None:
+    """It puts its own socket in the place of the server's, and hands on what both ends prove."""
+    path = str(server_of(spark).path)
+    aside = f"{path}2"
+    os.rename(path, aside)
+    relay = subprocess.Popen([sys.executable, "-S", "-c", RELAY, path, aside], stdout=subprocess.PIPE, text=True)
+    try:
+        assert relay.stdout is not None and relay.stdout.readline() == "listening\n"
+        drop_idle_connections(spark)
+        with pytest.raises(Py4JJavaError, match="ConnectException: the driver's Python is not reached"):
+            asked(spark, UNKNOWN)
+    finally:
+        relay.kill()
+        relayed = relay.communicate()[0]
+        os.rename(aside, path)
+    assert {*relayed.split()} == {"0"}, "bytes that the server has sent"
+
+
+def test_call_that_is_given_up_late_ends_no_connection_of_another(spark: SparkSession) -> None:
+    java = channel_of(spark).java
+    call = java_call(spark, UNKNOWN)
+    with pytest.raises(Py4JJavaError, match="nothing answers requests of the kind 99"):
+        invoked(spark, call, "call")
+    connection = java_field(java, "idle").peekFirst()
+    invoked(spark, call, "giveUp", False)
+    assert invoked(spark, connection, "isAlive")
+
+
+def test_large_requests_and_answers_take_little_memory_beside_the_heap(spark: SparkSession) -> None:
+    content = os.urandom(1 << 20) * 24
+    server_of(spark).handle({LARGE: lambda body: content if len(body) == 1 << 24 else b""})
+    before = direct_bytes(spark)
+    assert asked(spark, LARGE, bytes(1 << 24)) == content
+    assert direct_bytes(spark) - before < 1 << 23
 
 
 def test_jobs_of_a_procedure_have_the_job_group_of_its_caller(spark: SparkSession, tmp_path: Path) -> None:
