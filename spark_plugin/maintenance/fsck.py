@@ -14,6 +14,7 @@ from delta_py.commands.restore import restore_faults
 from delta_py.scan.time_travel import parse_timestamp_ms
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.maintenance.frames import to_frame
 from spark_plugin.options.settings import TablePath, active, conf
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def run_fsck(
         store = table.open_store(spark)
         step = partial(fsck, store, dry_run=dry_run, allow_data_loss=allow_data_loss, check_data=check_data)
         found = at_table(spark, step, once=not dry_run)
-    return spark.createDataFrame(found, FAULTS)
+    return to_frame(spark, found, FAULTS)
 
 
 def run_restore_check(spark: SparkSession, table: TablePath, wanted: int | str) -> DataFrame:
@@ -40,4 +41,4 @@ def run_restore_check(spark: SparkSession, table: TablePath, wanted: int | str) 
         zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
         past = {"version": wanted} if isinstance(wanted, int) else {"timestamp_ms": parse_timestamp_ms(wanted, zone)}
         found = at_table(spark, partial(restore_faults, table.open_store(spark), **past))
-    return spark.createDataFrame(found, FAULTS)
+    return to_frame(spark, found, FAULTS)

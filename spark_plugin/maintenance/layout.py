@@ -17,6 +17,7 @@ from delta_py.storage.addresses import below
 from delta_py.storage.store import ObjectStore
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.maintenance.frames import to_frame
 from spark_plugin.options.settings import TablePath, active
 from spark_plugin.pruning.rule import compared_columns
 
@@ -29,7 +30,7 @@ def run_layout(spark: SparkSession, table: TablePath, columns: Sequence[str]) ->
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
         found = at_table(spark, partial(_layout, store, tuple(columns) or None, filtered_columns(spark, store)))
-        return spark.createDataFrame(found)
+        return to_frame(spark, found)
 
 
 def filtered_columns(spark: SparkSession, store: ObjectStore) -> Counter[Path]:

@@ -18,6 +18,7 @@ from delta_py.storage.addresses import location_of
 from delta_py.storage.store import ObjectStore
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.maintenance.frames import to_frame
 from spark_plugin.options.settings import TablePath, active, is_on
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def run_vacuum(
             at_table(spark, partial(_vacuum, store, request), once=True)
             return spark.createDataFrame([], StructType([]))
         found = at_table(spark, partial(_find, store, request))
-    return spark.createDataFrame(_as_spark_has_it(store.root, found, "modification_time"), FOUND)
+    return to_frame(spark, _as_spark_has_it(store.root, found, "modification_time"), FOUND)
 
 
 def run_restore_quarantined(spark: SparkSession, table: TablePath, *, dry_run: bool) -> DataFrame:
@@ -83,7 +84,7 @@ def run_restore_quarantined(spark: SparkSession, table: TablePath, *, dry_run: b
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
         found = at_table(spark, partial(restore_quarantined, store, dry_run=dry_run), once=not dry_run)
-    return spark.createDataFrame(_as_spark_has_it(store.root, found, "quarantined"), RESTORED)
+    return to_frame(spark, _as_spark_has_it(store.root, found, "quarantined"), RESTORED)
 
 
 def _rows_of(inventory: DataFrame) -> pa.Table:

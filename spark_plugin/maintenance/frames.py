@@ -1,0 +1,16 @@
+"""What a command found, an Arrow table, as a DataFrame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """schema: of the frame; None for that of the table. Spark stops where two batches without rows follow one another, so it gets
+    one batch."""
+    return spark.createDataFrame(rows.combine_chunks(), schema)
