@@ -1,5 +1,6 @@
 package pydelta.driver_channel;
 
+import java.io.EOFException;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.net.InetAddress;
@@ -35,6 +36,8 @@ public class DriverChannel implements Function {
   private static final int MAX_CALLS = 16;
   private static final int MAX_STATEMENTS = 64;
   private static final int MAX_REQUEST_BYTES = 1 << 26;
+  private static final int CONNECTING_MS = 3000;
+  private static final int PAUSE_MS = 20;
 
   private final ExecutorService calls = threads(MAX_CALLS, "pydelta-driver-call");
   private final ExecutorService statements = threads(MAX_STATEMENTS, "pydelta-driver-statement");
@@ -135,11 +138,35 @@ public class DriverChannel implements Function {
       if (known.isAlive()) return known;
       known.close();
     }
-    try {
-      return Connection.open(address, secret);
-    } catch (IOException error) {
-      throw (ConnectException) new ConnectException("the driver's Python is not reached: " + error).initCause(error);
+    return connected();
+  }
+
+  /** Python ends new connections at once while many others have not proved themselves yet: it is tried again for a while. */
+  private Connection connected() throws ConnectException {
+    long started = System.nanoTime();
+    while (true) {
+      try {
+        return Connection.open(address, secret);
+      } catch (EOFException error) {
+        if (System.nanoTime() - started >= CONNECTING_MS * 1000000L || !pause()) throw notReached(error);
+      } catch (IOException error) {
+        throw notReached(error);
+      }
     }
+  }
+
+  /** False where the thread is interrupted. */
+  private static boolean pause() {
+    try {
+      Thread.sleep(PAUSE_MS);
+      return true;
+    } catch (InterruptedException error) {
+      return false;
+    }
+  }
+
+  private static ConnectException notReached(IOException error) {
+    return (ConnectException) new ConnectException("the driver's Python is not reached: " + error).initCause(error);
   }
 
   synchronized void release(Connection connection) {

@@ -17,8 +17,10 @@ public class PythonRequest {
   private final Object parameters;
   private final Properties properties;
   private final Option script = SqlScriptingContextManager$.MODULE$.get();
+  private final scala.collection.mutable.Map tags;
   private Properties propertiesBefore = null;
   private Option scriptBefore = null;
+  private scala.collection.mutable.Map tagsBefore = null;
   private Dataset frame = null;
   private Throwable error = null;
 
@@ -26,6 +28,7 @@ public class PythonRequest {
     this.session = session;
     this.parameters = parameters;
     this.properties = copy(session.sparkContext().getLocalProperties());
+    this.tags = (scala.collection.mutable.Map) session.managedJobTags().get();
   }
 
   public SparkSession session() {
@@ -38,8 +41,8 @@ public class PythonRequest {
   }
 
   /**
-   * Gives this thread what Spark keeps with the thread that waits: job group, pool and other local properties, and the variables of the
-   * script that it runs.
+   * Gives this thread what Spark keeps with the thread that waits: job group, pool and other local properties, the tags of addTag, and
+   * the variables of the script that it runs.
    */
   public void enter() {
     scriptBefore = SqlScriptingContextManager$.MODULE$.get();
@@ -47,11 +50,14 @@ public class PythonRequest {
     SparkContext context = session.sparkContext();
     propertiesBefore = copy(context.getLocalProperties());
     context.setLocalProperties(copy(properties));
+    tagsBefore = (scala.collection.mutable.Map) session.managedJobTags().get();
+    session.managedJobTags().set(tags);
   }
 
   /** Undoes enter. */
   public void leave() {
     setScript(scriptBefore);
+    session.managedJobTags().set(tagsBefore);
     if (!session.sparkContext().isStopped()) session.sparkContext().setLocalProperties(propertiesBefore);
   }
 

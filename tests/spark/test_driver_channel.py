@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from pyspark.sql.functions import udf
 
 from delta_py.errors import TableNotFoundError
 from spark_plugin import pruning, register
+from spark_plugin.driver_channel import server as server_module
 from spark_plugin.driver_channel.channel import channel_of
 from tests.support.driver_offers import server_of
 from tests.support.small_table import make_table
@@ -271,6 +273,17 @@ def test_relay_of_the_same_user_reaches_nothing(spark: SparkSession) -> None:
     assert {*relayed.split()} == {"0"}, "bytes that the server has sent"
 
 
+def test_call_waits_while_python_takes_no_more_connections(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where many calls begin at once: Python admits 16 connections at a time that have not proved themselves yet."""
+    drop_idle_connections(spark)
+    monkeypatch.setattr(server_module, "MAX_UNPROVED_CONNECTIONS", 0)
+    admitting = threading.Timer(0.3, monkeypatch.undo)
+    admitting.start()
+    with pytest.raises(Py4JJavaError, match=f"RejectedExecutionException: nothing answers requests of the kind {UNKNOWN}"):
+        asked(spark, UNKNOWN)
+    admitting.join()
+
+
 def test_call_that_is_given_up_late_ends_no_connection_of_another(spark: SparkSession) -> None:
     java = channel_of(spark).java
     call = java_call(spark, UNKNOWN)
@@ -289,14 +302,20 @@ def test_large_requests_and_answers_take_little_memory_beside_the_heap(spark: Sp
     assert direct_bytes(spark) - before < 1 << 23
 
 
-def test_jobs_of_a_procedure_have_the_job_group_of_its_caller(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["CALL pydelta.system.optimize('{path}')", "EXECUTE IMMEDIATE 'OPTIMIZE pydelta.`{path}`'"])
+def test_jobs_of_a_statement_have_the_job_group_and_tags_of_its_caller(spark: SparkSession, tmp_path: Path, text: str) -> None:
     table = make_table(tmp_path / "t", [pa.table({"id": [1]}), pa.table({"id": [2]})])
     context = spark.sparkContext
     group = f"group {uuid.uuid4().hex}"
     context.setJobGroup(group, "compaction")
+    spark.addTag("nightly")
     try:
-        spark.sql(f"CALL pydelta.system.optimize('{table}')").collect()
+        spark.sql(text.format(path=table)).collect()
         assert len(context.statusTracker().getJobIdsForGroup(group)) > 0
+        inside: Any = spark
+        tag = inside._jsparkSession.managedJobTags().get().apply("nightly")
+        assert len(inside._jsc.sc().statusTracker().getJobIdsForTag(tag)) > 0
     finally:
+        spark.removeTag("nightly")
         context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
         context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
