@@ -96,8 +96,10 @@ def _stored(values: pa.Array, kind: Any) -> np.ndarray[Any, np.dtype[Any]]:
     width = np.dtype(kind).itemsize
     buffer = values.buffers()[1]
     items = values.type.bit_width // 8 // width  # two for a decimal
-    numbers = np.frombuffer(b"" if buffer is None else buffer, kind)
-    return numbers[values.offset * items : (values.offset + len(values)) * items]
+    start, end = values.offset * items, (values.offset + len(values)) * items
+    if buffer is None:  # without rows
+        return np.zeros(0, kind)
+    return np.frombuffer(buffer, kind, end)[start:]  # the buffer may be longer, and may end within an item
 
 
 # ---------------------------------------------------------------- limits of narrower types

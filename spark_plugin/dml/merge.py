@@ -144,7 +144,6 @@ class MergeRequest:
     @contextmanager
     def _open(self) -> Iterator[tuple[Target, ResolvedMerge, MergeRows]]:
         with open_target(self.spark, self.table, "MERGE", alias=self.alias, evolve=self._evolved) as target:
-            self._check_columns(target.dml.snapshot)
             resolved = self._resolve(target.shape, target.dml.snapshot.schema.names)
             rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=self.evolves))
             rows.check()
@@ -162,7 +161,9 @@ class MergeRequest:
         return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)
 
     def _evolved(self, snapshot: Snapshot) -> Mapping[str, Any]:
-        """Metadata and protocol with the columns that the clauses add."""
+        """Metadata and protocol with the columns that the clauses add. Raises SchemaMismatchError for a table without columns
+        that does not evolve."""
+        self._check_columns(snapshot)
         if not self.evolves:
             return {}
         shape = self.spark.createDataFrame([], to_spark_schema(snapshot.schema))

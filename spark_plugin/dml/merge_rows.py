@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from delta_py.commands.new_values import identity_assigned
 from delta_py.errors import SchemaMismatchError
+from delta_py.expressions.spark_rules import checked_sql
 from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.names import quoted
@@ -42,7 +43,11 @@ class MergeRows:
         self._analyzer = analyzer_of(target.spark)
         self._delta = target.dml.config.schema
         self.schema: StructType = to_spark_schema(self._delta)
-        self._generated = {f.name: str(f.metadata[GENERATION]) for f in self._delta.fields if GENERATION in f.metadata}
+        self._generated = {
+            f.name: checked_sql(str(f.metadata[GENERATION]), self._delta).text
+            for f in self._delta.fields
+            if GENERATION in f.metadata
+        }
         names = target.dml.snapshot.schema.names
         self._own = {
             name: Typed(value.column, value.data_type)

@@ -20,7 +20,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
-from delta_py.errors import TableNotFoundError
+from delta_py.errors import UnsupportedOperationError
 from spark_plugin import pruning, register
 from spark_plugin.driver_channel import server as server_module
 from spark_plugin.driver_channel.channel import channel_of
@@ -211,7 +211,7 @@ def test_registering_opens_no_port_of_this_process(spark: SparkSession) -> None:
     spark_port = gateway._callback_server  # of Spark's foreachBatch, where another test has used it
     before = listening_ports({os.getpid()})
     register(spark.newSession())
-    with pytest.raises(TableNotFoundError):
+    with pytest.raises(UnsupportedOperationError, match="is no Delta table"):
         spark.sql("CALL pydelta.system.history('/no/such/table')")
     assert listening_ports({os.getpid()}) == before
     assert gateway._callback_server is spark_port

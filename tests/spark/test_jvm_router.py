@@ -110,7 +110,7 @@ def test_other_statements_are_sparks(session: SparkSession, jvm: Run, scratch: s
     ("text", "condition"),
     [
         ("DELETE FROM pydelta.`/nowhere` WHERE id = 1", "DELTA_PATH_DOES_NOT_EXIST"),
-        ("OPTIMIZE nowhere", "DELTA_MISSING_DELTA_TABLE"),
+        ("OPTIMIZE nowhere", "TABLE_OR_VIEW_NOT_FOUND"),
         ("RESTORE {name} TO VERSION AS OF 77", "DELTA_CANNOT_RESTORE_TABLE_VERSION"),
         ("OPTIMIZE {name} BY id", "PARSE_SYNTAX_ERROR"),
         ("DELETE FROM {name} WHERE nothing = 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_py.protocol.bounds import widen
 from delta_py.protocol.schema import (
     BINARY,
     BOOLEAN,
@@ -563,3 +564,11 @@ def test_concat_of_nothing_is_no_files() -> None:
     stats = concat_stats([])
     assert (stats.file_count, stats.num_records.to_pylist()) == (0, [])
     assert isinstance(stats, FileStats)
+
+
+@pytest.mark.parametrize("data_type", [LONG, DOUBLE, DecimalType(20, 0)], ids=str)
+def test_bounds_are_widened_whatever_the_length_of_their_buffer(data_type: DataType) -> None:
+    """Parquet's reader gives buffers that end within an item."""
+    arrow = to_arrow_type(data_type)
+    long = pa.Array.from_buffers(arrow, 2, [None, pa.py_buffer(bytes(2 * arrow.bit_width // 8 + 3))])
+    assert [value == 0 for value in widen(long.slice(1), data_type, -1).to_pylist()] == [True]
