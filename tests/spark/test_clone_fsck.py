@@ -103,7 +103,7 @@ def test_sources_of_clones_that_cannot_be(spark: SparkSession, path: str, databa
         "SHALLOW CLONE attic.seen": (unsupported, "format is View"),
         "SHALLOW CLONE iceberg.`/data/t`": (unsupported, "format is iceberg"),
         f"SHALLOW CLONE parquet.`{path}`": (unsupported, "format is Delta"),
-        "SHALLOW CLONE attic.nothing": ("DELTA_MISSING_DELTA_TABLE", "attic"),
+        "SHALLOW CLONE attic.nothing": ("TABLE_OR_VIEW_NOT_FOUND", "attic"),
         "SHALLOW CLONE parquet.`/no/such/path`": ("DELTA_EMPTY_DIRECTORY", "/no/such/path"),
         f"SHALLOW CLONE {parquet} VERSION AS OF 0": ("UNSUPPORTED_FEATURE.TIME_TRAVEL", "no versions"),
         f"SHALLOW CLONE {parquet} TIMESTAMP AS OF '2024-01-01'": ("UNSUPPORTED_FEATURE.TIME_TRAVEL", "no versions"),
