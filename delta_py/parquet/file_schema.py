@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_py.protocol.arrow_layouts import is_list_like
+
 _FIELD_ID = b"PARQUET:field_id"
 
 
@@ -119,17 +121,6 @@ def _shape(arrow: pa.DataType) -> tuple[Shape, list[pa.Field]]:
     if is_list_like(arrow):
         return Shape.LIST, [arrow.value_field]
     return Shape.LEAF, []
-
-
-def is_list_like(arrow: pa.DataType) -> bool:
-    types = pa.types
-    return bool(
-        types.is_list(arrow)
-        or types.is_large_list(arrow)
-        or types.is_fixed_size_list(arrow)
-        or types.is_list_view(arrow)
-        or types.is_large_list_view(arrow)
-    )
 
 
 def _walk(fields: Sequence[FileField]) -> Iterator[FileField]:

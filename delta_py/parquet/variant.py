@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from delta_py.parquet.buffers import Ndarray, binary_array, bytes_of, fixed_values, int32_offsets, list_parts, validity
 from delta_py.parquet.conform_values import CannotRead
-from delta_py.parquet.file_schema import is_list_like
+from delta_py.protocol.arrow_layouts import is_list_like
 from delta_py.protocol.schema import VARIANT_ARROW
 
 _NULL = b"\x00"
