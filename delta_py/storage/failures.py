@@ -42,14 +42,15 @@ def storage_error(error: OSError, root: str | None = None) -> StorageError:
 
 
 @contextmanager
-def storage_failures(root: str) -> Iterator[None]:
-    """An OSError that is raised inside leaves as StorageError; one that is a DeltaError too leaves as it is."""
+def storage_failures(root: str | Callable[[], str]) -> Iterator[None]:
+    """An OSError that is raised inside leaves as StorageError; one that is a DeltaError too leaves as it is. root: of the table,
+    or a function that returns it, which is called after a failure only."""
     try:
         yield
     except OSError as error:
         if isinstance(error, DeltaError):
             raise
-        raise storage_error(error, root) from error
+        raise storage_error(error, root if isinstance(root, str) else root()) from error
 
 
 def raises_storage_errors(root_of: Callable[[Any], str]) -> Callable[[C], C]:
@@ -72,11 +73,7 @@ def raises_storage_errors(root_of: Callable[[Any], str]) -> Callable[[C], C]:
 def _guarded(method: Callable[..., Any], root_of: Callable[[Any], str]) -> Callable[..., Any]:
     @wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
+        with storage_failures(lambda: root_of(self)):
             return method(self, *args, **kwargs)
-        except OSError as error:
-            if isinstance(error, DeltaError):
-                raise
-            raise storage_error(error, root_of(self)) from error
 
     return guarded
