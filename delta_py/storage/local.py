@@ -25,9 +25,9 @@ from delta_py.storage.regular_files import can_be_name, open_regular
 from delta_py.storage.store import FileId, ObjectInfo, ObjectStore
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
-# Answers by which the system says that it did not make the link, and never will.
 # Parquet's writer makes several writes of a few bytes for each column.
 _WRITE_BYTES = 256 * 1024
+# With these errors the system says that it did not make the link, and never will.
 _REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EMLINK, errno.ENAMETOOLONG}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
