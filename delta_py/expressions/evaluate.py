@@ -233,27 +233,12 @@ class _Plan:
         if wanted == batch.num_rows:
             return self.value(node, batch)
         if wanted:
-            needed = batch.select(sorted(_columns_of(node)))
+            needed = batch.select(sorted({path[0] for path in columns_of(node.expression)}))
             values = _broadcast(self.value(node, _filtered(needed, rows)), wanted)
         else:
             values = pa.nulls(0, to_arrow_type(node.data_type))
         flags = rows.to_numpy(zero_copy_only=False)
         return values.take(pa.array(np.cumsum(flags) - 1, pa.int64(), mask=~flags))
-
-
-def _columns_of(node: Node) -> set[str]:
-    """The columns of the batch that the node's values are made of."""
-    names: set[str] = set()
-    nodes = {id(node): node}
-    waiting = [node]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each.expression, Column):
-            names.add(each.expression.path[0])
-        children = [child for child in each.children if id(child) not in nodes]
-        nodes.update((id(child), child) for child in children)
-        waiting.extend(children)
-    return names
 
 
 def _constants(node: Node) -> Any:
