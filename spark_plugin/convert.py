@@ -23,6 +23,7 @@ from delta_py.protocol.schema import (
     BINARY,
     ArrayType,
     DataType,
+    FieldPositions,
     GeospatialType,
     MapType,
     StructField,
@@ -56,15 +57,13 @@ class FieldsByName:
     """The fields of a struct, for many searches by name."""
 
     def __init__(self, schema: spark.StructType) -> None:
-        self._exact: dict[str, spark.StructField] = {}
-        self._folded: dict[str, spark.StructField] = {}
-        for field in schema.fields:
-            self._exact.setdefault(field.name, field)
-            self._folded.setdefault(field.name.lower(), field)
+        self._fields = schema.fields
+        self._positions = FieldPositions.of(schema.names)
 
     def find(self, name: str) -> spark.StructField | None:
         """By name: exactly, else whatever the case; None when there is none."""
-        return self._exact.get(name) or self._folded.get(name.lower())
+        position = self._positions.find(name)
+        return None if position is None else self._fields[position]
 
 
 def find_field(schema: spark.StructType, name: str) -> spark.StructField | None:

@@ -8,7 +8,7 @@ Protocol: Schema Serialization Format.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -98,28 +98,29 @@ class StructType:
         """The position of the field that `find` returns."""
         positions = self._positions
         if positions is None:
-            positions = FieldPositions.of(self.fields)
+            positions = FieldPositions.of(f.name for f in self.fields)
             object.__setattr__(self, "_positions", positions)
         return positions.find(name)
 
 
 @dataclass(frozen=True, slots=True)
 class FieldPositions:
-    """The position of the first field of each name. folded: by the name in lower case."""
+    """The position of the first of each name. folded: by the name in lower case."""
 
     exact: Mapping[str, int]
     folded: Mapping[str, int]
 
     @classmethod
-    def of(cls, fields: Sequence[StructField]) -> FieldPositions:
+    def of(cls, names: Iterable[str]) -> FieldPositions:
         exact: dict[str, int] = {}
         folded: dict[str, int] = {}
-        for position, f in enumerate(fields):
-            exact.setdefault(f.name, position)
-            folded.setdefault(f.name.lower(), position)
+        for position, name in enumerate(names):
+            exact.setdefault(name, position)
+            folded.setdefault(name.lower(), position)
         return cls(exact, folded)
 
     def find(self, name: str) -> int | None:
+        """By name: exactly, else whatever the case; None when there is none."""
         position = self.exact.get(name)
         return self.folded.get(name.lower()) if position is None else position
 

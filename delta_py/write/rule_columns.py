@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,7 +32,7 @@ from delta_py.expressions.functions.text_growth import makes_too_much
 from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.identity import identity_of
 from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import Path, StructField, StructType, find_path, type_name
+from delta_py.protocol.schema import FieldPositions, Path, StructField, StructType, find_path, type_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.write.constraints import (
     Clock,
@@ -181,18 +181,14 @@ class HiddenColumns:
             column = rule_column(rule, schema, partition_columns)
         except DeltaError:
             return None
-        place = self._places.get(column.name(self.nonce))
-        if place is None or any(f.name.lower() not in self._folded_names for f in column.inputs):
+        place = self._positions.exact.get(column.name(self.nonce))
+        if place is None or any(self._positions.find(f.name) is None for f in column.inputs):
             return None
         return HiddenCheck(column, place)
 
     @cached_property
-    def _places(self) -> Mapping[str, int]:
-        return {name: place for place, name in reversed([*enumerate(self.names)])}
-
-    @cached_property
-    def _folded_names(self) -> frozenset[str]:
-        return frozenset(name.lower() for name in self.names)
+    def _positions(self) -> FieldPositions:
+        return FieldPositions.of(self.names)
 
 
 @dataclass(frozen=True, slots=True)
