@@ -51,6 +51,9 @@ REQUEST_SECONDS = 30.0
 _UNSEEN_PROCESS = 0
 """Linux gives this for a process outside of the container that this one runs in. No process inside of it gets this number."""
 
+_COPIED_BYTES = 1 << 16
+"""Shorter answers are copied behind their head, to be sent in one call."""
+
 _MAX_PATH_BYTES = 100  # of a Unix domain socket: 104 on macOS, 108 on Linux, with a zero at the end
 
 _log = logging.getLogger("pydelta")
@@ -256,8 +259,10 @@ class _Connection:
         """Raises OSError."""
         with self._sending:
             head = answer_head(status, len(body))
-            self.socket.sendall(head + body if len(body) < 1 << 16 else head)
-            if len(body) >= 1 << 16:
+            if len(body) < _COPIED_BYTES:
+                self.socket.sendall(head + body)
+            else:
+                self.socket.sendall(head)
                 self.socket.sendall(body)
 
     def send_pulse(self) -> None:
