@@ -29,7 +29,7 @@ from delta_py.protocol.schema import (
     to_arrow_type,
     type_name,
 )
-from delta_py.write.casts import assign, converter, may_assign
+from delta_py.write.casts import TimeRules, assign, converter, may_assign
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -98,7 +98,7 @@ def differences(given: pa.Array, source: DataType, target: DataType, expected: p
     for place in range(len(given)):
         one, wanted = given.slice(place, 1), expected.slice(place, 1)
         try:
-            ours = assign(one, target, "c", ZONE)
+            ours = assign(one, target, "c", TimeRules(ZONE))
         except DeltaError as error:
             assert error.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
             ours = pa.nulls(1, wanted.type)
@@ -125,6 +125,6 @@ def test_whole_columns_are_converted_as_their_values_are(zoned: SparkSession) ->
     given = rows.toArrow().combine_chunks()
     for f in from_arrow_schema(wanted.schema).fields:
         column = given[f.name].chunk(0)
-        convert = converter(column.type, f.data_type, f.name, ZONE)
+        convert = converter(column.type, f.data_type, f.name, TimeRules(ZONE))
         assert convert is not None
         assert convert(column).to_pylist() == wanted[f.name].to_pylist()

@@ -31,6 +31,8 @@ class Session:
 
     def __init__(self, enabled: str | None = "true") -> None:
         self.conf = Conf() if enabled is None else Conf(enabled=enabled)
+        # Sessions of the tests that ran before may have our router; this one has not.
+        self._jsparkSession = SimpleNamespace(sessionUUID=lambda: "a session without a router")
 
     def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
         return sqlQuery, args, kwargs
