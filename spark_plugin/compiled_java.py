@@ -1,8 +1,8 @@
 """The package's Java sources as class files: compiled once, and kept in the cache directory.
 
-    archive = class_archive(("pruning", "sql_catalog"), platform, compile)   # a jar, as bytes
-    archive = source_archive("columnar")                                      # the sources of one folder, not compiled
-    archive = release_archive(("pruning", "sql_catalog"), "4.3.0")            # for a client of Spark Connect; None: not there
+    archive = class_archive(DRIVER_PACKAGES, platform, compile)   # a jar, as bytes
+    archive = source_archive("readers")                          # the sources of one package, not compiled
+    archive = release_archive(DRIVER_PACKAGES, "4.3.0")            # for a client of Spark Connect; None: not there
 
 `compile` is asked only where the cache directory has no such entry. An entry is known by the platform (versions and builds of
 Spark, Scala and Java) and by all sources. Entries are code that will be run: only a file of the user's own counts to which nobody
@@ -27,6 +27,9 @@ Compile = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
 """Sources -> class files, both by their paths."""
 
 _log = logging.getLogger("pydelta")
+DRIVER_PACKAGES = ("rule", "scan", "aggregates", "joins", "driver", "streams", "catalog")
+"""The Java of the driver, compiled and loaded together."""
+
 _OLDEST = (1980, 1, 1, 0, 0, 0)  # of a file in a zip: the same content gives the same bytes
 
 
@@ -74,11 +77,11 @@ def source_archive(folder: str) -> bytes:
 
 
 def sources_of(*folders: str) -> dict[str, bytes]:
-    """`pydelta/pruning/PruneScans.java` -> its bytes, of the files beside the folders' Python."""
+    """`pydelta/rule/PruneScans.java` -> its bytes, of the packages' folders."""
     return {
         f"pydelta/{folder}/{entry.name}": entry.read_bytes()
         for folder in folders
-        for entry in resources.files("spark_plugin").joinpath(folder).iterdir()
+        for entry in resources.files("spark_plugin").joinpath("java", folder).iterdir()
         if entry.name.endswith(".java")
     }
 

@@ -34,7 +34,7 @@ from spark_plugin.jvm_plans import HIDDEN_COLUMN, NotRowByRow, column_metadata, 
 KNOWN_VERSIONS = ("4.2.", "4.3.")
 """How the versions of Spark begin with which all of this is tested. The Java sources must compile with each of them."""
 
-RULE = "pydelta.pruning.PruneScans"
+RULE = "pydelta.rule.PruneScans"
 
 _loaded: list[tuple[Any, str, Any]] = []
 """(Py4J gateway, name, class or the one object of it) of each JVM, in practice one. Loaded once: Py4J remembers methods by the
@@ -109,10 +109,10 @@ class SparkInternals:
     def held_tables(self) -> list[tuple[str, str]]:
         """The names, as SQL takes them, and the paths of tables of ours of whose names Spark holds rows; none where the JVM has
         not our catalogs. Raises NotImplementedError for a Spark that keeps them elsewhere."""
-        if not self.has_java_class("pydelta.sql_catalog.Catalogs"):
+        if not self.has_java_class("pydelta.catalog.Catalogs"):
             return []
         try:
-            told = self._jvm.pydelta.sql_catalog.Catalogs.heldTables(self._spark._jsparkSession)
+            told = self._jvm.pydelta.catalog.Catalogs.heldTables(self._spark._jsparkSession)
         except Py4JError as error:
             raise NotImplementedError(f"Spark does not tell of which tables it holds rows: {error}") from error
         return [(name, path) for name, path in orjson.loads(told)]
@@ -238,26 +238,26 @@ class SparkInternals:
 
     def prepare_catalogs(self) -> str | None:
         """Puts into the session's analyzer what the catalogs need there. What went wrong; None if nothing did."""
-        problem = self._jvm.pydelta.sql_catalog.Catalogs.prepare(self._spark._jsparkSession)
+        problem = self._jvm.pydelta.catalog.Catalogs.prepare(self._spark._jsparkSession)
         return None if problem is None else str(problem)
 
     def private_options_of_catalogs(self, rule: Any) -> Any | None:
         """A Java function: the path of a read -> what the catalogs tell the source beside options. None where there are none."""
-        return self._jvm.pydelta.sql_catalog.Catalogs.privateOptions() if self.loads_by_name(rule) else None
+        return self._jvm.pydelta.catalog.Catalogs.privateOptions() if self.loads_by_name(rule) else None
 
     def enter_functions(self) -> None:
         """Gives the session the table functions of the catalogs."""
-        self._jvm.pydelta.sql_catalog.Catalogs.enterFunctions(self._spark._jsparkSession)
+        self._jvm.pydelta.catalog.Catalogs.enterFunctions(self._spark._jsparkSession)
 
     def offer_python(self, channel: Any) -> None:
         """Has the catalogs ask this process for statements and procedures. channel: a DriverChannel of the JVM's."""
-        self._jvm.pydelta.sql_catalog.Catalogs.offerPython(channel)
+        self._jvm.pydelta.catalog.Catalogs.offerPython(channel)
 
     @contextmanager
     def python_request(self, number: int) -> Iterator[Any]:
         """The PythonRequest of this number. This thread has the job group, the pool and the script's variables of the thread that
         waits for it, unless Python's threads share those of the JVM."""
-        request = self._jvm.pydelta.sql_catalog.Catalogs.pythonRequest(number)
+        request = self._jvm.pydelta.catalog.Catalogs.pythonRequest(number)
         if request is None:
             raise LookupError(f"nobody waits for the request {number}")
         if not self.has_own_threads():
@@ -273,7 +273,7 @@ class SparkInternals:
         """Puts our router into the session's parser, once. routes: as StatementRouter.java reads them. The session has our
         catalogs. Raises what a Spark says that keeps its parser elsewhere."""
         if self.session_id not in _routed:
-            self._jvm.pydelta.sql_catalog.Catalogs.routeStatements(self._spark._jsparkSession, routes)
+            self._jvm.pydelta.catalog.Catalogs.routeStatements(self._spark._jsparkSession, routes)
             _routed.add(self.session_id)
 
     @contextmanager
@@ -283,7 +283,7 @@ class SparkInternals:
         if not (self._is_routed() and self.has_own_threads()):
             yield
             return
-        catalogs = self._jvm.pydelta.sql_catalog.Catalogs
+        catalogs = self._jvm.pydelta.catalog.Catalogs
         catalogs.leaveToSpark(text)
         try:
             yield
@@ -294,31 +294,31 @@ class SparkInternals:
     def parser(self) -> Any:
         """The session's parser, below our router."""
         if self._is_routed():
-            return self._jvm.pydelta.sql_catalog.Catalogs.parserBelow(self._spark._jsparkSession)
+            return self._jvm.pydelta.catalog.Catalogs.parserBelow(self._spark._jsparkSession)
         return self._spark._jsparkSession.sessionState().sqlParser()
 
     def sql_below_router(self, text: str) -> DataFrame | None:
         """What a statement gives that is not to be routed; None, and nothing done, where the session's parser has no router."""
         if not self._is_routed():
             return None
-        return DataFrame(self._jvm.pydelta.sql_catalog.Catalogs.sqlBelow(self._spark._jsparkSession, text), self._spark)
+        return DataFrame(self._jvm.pydelta.catalog.Catalogs.sqlBelow(self._spark._jsparkSession, text), self._spark)
 
     def _is_routed(self) -> bool:
         return bool(_routed) and self.session_id in _routed
 
     def entry(self, database: str | None, table: str) -> dict[str, Any] | None:
         """What the session catalog holds under a name, as Entry.java tells it; None for nothing. The session has our catalogs."""
-        told = self._jvm.pydelta.sql_catalog.Catalogs.entry(self._spark._jsparkSession, database, table)
+        told = self._jvm.pydelta.catalog.Catalogs.entry(self._spark._jsparkSession, database, table)
         return None if told is None else orjson.loads(told)
 
     def is_free(self, path: str) -> bool:
         """Whether nothing lies at a path, as far as Hadoop's file systems can tell. The session has our catalogs."""
-        return bool(self._jvm.pydelta.sql_catalog.Catalogs.isFree(self._spark._jsparkSession, path))
+        return bool(self._jvm.pydelta.catalog.Catalogs.isFree(self._spark._jsparkSession, path))
 
     def enter_managed(self, database: str, table: str, path: str) -> None:
         """Enters a table that is there into the session catalog, so that DROP TABLE deletes its files. The session is active, and
         has our catalogs. Raises what Spark raises when the name is taken."""
-        self._jvm.pydelta.sql_catalog.Catalogs.enterManaged(database, table, path)
+        self._jvm.pydelta.catalog.Catalogs.enterManaged(database, table, path)
 
     def has_java_class(self, name: str) -> bool:
         return self._context_loader().getResource(f"{name.replace('.', '/')}.class") is not None

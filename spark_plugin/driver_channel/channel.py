@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from spark_plugin.compiled_java import class_archive
+from spark_plugin.compiled_java import DRIVER_PACKAGES, class_archive
 from spark_plugin.driver_channel.server import ChannelServer, Handler
 from spark_plugin.spark_internals import SparkInternals
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 PLAN, OPEN, STREAM, READ, WRITE, COMMIT, STATEMENT = range(1, 8)
 """Kinds of requests. DriverPlanner.java and DriverPython.java send them."""
 
-_FOLDER = "driver_channel"
-_CLIENT = "pydelta.driver_channel.DriverChannel"
+_CLIENT = "pydelta.driver.DriverChannel"
 _OPENING_MS = 10_000
 
 _channels: WeakKeyDictionary[SparkContext, DriverChannel] = WeakKeyDictionary()
@@ -71,4 +70,4 @@ def channel_of(spark: SparkSession) -> DriverChannel:
 
 
 def _classes(internals: SparkInternals) -> bytes:
-    return class_archive((_FOLDER,), internals.java_platform, internals.compile_java)
+    return class_archive(DRIVER_PACKAGES, internals.java_platform, internals.compile_java)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from spark_plugin.compiled_java import class_archive
+from spark_plugin.compiled_java import DRIVER_PACKAGES, class_archive
 from spark_plugin.driver_channel.channel import COMMIT, OPEN, PLAN, READ, STREAM, WRITE, DriverChannel, channel_of
 from spark_plugin.driver_channel.server import Handler
 from spark_plugin.driver_planning.planner import opened, planned
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 ENABLED_CONF = "spark.pydelta.driverPlanning.enabled"
 """Set to false in a session to have workers load tables and plan scans."""
 
-_FOLDER = "driver_planning"
-_PLANNER = "pydelta.driver_planning.DriverPlanner"
-_LOADS = "pydelta.driver_planning.DriverLoads"
+_PLANNER = "pydelta.driver.DriverPlanner"
+_LOADS = "pydelta.driver.DriverLoads"
 
 _log = logging.getLogger("pydelta")
 
@@ -145,7 +144,7 @@ def _java_loads(spark: SparkSession, rule: Any) -> Any | None:
 
 
 def _classes(internals: SparkInternals) -> bytes:
-    return class_archive((_FOLDER,), internals.java_platform, internals.compile_java)
+    return class_archive(DRIVER_PACKAGES, internals.java_platform, internals.compile_java)
 
 
 def _is_python_of_workers(spark: SparkSession) -> bool:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from spark_plugin.compiled_java import class_archive, has_cache, keep_release, source_archive
+from spark_plugin.compiled_java import DRIVER_PACKAGES, class_archive, has_cache, keep_release, source_archive
 from spark_plugin.pruning.handover import Wanted
 from spark_plugin.pyspark_internals import reason_of
 from spark_plugin.spark_internals import RULE, SparkInternals, is_connect
@@ -33,9 +33,6 @@ NATIVE_CONF = "spark.pydelta.nativeReader.enabled"
 
 PARTIAL_CONF = "spark.pydelta.partialAggregates.enabled"
 """Whether tasks add up what an aggregate only adds up again: `auto` where it pays, `true`, or `false`."""
-
-DRIVER_FOLDERS = ("pruning", "sql_catalog")
-"""The Java of the driver: the rule and the catalogs are compiled and loaded together."""
 
 _log = logging.getLogger("pydelta.pruning")
 
@@ -99,7 +96,7 @@ def install(spark: SparkSession, *formats: str) -> bool:
         rule = internals.pruning_rule()
         if rule is None:
             rule = internals.java_class(RULE, partial(_driver_classes, internals)).newInstance()
-            rule.offerColumnar(_executor_unit(internals, "columnar"))
+            rule.offerColumnar(_executor_unit(internals, "readers"))
             rule.offerNative(_native_reader(internals))
             rule.offerMetadata(metadata_schema())
             internals.add_optimizer_rule(rule)
@@ -186,8 +183,8 @@ def _refuse_unknown(spark: SparkSession) -> None:
 
 
 def _driver_classes(internals: SparkInternals) -> bytes:
-    archive = class_archive(DRIVER_FOLDERS, internals.java_platform, internals.compile_java)
-    keep_release(DRIVER_FOLDERS, internals.version, archive)
+    archive = class_archive(DRIVER_PACKAGES, internals.java_platform, internals.compile_java)
+    keep_release(DRIVER_PACKAGES, internals.version, archive)
     return archive
 
 
@@ -201,10 +198,10 @@ def _executor_unit(internals: SparkInternals, folder: str) -> bytes:
 def _native_reader(internals: SparkInternals) -> bytes:
     """Its sources too where they cannot be compiled: who asks for the reader is told why, and nobody else."""
     try:
-        return _executor_unit(internals, "native_reader")
+        return _executor_unit(internals, "parquet")
     except Exception:  # an error of the compiler comes as one of Py4J
         _log.debug("The native reader was not compiled beforehand", exc_info=True)
-        return source_archive("native_reader")
+        return source_archive("parquet")
 
 
 def _reason(error: Exception) -> str:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark_plugin.compiled_java import class_archive, release_name
-from spark_plugin.pruning.rule import DRIVER_FOLDERS
+from spark_plugin.compiled_java import DRIVER_PACKAGES, class_archive, release_name
 from spark_plugin.spark_internals import SparkInternals
 
 
@@ -21,8 +20,8 @@ def build(directory: Path) -> Path:
     try:
         internals = SparkInternals(spark)
         internals.require_known_version()
-        archive = class_archive(DRIVER_FOLDERS, internals.java_platform, internals.compile_java)
-        jar = directory / release_name(DRIVER_FOLDERS, spark.version)
+        archive = class_archive(DRIVER_PACKAGES, internals.java_platform, internals.compile_java)
+        jar = directory / release_name(DRIVER_PACKAGES, spark.version)
     finally:
         spark.stop()
     directory.mkdir(exist_ok=True)

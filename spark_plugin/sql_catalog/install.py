@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 DELTA_NAMES_CONF = "spark.pydelta.deltaNames.enabled"
 """Set to false before `register` to leave the name `delta` alone, where delta-spark is absent."""
 
-PATH_CATALOG = "pydelta.sql_catalog.PathCatalog"
-TABLES_CATALOG = "pydelta.sql_catalog.SessionTables"
+PATH_CATALOG = "pydelta.catalog.PathCatalog"
+TABLES_CATALOG = "pydelta.catalog.SessionTables"
 _SPARKS_OWN = "builtin"
 DELTA_SPARK_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 

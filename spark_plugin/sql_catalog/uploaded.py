@@ -18,11 +18,11 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from spark_plugin.compiled_java import archive_of, release_archive
+from spark_plugin.compiled_java import DRIVER_PACKAGES, archive_of, release_archive
 from spark_plugin.data_source import FORMAT
 from spark_plugin.options.settings import conf, is_on
 from spark_plugin.options.told_settings import SETTINGS
-from spark_plugin.pruning.rule import DRIVER_FOLDERS, metadata_schema, warn_once
+from spark_plugin.pruning.rule import metadata_schema, warn_once
 from spark_plugin.session_source import nonce_of
 from spark_plugin.sql_catalog.install import DELTA_NAMES_CONF, PATH_CATALOG, TABLES_CATALOG, catalog_conf, set_catalog
 from spark_plugin.sql_catalog.procedures import procedures_json
@@ -55,7 +55,7 @@ def _install(spark: Any) -> None:
         return
     if not is_on(spark, ENABLED):
         raise NotImplementedError(f"{ENABLED} is false")
-    classes = release_archive(DRIVER_FOLDERS, spark.version)
+    classes = release_archive(DRIVER_PACKAGES, spark.version)
     if classes is None:
         raise NotImplementedError(
             f"this pydelta has no classes for the server's Spark {spark.version}. The wheel brings those of the versions that it "

@@ -625,7 +625,7 @@ def no_unit_yet(spark: SparkSession) -> Iterator[None]:
     """As if no query had asked for the compile unit; what was known is there again afterwards."""
     rules: Any = spark._jsparkSession.experimental().extraOptimizations()
     ours = next(rules.apply(i) for i in range(rules.length()) if "pydelta" in rules.apply(i).ruleName())
-    field = ours.getClass().getClassLoader().loadClass("pydelta.pruning.ExecutorUnit").getDeclaredField("UNITS")
+    field = ours.getClass().getClassLoader().loadClass("pydelta.scan.ExecutorUnit").getDeclaredField("UNITS")
     field.setAccessible(True)
     units = field.get(None)
     known = list(units.items())
@@ -645,7 +645,7 @@ def test_reader_that_does_not_compile_leaves_queries_to_the_row_reader_and_says_
     def sources(*folders: str) -> dict[str, bytes]:
         found = ours(*folders)
         if "columnar" in folders:
-            found["pydelta/columnar/ColumnarReads.java"] = b"package pydelta.columnar; public class ColumnarReads { int x = ; }"
+            found["pydelta/readers/ColumnarReads.java"] = b"package pydelta.columnar; public class ColumnarReads { int x = ; }"
         return found
 
     monkeypatch.setattr(compiled_java, "sources_of", sources)

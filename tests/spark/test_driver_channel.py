@@ -181,7 +181,7 @@ def java_call(spark: SparkSession, kind: int) -> Any:
     """A Call that has not begun."""
     context: Any = spark.sparkContext
     channel = channel_of(spark).java
-    made = channel.getClass().getClassLoader().loadClass("pydelta.driver_channel.Call").getDeclaredConstructors()[0]
+    made = channel.getClass().getClassLoader().loadClass("pydelta.driver.Call").getDeclaredConstructors()[0]
     made.setAccessible(True)
     arguments = context._gateway.new_array(context._jvm.Object, 3)
     arguments[0], arguments[1], arguments[2] = channel, bytearray([kind]), 5000

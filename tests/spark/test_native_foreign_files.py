@@ -130,16 +130,16 @@ def door_of_reader(spark: SparkSession, path: str) -> Any:
     spark.read.format("pydelta").load(path).select("f").collect()
     rules: Any = spark._jsparkSession.experimental().extraOptimizations()
     ours = next(rules.apply(i) for i in range(rules.length()) if "pydelta" in rules.apply(i).ruleName())
-    field = ours.getClass().getClassLoader().loadClass("pydelta.pruning.ExecutorUnit").getDeclaredField("UNITS")
+    field = ours.getClass().getClassLoader().loadClass("pydelta.scan.ExecutorUnit").getDeclaredField("UNITS")
     field.setAccessible(True)
-    return field.get(None).get(spark._jsc.sc()).get("pydelta.native_reader.NativeReads")
+    return field.get(None).get(spark._jsc.sc()).get("pydelta.parquet.NativeReads")
 
 
 def for_spark(spark: SparkSession, reads: Any, name: str, files: Sequence[Path]) -> list[bool]:
     """Of each file whether the native reader takes it (FileSchema.check)."""
     jvm: Any = spark._jvm
     columns = jvm.org.apache.spark.sql.types.StructType.fromDDL(f"f int, id bigint, v {KINDS[name].sql}")
-    kind = reads.getClass().getClassLoader().loadClass("pydelta.native_reader.FileSchema")
+    kind = reads.getClass().getClassLoader().loadClass("pydelta.parquet.FileSchema")
     make = kind.getDeclaredConstructors()[0]
     make.setAccessible(True)
     arguments = jvm.java.util.ArrayList([columns, 4096]).toArray()

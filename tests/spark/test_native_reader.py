@@ -647,12 +647,12 @@ def door(spark: SparkSession) -> Any:
     """The doors of the units that executors have, by their names."""
     rules: Any = spark._jsparkSession.experimental().extraOptimizations()
     ours = next(rules.apply(i) for i in range(rules.length()) if "pydelta" in rules.apply(i).ruleName())
-    field = ours.getClass().getClassLoader().loadClass("pydelta.pruning.ExecutorUnit").getDeclaredField("UNITS")
+    field = ours.getClass().getClassLoader().loadClass("pydelta.scan.ExecutorUnit").getDeclaredField("UNITS")
     field.setAccessible(True)
     return field.get(None).get(spark._jsc.sc()), ours
 
 
-READS = "pydelta.native_reader.NativeReads"
+READS = "pydelta.parquet.NativeReads"
 
 
 @pytest.fixture
@@ -693,7 +693,7 @@ def test_unit_that_does_not_compile_leaves_the_rest_as_it_is(
     from spark_plugin.compiled_java import archive_of, source_archive
 
     rule = other_door(None)
-    rule.offerNative(archive_of({"pydelta/native_reader/NativeReads.java": b"package pydelta.native_reader; class {"}))
+    rule.offerNative(archive_of({"pydelta/parquet/NativeReads.java": b"package pydelta.native_reader; class {"}))
     before = pruning.status(spark).columnar
     try:
         df = spark.read.format("pydelta").load(make_table(tmp_path / "t", [pa.table({"id": [1, 2]})]))

@@ -335,7 +335,7 @@ def test_register_again_adds_no_second_rule(spark: SparkSession) -> None:
     register(spark)
     assert pruning.install(spark)
     assert rule_names(spark) == before
-    assert before.count("pydelta.pruning.PruneScans") == 1
+    assert before.count("pydelta.rule.PruneScans") == 1
 
 
 def test_register_keeps_the_rules_of_others_and_comes_back_when_overwritten(
@@ -345,7 +345,7 @@ def test_register_keeps_the_rules_of_others_and_comes_back_when_overwritten(
     getattr(experimental, "extraOptimizations_$eq")(experimental.extraOptimizations().take(0).appended(other_rule))
     assert not pruning.status(spark).installed
     register(spark)
-    assert rule_names(spark) == [other_rule.ruleName(), "pydelta.pruning.PruneScans"]
+    assert rule_names(spark) == [other_rule.ruleName(), "pydelta.rule.PruneScans"]
     assert delta.load().agg(F.sum("a")).first()[0] == 7_992_000
     assert pruning.status(spark).applied == 1
 

@@ -20,7 +20,7 @@ from pathlib import Path
 PLUGIN = Path(__file__).resolve().parents[2] / "spark_plugin"
 JAVA = "17"
 _PRIVATE_LOCK = re.compile(r"(?!.*\bstatic\b).*\bprivate\b.*\bsynchronized\b.*\(")
-TOGETHER = ("pruning", "sql_catalog")
+TOGETHER = ("rule", "scan", "aggregates", "joins", "driver", "streams", "catalog")
 
 # Janino knows no generics: types are raw, and there are casts from what it sees as Object. Jars of Spark name others in their
 # manifests that Spark does not have. A unit is never compiled in parts, so that classes may share a file.

@@ -22,7 +22,7 @@ from spark_plugin.compiled_java import (
     sources_of,
 )
 
-FOLDERS = ("columnar",)
+FOLDERS = ("readers",)
 
 
 class Compiler:
@@ -64,8 +64,8 @@ def test_compiled_once_for_a_platform(cache: Path) -> None:
 
 def test_compiled_anew_for_other_sources(cache: Path) -> None:
     compiler = Compiler()
-    class_archive(("columnar",), "Spark", compiler)
-    class_archive(("columnar", "sql_catalog"), "Spark", compiler)
+    class_archive(("readers",), "Spark", compiler)
+    class_archive(("readers", "catalog"), "Spark", compiler)
     assert compiler.calls == 2
 
 
@@ -126,9 +126,9 @@ def test_nothing_is_kept_of_sources_that_do_not_compile(cache: Path) -> None:
 
 
 def test_sources_are_packed_as_they_are() -> None:
-    archive = zipfile.ZipFile(io.BytesIO(source_archive("columnar")))
-    assert {name: archive.read(name) for name in archive.namelist()} == sources_of("columnar")
-    assert all(name.startswith("pydelta/columnar/") for name in archive.namelist())
+    archive = zipfile.ZipFile(io.BytesIO(source_archive("readers")))
+    assert {name: archive.read(name) for name in archive.namelist()} == sources_of("readers")
+    assert all(name.startswith("pydelta/readers/") for name in archive.namelist())
 
 
 def test_release_is_found_by_sparks_version_and_the_sources(cache: Path) -> None:
@@ -137,18 +137,18 @@ def test_release_is_found_by_sparks_version_and_the_sources(cache: Path) -> None
     keep_release(FOLDERS, "4.3.0", archive)
     assert release_archive(FOLDERS, "4.3.0") == archive
     assert release_archive(FOLDERS, "4.3.1") is None
-    assert release_archive(("pruning",), "4.3.0") is None
+    assert release_archive(("rule",), "4.3.0") is None
 
 
 def test_release_of_the_wheel_goes_before_the_cache_and_names_its_sources(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = cache.parent / "package"
     for folder in FOLDERS:
-        (package / folder).mkdir(parents=True)
-    (package / FOLDERS[0] / "One.java").write_text("class One {}")
+        (package / "java" / folder).mkdir(parents=True)
+    (package / "java" / FOLDERS[0] / "One.java").write_text("class One {}")
     monkeypatch.setattr(compiled_java.resources, "files", lambda _: package)
     keep_release(FOLDERS, "4.3.0", archive_of({"kept": b""}))
     (package / "classes").mkdir()
     (package / "classes" / release_name(FOLDERS, "4.3.0")).write_bytes(b"of the wheel")
     assert release_archive(FOLDERS, "4.3.0") == b"of the wheel"
-    (package / FOLDERS[0] / "One.java").write_text("class One { int changed; }")
+    (package / "java" / FOLDERS[0] / "One.java").write_text("class One { int changed; }")
     assert release_archive(FOLDERS, "4.3.0") is None

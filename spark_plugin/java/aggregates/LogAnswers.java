@@ -1,0 +1,107 @@
+package pydelta.aggregates;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
+import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation$;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.AggregatingAccumulator$;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.util.AccumulatorV2;
+import pydelta.rule.Lists;
+import pydelta.rule.RuleStatus;
+import pydelta.rule.Switch;
+import pydelta.scan.PrunedScan;
+import scala.collection.immutable.Seq;
+
+/**
+ * Answers aggregates of our scans from the table's log, where the source knows what they need of every file.
+ *
+ * Under the aggregate, below filters and projections that stay, the scan becomes the source's answer: a row for each
+ * combination of partition values, with numbers of rows, minima and maxima in columns of their own. An aggregate without
+ * groups is then computed at once, and the query needs no job; one with groups is left to Spark. An aggregate that needs
+ * anything else of the rows is left alone, and so is one whose answer fails.
+ */
+public class LogAnswers extends AggregateRule {
+  public static final String OPTION = "logAnswers";
+  private static final String ENABLED_CONF = "spark.pydelta.logAnswers.enabled";
+
+  private final RuleStatus status;
+
+  private LogAnswers(RuleStatus status) {
+    this.status = status;
+  }
+
+  /** The plan with the answers in it; the same object if there are none. */
+  public static LogicalPlan in(LogicalPlan plan, RuleStatus status) {
+    if (!Switch.isOn(ENABLED_CONF)) return plan;
+    LogicalPlan answered = new LogAnswers(status).in(plan);
+    return answered == plan ? plan : folded(answered);
+  }
+
+  /** Spark's rule works from the top: what lies over a node that it has computed is left for its next run. */
+  private static LogicalPlan folded(LogicalPlan plan) {
+    LogicalPlan before = null;
+    while (plan != before) {
+      before = plan;
+      plan = (LogicalPlan) ((Rule) ConvertToLocalRelation$.MODULE$).apply(plan);
+    }
+    return plan;
+  }
+
+  void done() {
+    status.answered();
+  }
+
+  void failed(Throwable error) {
+    status.unanswered(error);
+  }
+
+  boolean keepsFilters() {
+    return true;
+  }
+
+  /** Null if the aggregate needs more than the log may know, or the log does not know it. */
+  LogicalPlan replaced(Aggregate aggregate, DataSourceV2ScanRelation relation) throws Exception {
+    if (!((PrunedScan) relation.scan()).mayAsk()) return null;
+    LogQuestion question = new LogQuestion(aggregate.child());
+    List results = question.rewritten(aggregate.aggregateExpressions());
+    if (results == null) return null;
+    Set needed = question.needed(results, aggregate.groupingExpressions());
+    LogicalPlan known = below(aggregate.child(), question, needed, relation);
+    if (known == null) return null;
+    known = folded(known);
+    Seq expressions = Lists.toScala(results);
+    boolean once = aggregate.groupingExpressions().isEmpty() && question.isPlain() && known instanceof LocalRelation;
+    return once && areComputable(results) ? computed(aggregate, expressions, (LocalRelation) known)
+        : new Aggregate(aggregate.groupingExpressions(), expressions, known, aggregate.hint());
+  }
+
+  LogicalPlan inPlace(LogQuestion question, List by, DataSourceV2ScanRelation relation) throws Exception {
+    return LogAnswer.relation(question, by, (PrunedScan) relation.scan());
+  }
+
+  /** Whether Spark need not run first: a subquery has no value before. */
+  private static boolean areComputable(List results) {
+    for (int i = 0; i < results.size(); i++) {
+      Expression result = (Expression) results.get(i);
+      if (!result.deterministic() || SubqueryExpression$.MODULE$.hasSubquery(result)) return false;
+    }
+    return true;
+  }
+
+  /** The aggregate's one row. */
+  private static LogicalPlan computed(Aggregate aggregate, Seq expressions, LocalRelation known) {
+    AccumulatorV2 sum = AggregatingAccumulator$.MODULE$.apply(expressions, known.output());
+    for (int i = 0; i < known.data().length(); i++) sum.add(known.data().apply(i));
+    List rows = new ArrayList();
+    rows.add(((InternalRow) sum.value()).copy());
+    return new LocalRelation(aggregate.output(), Lists.toScala(rows), false, (scala.Option) scala.None$.MODULE$);
+  }
+}

@@ -1,0 +1,97 @@
+package pydelta.aggregates;
+
+import com.fasterxml.jackson.databind.node.TextNode;
+import java.math.BigDecimal;
+import java.util.LinkedHashSet;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Add;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
+import org.apache.spark.sql.catalyst.expressions.EvalMode$;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Multiply;
+import org.apache.spark.sql.catalyst.expressions.Subtract;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.IntegralType;
+
+/**
+ * What a sum adds up: a column of integers, or a decimal one, or products, sums and differences of these, as
+ * delta_py/scan/summands.py knows them. Only what is exact: where Spark would round there is none.
+ */
+class Summand {
+  /** Wider columns lie in memory as Java's big numbers. */
+  private static final int MOST_DIGITS = 18;
+  /** Of a value, whatever its columns hold: what Arrow multiplies without an end. */
+  private static final int MOST_EXACT_DIGITS = 60;
+
+  /** For Python, the columns that it names, and the type of the expression in Spark. */
+  final String json;
+  final Set columns;
+  final DataType type;
+  /** What the type would have if it had room for all. */
+  private final int digits;
+  private final int scale;
+
+  private Summand(String json, Set columns, DataType type, int digits, int scale) {
+    this.json = json;
+    this.columns = columns;
+    this.type = type;
+    this.digits = digits;
+    this.scale = scale;
+  }
+
+  /** Null for an expression that is none. */
+  static Summand of(Expression expression, LogQuestion question) {
+    Attribute column = question.scannedColumn(expression);
+    if (column != null && column.dataType() instanceof IntegralType) return ofColumn(column, 0, 0);
+    return ofDecimal(expression, question);
+  }
+
+  private static Summand ofDecimal(Expression expression, LogQuestion question) {
+    if (!(expression.dataType() instanceof DecimalType)) return null;
+    DecimalType type = (DecimalType) expression.dataType();
+    Attribute column = question.scannedColumn(expression);
+    if (column != null) {
+      boolean plain = type.precision() <= MOST_DIGITS && type.scale() >= 0;
+      return plain ? ofColumn(column, type.precision(), type.scale()) : null;
+    }
+    if (expression instanceof Literal) return ofNumber(((Literal) expression).value(), type);
+    boolean product = expression instanceof Multiply;
+    if (!product && !(expression instanceof Add) && !(expression instanceof Subtract)) return null;
+    BinaryArithmetic operation = (BinaryArithmetic) expression;
+    if (operation.evalMode().equals(EvalMode$.MODULE$.TRY())) return null;
+    Summand left = ofDecimal((Expression) operation.children().apply(0), question);
+    Summand right = ofDecimal((Expression) operation.children().apply(1), question);
+    if (left == null || right == null || !left.hasRoom() || !right.hasRoom()) return null;
+    int scale = product ? left.scale + right.scale : Math.max(left.scale, right.scale);
+    int whole = Math.max(left.digits - left.scale, right.digits - right.scale);
+    int digits = (product ? left.digits + right.digits : whole + scale) + 1;
+    boolean raises = operation.evalMode().equals(EvalMode$.MODULE$.ANSI()) && digits <= MOST_EXACT_DIGITS;
+    if (scale != type.scale() || digits > type.precision() && !raises) return null;
+    String sign = product ? "*" : expression instanceof Add ? "+" : "-";
+    Set columns = new LinkedHashSet(left.columns);
+    columns.addAll(right.columns);
+    return new Summand("[\"" + sign + "\", " + left.json + ", " + right.json + "]", columns, type, digits, scale);
+  }
+
+  /** Whether no value leaves its type: Spark looks at each step, Python at the last one alone. */
+  private boolean hasRoom() {
+    return digits <= ((DecimalType) type).precision();
+  }
+
+  private static Summand ofColumn(Attribute column, int digits, int scale) {
+    Set columns = new LinkedHashSet();
+    columns.add(column.name());
+    return new Summand(TextNode.valueOf(column.name()).toString(), columns, column.dataType(), digits, scale);
+  }
+
+  private static Summand ofNumber(Object value, DecimalType type) {
+    if (!(value instanceof Decimal) || type.precision() > MOST_DIGITS || type.scale() < 0) return null;
+    BigDecimal number = ((Decimal) value).toJavaBigDecimal().setScale(type.scale());
+    String json = "{\"digits\": " + number.unscaledValue() + ", \"scale\": " + type.scale() + "}";
+    return new Summand(json, new LinkedHashSet(), type, type.precision(), type.scale());
+  }
+}

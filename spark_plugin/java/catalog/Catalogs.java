@@ -1,0 +1,90 @@
+package pydelta.catalog;
+
+import java.util.HashMap;
+import java.util.function.Function;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+
+/** The door for Python. */
+public class Catalogs {
+  private Catalogs() {}
+
+  /** Prepares a session, once: why it could not be done in full; null where all is well. */
+  public static String prepare(SparkSession session) {
+    try {
+      DirectQueries.waitIn(session);
+      EnteredTables.enterIn(session);
+      return null;
+    } catch (Exception error) {
+      return String.valueOf(error);
+    } catch (LinkageError error) {
+      return String.valueOf(error);
+    }
+  }
+
+  /** Gives a session the table functions that read change feeds. */
+  public static void enterFunctions(SparkSession session) {
+    TableChanges.enterIn(session);
+  }
+
+  /** As DriverPython.offer. */
+  public static void offerPython(Function channel) {
+    DriverPython.offer(channel);
+  }
+
+  /** As DriverPython.request. */
+  public static PythonRequest pythonRequest(long number) {
+    return DriverPython.request(number);
+  }
+
+  /** As Source.privateOptions, for who is compiled without it. */
+  public static Function privateOptions() {
+    return new Function() {
+      public Object apply(Object path) {
+        return Source.privateOptions((String) path);
+      }
+    };
+  }
+
+  /** As StatementRouter.putInto. */
+  public static void routeStatements(SparkSession session, String routes) throws Exception {
+    StatementRouter.putInto(session, routes);
+  }
+
+  /** As StatementRouter.leaveToSpark. */
+  public static void leaveToSpark(String text) {
+    StatementRouter.leaveToSpark(text);
+  }
+
+  /** As StatementRouter.below. */
+  public static ParserInterface parserBelow(SparkSession session) {
+    return StatementRouter.below(session);
+  }
+
+  /** What a statement gives that is not to be routed. */
+  public static Dataset sqlBelow(SparkSession session, String text) throws Exception {
+    return StatementRouter.sql(session, text);
+  }
+
+  /** As Entry.described. */
+  public static String entry(SparkSession session, String database, String table) throws AnalysisException {
+    return Entry.described(session, database, table);
+  }
+
+  /** As HeldTables.of. */
+  public static String heldTables(SparkSession session) throws ReflectiveOperationException {
+    return HeldTables.of(session);
+  }
+
+  /** As Entering.isFree. */
+  public static boolean isFree(SparkSession session, String path) {
+    return Entering.isFree(session, path);
+  }
+
+  /** Enters a table that is there into the session catalog of the active session; DROP TABLE deletes its files. */
+  public static void enterManaged(String database, String table, String path) {
+    new Entering(database, table, path, true, new HashMap()).run();
+  }
+}

@@ -1,0 +1,70 @@
+package pydelta.catalog;
+
+import java.lang.reflect.Method;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils$;
+import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.MetadataBuilder;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** Columns of tables, and their names. */
+class Columns {
+  private static final String ENTRY_KEY = "pydelta.table";
+  private static final String STALE_KEY = "pydelta.entryIsOld";
+
+  private Columns() {}
+
+  /** One part of a name, whatever is in it, for what parses names. */
+  static String quoted(String name) {
+    return "`" + name.replace("`", "``") + "`";
+  }
+
+  /** A new column's type and what else its field says, as the JSON of a schema that has only this; CHAR and VARCHAR as stored. */
+  static String schema(DataType type, boolean nullable, String comment) {
+    return stored(new StructType(new StructField[] {field("column", type, nullable, comment)})).json();
+  }
+
+  static StructField field(String name, DataType type, boolean nullable, String comment) {
+    StructField field = new StructField(name, type, nullable, Metadata.empty());
+    return comment == null ? field : field.withComment(comment);
+  }
+
+  /** A default's SQL; null for none. Janino finds no method that a class has from one that is not public. */
+  static String defaultOf(ColumnDefaultValue value) {
+    if (value == null) return null;
+    try {
+      Method sql = value.getClass().getMethod("getSql", new Class[0]);
+      sql.setAccessible(true);
+      return (String) sql.invoke(value, new Object[0]);
+    } catch (ReflectiveOperationException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  /** CHAR and VARCHAR are text whose declared type stands in the metadata. */
+  static StructType stored(StructType columns) {
+    return CharVarcharUtils$.MODULE$.replaceCharVarcharWithStringInSchema(columns);
+  }
+
+  /**
+   * The columns of a table that was opened by its name, each of which tells the entry's options, as in a session without this
+   * catalog, and whether the entry holds other columns by now (dataframe_api/catalog.py).
+   */
+  static StructType ofEntry(StructType columns, StructType entered, String options) {
+    boolean stale = !bare(entered).equals(bare(columns));
+    StructField[] fields = new StructField[columns.fields().length];
+    for (int i = 0; i < fields.length; i++) {
+      StructField field = columns.fields()[i];
+      MetadataBuilder metadata = new MetadataBuilder().withMetadata(field.metadata()).putString(ENTRY_KEY, options);
+      if (stale) metadata.putString(STALE_KEY, "true");
+      fields[i] = new StructField(field.name(), field.dataType(), field.nullable(), metadata.build());
+    }
+    return new StructType(fields);
+  }
+
+  private static String bare(StructType columns) {
+    return columns.asNullable().catalogString();
+  }
+}

@@ -1,0 +1,32 @@
+package pydelta.catalog;
+
+import java.util.Collections;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime$;
+import org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Values of foldable expressions. */
+class Constants {
+  private Constants() {}
+
+  /** As Catalyst holds it. The current time, and functions that stand for others, are put in as the optimizer does it. */
+  static Object value(Expression expression) {
+    Alias named = new Alias(expression, "value", NamedExpression$.MODULE$.newExprId(), seq(), Option.empty(), seq());
+    Seq names = CollectionConverters.asScala(Collections.singletonList(named)).toSeq();
+    LogicalPlan plan = new Project(names, new OneRowRelation());
+    plan = ComputeCurrentTime$.MODULE$.apply(ReplaceExpressions$.MODULE$.apply(plan));
+    return ((Alias) ((Project) plan).projectList().head()).child().eval(null);
+  }
+
+  private static Seq seq() {
+    return CollectionConverters.asScala(Collections.emptyList()).toSeq();
+  }
+}

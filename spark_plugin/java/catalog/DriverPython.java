@@ -1,0 +1,69 @@
+package pydelta.catalog;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.net.ConnectException;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+
+/** The Python process that drives this JVM (sql_requests.py), for what only Python can carry out. A server has none. */
+class DriverPython {
+  private static final byte STATEMENT = 7;
+  private static final Integer CONNECT_MS = Integer.valueOf(15000);
+
+  private static final Map REQUESTS = new ConcurrentHashMap();
+  private static final AtomicLong NUMBERS = new AtomicLong();
+  private static volatile Function channel = null;
+
+  private DriverPython() {}
+
+  /** channel: a DriverChannel. */
+  static void offer(Function channel) {
+    DriverPython.channel = channel;
+  }
+
+  static boolean isThere() {
+    return channel != null;
+  }
+
+  /** The request that waits for its answer under this number. */
+  static PythonRequest request(long number) {
+    return (PythonRequest) REQUESTS.get(Long.valueOf(number));
+  }
+
+  /** parameters: Spark's ParameterContext, or null. Null where Python has done nothing. Raises what Python raises. */
+  static Dataset ask(SparkSession session, ObjectNode asked, Object parameters) {
+    Long number = Long.valueOf(NUMBERS.incrementAndGet());
+    PythonRequest request = new PythonRequest(session, parameters);
+    REQUESTS.put(number, request);
+    try {
+      asked.put("number", number.longValue());
+      byte[] json = asked.toString().getBytes(StandardCharsets.UTF_8);
+      byte[] bytes = new byte[1 + json.length];
+      bytes[0] = STATEMENT;
+      System.arraycopy(json, 0, bytes, 1, json.length);
+      channel.apply(new Object[] {bytes, CONNECT_MS, Boolean.TRUE});
+    } catch (Throwable error) {  // also checked ones, of which Function tells nothing
+      throw Errors.unchecked(told(error));
+    } finally {
+      REQUESTS.remove(number);
+    }
+    return request.result();
+  }
+
+  private static Throwable told(Throwable error) {
+    if (error instanceof RejectedExecutionException || error instanceof ConnectException) {
+      return Errors.unsupported("The statement was not run: the driver's Python cannot be asked (" + error.getMessage()
+          + "). Nothing was done. Run it again, or call register(spark) again if it stays so.");
+    }
+    if (!(error instanceof IOException)) return error;
+    return Errors.of("CommitOutcomeUnknownError", "DELTA_COMMIT_OUTCOME_UNKNOWN", "The driver's Python has not said what became of the "
+        + "statement (" + error.getMessage() + "). Look at the table's history before you run it again.");
+  }
+}

@@ -1,0 +1,35 @@
+package pydelta.catalog;
+
+import org.apache.spark.unsafe.Platform;
+
+/** Errors of the catalogs, in the form in which those of Python workers arrive: spark_plugin/exceptions.py makes them Delta's. */
+class Errors {
+  private Errors() {}
+
+  static RuntimeException unsupported(String message) {
+    return of("UnsupportedOperationError", "DELTA_OPERATION_NOT_SUPPORTED", message);
+  }
+
+  /** The error of this class of delta_py.errors. */
+  static RuntimeException of(String kind, String condition, String message) {
+    return new UnsupportedOperationException(text(kind, condition, message));
+  }
+
+  /** As a traceback of Python ends with it. The message is one line: Spark shows it as the last. */
+  static String text(String kind, String condition, String message) {
+    return "\ndelta_py.errors." + kind + ": [" + condition + "] " + message.replace('\n', ' ').replace('\r', ' ');
+  }
+
+  /** Whether the source found no table. */
+  static boolean isTableNotFound(Throwable error) {
+    String text = String.valueOf(error.getMessage());
+    int last = text.lastIndexOf("\ndelta_py.errors.");
+    return last >= 0 && text.startsWith("\ndelta_py.errors.TableNotFoundError:", last);
+  }
+
+  /** The error itself, also where Java would have it declared. */
+  static RuntimeException unchecked(Throwable error) {
+    Platform.throwException(error);
+    throw new AssertionError(error);
+  }
+}

@@ -1,0 +1,94 @@
+package pydelta.catalog;
+
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.Changelog;
+import org.apache.spark.sql.connector.catalog.ChangelogContext;
+import org.apache.spark.sql.connector.catalog.ChangelogRange;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * The change feed of a table as Spark's own `t CHANGES FROM ...` reads it. Both images of an updated row are there, and no row that a
+ * commit has only copied: whatever of this a query asks for, the feed's rows are it.
+ */
+class SourceChangelog implements Changelog {
+  private static final long MILLIS = 1000;  // a commit's time has none smaller
+  private static final String[] SPARKS = {
+      "startingversion", "endingversion", "startingtimestamp", "endingtimestamp", "startingboundinclusive", "endingboundinclusive",
+      "deduplicationmode", "computeupdates"};
+
+  private final SourceTable changes;
+
+  /** changes: opened with the options that range gives. */
+  SourceChangelog(SourceTable changes) {
+    this.changes = changes;
+  }
+
+  /** Of the error of a catalog that was asked for a changelog: from UnsupportedOperationException Spark hears that it has none. */
+  static RuntimeException heard(UnsupportedOperationException error) {
+    return new IllegalArgumentException(error.getMessage());
+  }
+
+  /** Options of reads, by lower-case names. label: of the table, for errors. */
+  static Map range(String label, ChangelogContext asked) {
+    if (asked.deduplicationMode() == ChangelogContext.DeduplicationMode.NET_CHANGES) {
+      throw Errors.unsupported("The net changes of " + label + " cannot be told: its change feed has no ids of rows. Read all changes: "
+          + "leave the deduplication mode out.");
+    }
+    Map options = new HashMap();
+    options.put("readchangefeed", "true");
+    if (asked.range() instanceof ChangelogRange.VersionRange) {
+      ChangelogRange.VersionRange range = (ChangelogRange.VersionRange) asked.range();
+      options.put("startingversion", moved(range.startingVersion(), range.startingBoundInclusive() ? 0 : 1));
+      if (range.endingVersion().isPresent()) {
+        options.put("endingversion", moved((String) range.endingVersion().get(), range.endingBoundInclusive() ? 0 : -1));
+      }
+    } else if (asked.range() instanceof ChangelogRange.TimestampRange) {
+      ChangelogRange.TimestampRange range = (ChangelogRange.TimestampRange) asked.range();
+      long start = range.startingTimestamp();
+      options.put("startingtimestamp", Travel.text(range.startingBoundInclusive() ? start : (Math.floorDiv(start, MILLIS) + 1) * MILLIS));
+      if (range.endingTimestamp().isPresent()) {
+        long end = ((Long) range.endingTimestamp().get()).longValue();
+        options.put("endingtimestamp", Travel.text(range.endingBoundInclusive() ? end : Math.floorDiv(end - 1, MILLIS) * MILLIS));
+      }
+    } else {
+      throw Errors.of("ChangeDataFeedError", "DELTA_NO_START_FOR_CDC_READ", "The changes of " + label + " were asked for without a "
+          + "start. Give a version or a time.");
+    }
+    return options;
+  }
+
+  /** version: as it was typed; what is no number the source refuses. */
+  private static String moved(String version, long by) {
+    return by != 0 && version.matches("\\d{1,18}") ? String.valueOf(Long.parseLong(version) + by) : version;
+  }
+
+  public String name() {
+    return changes.name();
+  }
+
+  public Column[] columns() {
+    return changes.columns();
+  }
+
+  public boolean containsCarryoverRows() {
+    return false;
+  }
+
+  /** A row may well have changed twice: but Spark, once told, wants ids of rows, and uses this for net changes alone. */
+  public boolean containsIntermediateChanges() {
+    return false;
+  }
+
+  public boolean representsUpdateAsDeleteAndInsert() {
+    return false;
+  }
+
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap asked) {
+    Map further = new HashMap(asked);
+    for (int i = 0; i < SPARKS.length; i++) further.remove(SPARKS[i]);  // Spark has told them in the context
+    return changes.newScanBuilder(new CaseInsensitiveStringMap(further));
+  }
+}

@@ -1,0 +1,81 @@
+package pydelta.catalog;
+
+import java.util.Map;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
+import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
+import org.apache.spark.sql.connector.write.SupportsTruncate;
+import org.apache.spark.sql.connector.write.Write;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
+import org.apache.spark.sql.types.StructType;
+import pydelta.rule.PruneScans;
+
+/**
+ * Says in options of the source what Spark's own write builder of a Python source cannot: which rows an overwrite replaces.
+ *
+ * The rows then take the road of every save: the source's writer.
+ */
+class SourceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
+  private final LogicalWriteInfo info;
+  private final StructType columns;
+  private final Map own;
+  private final String[] partitionColumns;
+  private final Map properties;
+  private boolean overwrites = false;
+
+  /** columns: of the table. own: options of ours, which this builder adds to. properties: of the table. */
+  SourceWriteBuilder(LogicalWriteInfo info, StructType columns, Map own, String[] partitionColumns, Map properties) {
+    this.info = info;
+    this.columns = columns;
+    this.own = own;
+    this.partitionColumns = partitionColumns;
+    this.properties = properties;
+    own.put("pydelta.fromcatalog", "true");
+  }
+
+  public WriteBuilder truncate() {
+    overwrites = true;
+    own.put("partitionOverwriteMode", "static");
+    return this;
+  }
+
+  public boolean canOverwrite(Predicate[] predicates) {
+    return json(predicates) != null;
+  }
+
+  public WriteBuilder overwrite(Predicate[] predicates) {
+    overwrites = true;
+    own.put("pydelta.replacepredicate", json(predicates));
+    return this;
+  }
+
+  public WriteBuilder overwriteDynamicPartitions() {
+    overwrites = true;
+    own.put("partitionOverwriteMode", "dynamic");
+    return this;
+  }
+
+  public Write build() {
+    Options.refusePath(info.options(), (String) own.get("path"));
+    if (!own.containsKey("pydelta.mode")) own.put("pydelta.mode", overwrites ? "overwrite" : "append");
+    WriteInfo told = new WriteInfo(info, Options.together(info.options().asCaseSensitiveMap(), own));
+    PythonDataSourceV2 source = Source.source();
+    WriteBuilder builder = new PythonTable(source, Source.FORMAT, info.schema()).newWriteBuilder(told);
+    if ("overwrite".equals(own.get("pydelta.mode"))) builder = ((SupportsTruncate) builder).truncate();
+    return new SourceWrite(builder.build(), told.options(), partitionColumns, properties);
+  }
+
+  /** All of them in a JSON list; null if one would not be understood. */
+  private String json(Predicate[] predicates) {
+    StringBuilder list = new StringBuilder("[");
+    for (int i = 0; i < predicates.length; i++) {
+      String one = PruneScans.json(predicates[i], columns);
+      if (one == null) return null;
+      list.append(i > 0 ? ", " : "").append(one);
+    }
+    return list.append("]").toString();
+  }
+}

@@ -1,0 +1,59 @@
+package pydelta.catalog;
+
+import java.util.Arrays;
+import java.util.EnumSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+
+/** A table that CREATE ... AS SELECT or REPLACE makes: the write itself creates it, in one commit. Then its name is entered. */
+class StagedSource implements StagedTable, SupportsWrite {
+  private final String name;
+  private final NewTable made;
+  private final boolean replaces;
+  private final boolean mustExist;
+  private final Runnable entering;
+  private boolean isWritten = false;
+
+  /** replaces: whatever table is there; mustExist: and there must be one. entering: afterwards. */
+  StagedSource(String name, NewTable made, boolean replaces, boolean mustExist, Runnable entering) {
+    this.name = name;
+    this.made = made;
+    this.replaces = replaces;
+    this.mustExist = mustExist;
+    this.entering = entering;
+  }
+
+  public String name() {
+    return name;
+  }
+
+  public Column[] columns() {
+    return made.givenColumns();
+  }
+
+  public Set capabilities() {
+    return EnumSet.copyOf(Arrays.asList(new TableCapability[] {
+        TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER}));
+  }
+
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    isWritten = true;
+    Map own = made.writeOptions(replaces);
+    return new SourceWriteBuilder(info, made.columns(), own, made.partitionBy(), made.properties());
+  }
+
+  /** The rows are in the log by now; a REPLACE without rows is carried out here. */
+  public void commitStagedChanges() {
+    if (!isWritten) made.build(mustExist ? "replace" : "createOrReplace", false);
+    if (entering != null) entering.run();
+  }
+
+  /** The writer has taken back what it wrote. */
+  public void abortStagedChanges() {}
+}

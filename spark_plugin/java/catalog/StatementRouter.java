@@ -1,0 +1,293 @@
+package pydelta.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.lang.reflect.Field;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.parser.ParameterContext;
+import org.apache.spark.sql.catalyst.parser.ParameterHandler;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.CompoundBody;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SingleStatement;
+import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.SparkSqlParser;
+import org.apache.spark.sql.internal.SessionState;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import scala.Product;
+import scala.collection.immutable.Seq;
+
+/**
+ * The parser of a session, with the router of Python's spark.sql in it (sql_router.py): a statement that begins as one of its routes
+ * becomes a RoutedStatement, in scripts too. All else, and what Python does not know of these, is parsed by the parser that the session
+ * had, Spark's or that of another library.
+ *
+ * It is one of Spark's parsers, since each version of Spark has other methods of them.
+ */
+class StatementRouter extends SparkSqlParser {
+  private static final String ENABLED = "spark.pydelta.sql.jvm.enabled";
+  private static final List CHANGES = Arrays.asList(new String[] {
+      "InsertIntoStatement", "OverwriteByExpression", "DeleteFromTable", "UpdateTable", "MergeIntoTable"});
+  private static final String FIELD = "sqlParser";
+  private static final ThreadLocal NOT_OURS = new ThreadLocal();
+
+  private final SparkSession session;
+  private final ParserInterface below;
+  private final Map routes = new HashMap();
+
+  private StatementRouter(SparkSession session, ParserInterface below, JsonNode routes) {
+    this.session = session;
+    this.below = below;
+    for (Iterator words = routes.fieldNames(); words.hasNext();) {
+      String word = (String) words.next();
+      this.routes.put(word, routes.get(word));
+    }
+  }
+
+  /** Once a session. routes: JSON, for each first word the words of which one has to occur too; none for no such rule. */
+  static void putInto(SparkSession session, String routes) throws Exception {
+    SessionState state = session.sessionState();
+    if (state.sqlParser() instanceof StatementRouter) return;
+    Field field = SessionState.class.getDeclaredField(FIELD);
+    field.setAccessible(true);
+    RoutedStatement.Asking.addTo(session);
+    field.set(state, new StatementRouter(session, state.sqlParser(), new ObjectMapper().readTree(routes)));
+  }
+
+  /** The parser that a session had before. */
+  static ParserInterface below(SparkSession session) {
+    ParserInterface parser = session.sessionState().sqlParser();
+    return parser instanceof StatementRouter ? ((StatementRouter) parser).below : parser;
+  }
+
+  /** Python has looked at the statement that this thread parses next, and leaves it to Spark. null: take that back. */
+  static void leaveToSpark(String text) {
+    NOT_OURS.set(text);
+  }
+
+  /** As session.sql, of a statement that is not to be routed. */
+  static Dataset sql(SparkSession session, String text) throws ParseException {
+    return Dataset$.MODULE$.ofRows(session, below(session).parsePlan(text));
+  }
+
+  public LogicalPlan parsePlan(String text) {
+    return routed(text, null);
+  }
+
+  public LogicalPlan parsePlanWithParameters(String text, ParameterContext parameters) {
+    return routed(text, parameters);
+  }
+
+  /** The plan of Spark's parser. parameters: null for none. */
+  LogicalPlan parsed(String text, Object parameters) {
+    try {
+      return parameters == null ? below.parsePlan(text) : below.parsePlanWithParameters(text, (ParameterContext) parameters);
+    } catch (ParseException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  private LogicalPlan routed(String text, Object parameters) {
+    Object known = NOT_OURS.get();
+    NOT_OURS.remove();
+    String word = firstWord(text);
+    boolean isScript = word.equals("BEGIN");  // Python has not looked at what is in it
+    if (!isScript && text.equals(known)) return parsed(text, parameters);
+    if (!(isScript || isRoute(word, text)) || !isOn()) return parsed(text, parameters);
+    if (isScript) return script(text, parameters);
+    LogicalPlan sparks = null;
+    if (word.equals("WITH") || word.equals("FROM")) {  // most of these are queries
+      sparks = parsed(text, parameters);
+      LogicalPlan last = sparks instanceof UnresolvedWith ? ((UnresolvedWith) sparks).child() : sparks;
+      if (!CHANGES.contains(last.getClass().getSimpleName())) return sparks;
+    }
+    return new RoutedStatement(this, text, parameters, sparks);
+  }
+
+  /**
+   * Spark notes the places of a script's statements in the text that has the values of parameters and settings, and cuts them out of
+   * the one that has not. So parameters are put in before; a script with ${settings}, or with a value that looks so, is left alone.
+   */
+  private LogicalPlan script(String text, Object parameters) {
+    String whole = text;
+    if (parameters != null) whole = (String) ParameterHandler.substituteParameters(text, (ParameterContext) parameters)._1();
+    if (whole.contains("${")) return parsed(text, parameters);
+    LogicalPlan script = parsed(whole, null);
+    if (script instanceof CompoundBody) routeWithin(script);
+    return script;
+  }
+
+  private boolean isOn() {
+    return "true".equalsIgnoreCase(session.conf().get(ENABLED, "true").trim());
+  }
+
+  /** Scripts hold their statements where no rule of the analyzer changes them. */
+  private void routeWithin(Object part) {
+    if (part instanceof SingleStatement) {
+      SingleStatement statement = (SingleStatement) part;
+      String text = statement.getText();
+      if (isRoute(firstWord(text), text)) replace(statement, new RoutedStatement(this, text, null, statement.parsedPlan()));
+    } else if (part instanceof scala.collection.Iterable) {
+      for (scala.collection.Iterator all = ((scala.collection.Iterable) part).iterator(); all.hasNext();) routeWithin(all.next());
+    } else if (part instanceof Product) {
+      for (scala.collection.Iterator all = ((Product) part).productIterator(); all.hasNext();) routeWithin(all.next());
+    }
+  }
+
+  private static void replace(SingleStatement statement, LogicalPlan plan) {
+    try {
+      Field field = SingleStatement.class.getDeclaredField("parsedPlan");
+      field.setAccessible(true);
+      field.set(statement, plan);
+    } catch (ReflectiveOperationException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  // ---------------------------------------------------------------- what is no statement
+
+  public Expression parseExpression(String text) {
+    try {
+      return below.parseExpression(text);
+    } catch (ParseException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  public TableIdentifier parseTableIdentifier(String text) {
+    try {
+      return below.parseTableIdentifier(text);
+    } catch (ParseException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  public FunctionIdentifier parseFunctionIdentifier(String text) {
+    try {
+      return below.parseFunctionIdentifier(text);
+    } catch (ParseException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  public Seq parseMultipartIdentifier(String text) {
+    try {
+      return below.parseMultipartIdentifier(text);
+    } catch (ParseException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  public LogicalPlan parseQuery(String text) {
+    try {
+      return below.parseQuery(text);
+    } catch (ParseException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  public StructType parseRoutineParam(String text) {
+    try {
+      return below.parseRoutineParam(text);
+    } catch (ParseException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  public StructType parseTableSchema(String text) {
+    try {
+      return below.parseTableSchema(text);
+    } catch (ParseException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  public DataType parseDataType(String text) {
+    try {
+      return below.parseDataType(text);
+    } catch (ParseException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  // ---------------------------------------------------------------- as sql_router.py
+
+  private boolean isRoute(String word, String text) {
+    JsonNode having = (JsonNode) routes.get(word);
+    if (having == null) return false;
+    if (having.size() == 0) return true;
+    String capitals = text.toUpperCase(Locale.ROOT);
+    for (Iterator words = having.elements(); words.hasNext();) {
+      String one = ((JsonNode) words.next()).asText();
+      if (capitals.contains(one) && Pattern.compile("\\b" + one + "\\b").matcher(capitals).find()) return true;
+    }
+    return false;
+  }
+
+  /** In capitals, behind blanks and comments; empty when there is none. */
+  static String firstWord(String text) {
+    int start = behindComments(text);
+    int end = start;
+    while (end < text.length() && isLetter(text.charAt(end))) end++;
+    return text.substring(start, end).toUpperCase(Locale.ROOT);
+  }
+
+  private static boolean isLetter(char one) {
+    return (one >= 'a' && one <= 'z') || (one >= 'A' && one <= 'Z');
+  }
+
+  private static int behindComments(String text) {
+    int place = 0;
+    while (place < text.length()) {
+      if (Character.isWhitespace(text.charAt(place))) place++;
+      else if (text.startsWith("--", place)) place = behindLine(text, place);
+      else if (startsBracket(text, place)) place = behindBracket(text, place);
+      else break;
+    }
+    return place;
+  }
+
+  private static boolean startsBracket(String text, int place) {
+    return text.startsWith("/*", place) && !text.startsWith("/*+", place);
+  }
+
+  /** A backslash at the end of a line takes the next one into the comment. */
+  private static int behindLine(String text, int place) {
+    while (place < text.length() && text.charAt(place) != '\r') {
+      if (text.charAt(place) == '\n' && text.charAt(place - 1) != '\\') break;
+      place++;
+    }
+    return place;
+  }
+
+  private static int behindBracket(String text, int place) {
+    int depth = 0;
+    while (place < text.length()) {
+      if (startsBracket(text, place)) {
+        depth++;
+        place += 2;
+      } else if (text.startsWith("*/", place)) {
+        depth--;
+        place += 2;
+        if (depth == 0) return place;
+      } else {
+        place++;
+      }
+    }
+    return place;
+  }
+}

@@ -1,0 +1,102 @@
+package pydelta.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.MissingNode;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import org.apache.spark.sql.types.MetadataBuilder;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** What the source tells of a table beside its columns: source/table_facts.py. Nothing of a table without columns. */
+class TableFacts {
+  private static final String KEY = "pydelta.facts";
+
+  private final JsonNode told;
+  private final String path;
+
+  private TableFacts(JsonNode told, String path) {
+    this.told = told;
+    this.path = path;
+  }
+
+  /** schema: as the source gave it. path: as it was asked for. */
+  static TableFacts of(StructType schema, String path) {
+    StructField[] fields = schema.fields();
+    if (fields.length == 0 || !fields[0].metadata().contains(KEY)) return new TableFacts(MissingNode.getInstance(), path);
+    try {
+      return new TableFacts(new ObjectMapper().readTree(fields[0].metadata().getString(KEY)), path);
+    } catch (Exception error) {
+      throw new IllegalStateException("the source told what is no JSON of " + path, error);
+    }
+  }
+
+  /** The schema without what was told in it. */
+  static StructType without(StructType schema) {
+    StructField[] fields = (StructField[]) schema.fields().clone();
+    if (fields.length == 0) return schema;
+    StructField first = fields[0];
+    fields[0] = new StructField(first.name(), first.dataType(), first.nullable(),
+        new MetadataBuilder().withMetadata(first.metadata()).remove(KEY).build());
+    return new StructType(fields);
+  }
+
+  /** Without a version in it. */
+  String path() {
+    return at("path").asText(path);
+  }
+
+  /** The version that was opened; null if it was not told. */
+  String version() {
+    return at("version").isMissingNode() ? null : at("version").asText();
+  }
+
+  /** Whether another version than the newest was asked for. */
+  boolean travels() {
+    return at("travels").asBoolean(false);
+  }
+
+  boolean hasIdentity() {
+    return at("has_identity").asBoolean(false);
+  }
+
+  String description() {
+    return at("description").isTextual() ? at("description").asText() : null;
+  }
+
+  String[] partitionColumns() {
+    return texts("partition_columns");
+  }
+
+  String[] clusteringColumns() {
+    return texts("clustering_columns");
+  }
+
+  /** Those of Delta, with the protocol's versions. */
+  Map properties() {
+    Map found = new HashMap();
+    for (Iterator names = at("properties").fieldNames(); names.hasNext();) {
+      String name = (String) names.next();
+      found.put(name, ((JsonNode) at("properties").path(name)).asText());
+    }
+    if (!told.isMissingNode()) {
+      found.put("delta.minReaderVersion", at("reader_version").asText());
+      found.put("delta.minWriterVersion", at("writer_version").asText());
+    }
+    return found;
+  }
+
+  /** Janino would take what it gives for something less. */
+  private JsonNode at(String name) {
+    return (JsonNode) told.path(name);
+  }
+
+  private String[] texts(String name) {
+    JsonNode list = at(name);
+    String[] found = new String[list.size()];
+    for (int i = 0; i < found.length; i++) found[i] = ((JsonNode) list.get(i)).asText();
+    return found;
+  }
+}

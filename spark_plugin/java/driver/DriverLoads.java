@@ -1,0 +1,111 @@
+package pydelta.driver;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.function.Function;
+import org.apache.spark.sql.DataFrameReader;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Utils;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.Tuple2;
+import scala.collection.immutable.List$;
+import scala.collection.immutable.Seq;
+
+/** What `load` of a DataFrameReader does in the JVM where the driver's Python makes the DataSource (loads.py). */
+public class DriverLoads {
+  private static final String ENABLED_CONF = "spark.pydelta.driverPlanning.enabled";
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private Function privateOptions = null;
+  private Function withMetadata = null;
+
+  /**
+   * privateOptions: what a read of a path is told in the active session beside the user's options. withMetadata: a frame with the
+   * metadata column of its session's rule.
+   */
+  public void offer(Function privateOptions, Function withMetadata) {
+    this.privateOptions = privateOptions;
+    this.withMetadata = withMetadata;
+  }
+
+  /**
+   * As JSON the options that Spark would give the DataSource, private ones too, and the directory from which its workers count
+   * relative paths. Null where the session does not want it, and where it takes Spark to say what is wrong with the path.
+   *
+   * path: null if it is an option.
+   */
+  public String told(SparkSession session, DataFrameReader reader, String path) throws JsonProcessingException {
+    if (!"true".equalsIgnoreCase(session.conf().get(ENABLED_CONF, "true").trim())) return null;
+    CaseInsensitiveMap given = reader.extraOptions();
+    if (given.contains("paths") || given.contains("path") == (path != null)) return null;
+    Option before = activate(session);
+    try {
+      Map options = new HashMap();
+      addAll(options, DataSourceV2Utils.getOptionsWithPaths(given, paths(path)));
+      options.putAll((Map) privateOptions.apply(path == null ? (String) given.apply("path") : path));
+      Map told = new HashMap();
+      told.put("options", options);
+      told.put("directory", System.getProperty("user.dir"));
+      return JSON.writeValueAsString(told);
+    } finally {
+      restore(before);
+    }
+  }
+
+  /** made: the pickled DataSource. schema: its columns, as JSON. own: options beside those of the reader, as JSON. */
+  public Dataset load(
+      SparkSession session, DataFrameReader reader, String format, String path, byte[] made, String schema, String own)
+      throws JsonProcessingException {
+    Option before = activate(session);
+    try {
+      StructType columns = (StructType) DataType.fromJson(schema);
+      LoadedSource source = new LoadedSource(format, new PythonDataSourceCreationResult(made, columns));
+      CaseInsensitiveMap options = reader.extraOptions();
+      for (Iterator each = ((Map) JSON.readValue(own, Map.class)).entrySet().iterator(); each.hasNext();) {
+        Map.Entry option = (Map.Entry) each.next();
+        options = options.$plus(new Tuple2(option.getKey(), option.getValue()));
+      }
+      Option plan = DataSourceV2Utils.loadV2Source(session, source, reader.userSpecifiedSchema(), options, format, paths(path));
+      if (plan.isEmpty()) throw new IllegalStateException("Spark does not read a table of " + format);
+      return (Dataset) withMetadata.apply(Dataset$.MODULE$.ofRows(session, (LogicalPlan) plan.get()));
+    } finally {
+      restore(before);
+    }
+  }
+
+  private static Seq paths(String path) {
+    Seq none = (Seq) List$.MODULE$.empty();
+    return path == null ? none : (Seq) none.appended(path);
+  }
+
+  private static void addAll(Map into, CaseInsensitiveMap options) {
+    for (scala.collection.Iterator each = options.iterator(); each.hasNext();) {
+      Tuple2 option = (Tuple2) each.next();
+      into.put(option._1(), option._2());
+    }
+  }
+
+  private static Option activate(SparkSession session) {
+    Option before = SparkSession.getActiveSession();
+    SparkSession.setActiveSession(session);
+    return before;
+  }
+
+  private static void restore(Option before) {
+    if (before.isDefined()) {
+      SparkSession.setActiveSession((SparkSession) before.get());
+    } else {
+      SparkSession.clearActiveSession();
+    }
+  }
+}

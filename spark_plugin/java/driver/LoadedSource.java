@@ -1,0 +1,23 @@
+package pydelta.driver;
+
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
+
+/** Spark's view of a Python source whose DataSource is there already, so that no worker is asked to make it. */
+class LoadedSource extends PythonDataSourceV2 {
+  private final PythonDataSourceCreationResult made;
+
+  /** The source's class is that of the active session. */
+  LoadedSource(String name, PythonDataSourceCreationResult made) {
+    this.made = made;
+    setShortName(name);
+    source();
+  }
+
+  public PythonDataSourceCreationResult getOrCreateDataSourceInPython(
+      String shortName, CaseInsensitiveStringMap options, Option userSpecifiedSchema) {
+    return made;
+  }
+}

@@ -1,0 +1,125 @@
+package pydelta.joins;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkContext$;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.execution.SQLExecution;
+import pydelta.aggregates.PartialScan;
+import pydelta.rule.RuleStatus;
+import pydelta.rule.Switch;
+import pydelta.scan.PredicateJson;
+import pydelta.scan.PrunedScan;
+import pydelta.scan.PrunedSource;
+import pydelta.scan.ScanReaders;
+import pydelta.scan.ScanRequest;
+
+/**
+ * A pruned scan that helps Spark with joins: it tells its size, and leaves out files by what the other side of a join, or a
+ * subquery, has found while the query runs.
+ *
+ * Spark asks for both before anything runs, so that the scan is planned then; the query runs with that plan.
+ */
+public class JoinedScan extends PrunedScan implements SupportsReportStatistics, SupportsRuntimeV2Filtering {
+  static final String OPTION = "joinPlanning";
+  private static final String ENABLED_CONF = "spark.pydelta.joinPlanning.enabled";
+
+  private final ScanRequest request;
+  private final RuleStatus status;
+  private final ScanReaders readers;
+
+  /**
+   * The scan with some files left out (Narrowed), for the next toBatch of this thread and query only. Spark asks for it at once
+   * after filter, and the scan itself must stay as it was: other places of a plan, and other queries when this one fails between
+   * the two, may hold the same object, and read all of it.
+   */
+  private final ThreadLocal filtered = new ThreadLocal();
+
+  public JoinedScan(ScanRequest request, RuleStatus status, ScanReaders readers) {
+    this(request, new PrunedSource(request, status), status, readers);
+  }
+
+  private JoinedScan(ScanRequest request, PrunedSource source, RuleStatus status, ScanReaders readers) {
+    super(request, source, readers);
+    this.request = request;
+    this.status = status;
+    this.readers = readers;
+  }
+
+  public PrunedScan inRows() {
+    return new JoinedScan(request, source(), status, ScanReaders.ROWS);
+  }
+
+  protected PrunedScan partialScan(PrunedSource partial, ScanReaders readers) {
+    return new PartialScan(partial, readers, this);
+  }
+
+  public static boolean wanted(ScanRequest request) {
+    return request.options().getBoolean(OPTION, true) && Switch.isOn(ENABLED_CONF);
+  }
+
+  /** Must not fail: the query itself meets the same error and raises it. */
+  public Statistics estimateStatistics() {
+    try {
+      return ScanStatistics.of(request, source().kept(), source().facts());
+    } catch (Exception error) {
+      status.withoutJoins(error);
+      return ScanStatistics.unknown();
+    }
+  }
+
+  /** Must not fail, as estimateStatistics. */
+  public NamedReference[] filterAttributes() {
+    try {
+      ScanFacts facts = request.limit() == null && !request.readsNoColumns() ? source().facts() : null;
+      return facts == null ? new NamedReference[0] : facts.partitionColumns();
+    } catch (Exception error) {
+      status.withoutJoins(error);
+      return new NamedReference[0];
+    }
+  }
+
+  /**
+   * Spark keeps in its plan what these say of rows, so that those which cannot be handed over cost only time. So does a query that
+   * Spark gives no id, as one that runs as an RDD.
+   */
+  public void filter(Predicate[] found) {
+    filtered.remove();
+    String query = currentQuery();
+    List further = new ArrayList();
+    for (int i = 0; i < found.length; i++) {
+      PredicateJson json = PredicateJson.of(found[i], request.schema());
+      if (json != null) further.add(json);
+    }
+    if (further.isEmpty() || query == null) return;
+    status.filtered();
+    filtered.set(new Narrowed(query, new PrunedScan(request.again(further), status, readers)));
+  }
+
+  public Batch toBatch() {
+    Narrowed narrowed = (Narrowed) filtered.get();
+    filtered.remove();
+    return narrowed != null && narrowed.query.equals(currentQuery()) ? narrowed.scan.toBatch() : super.toBatch();
+  }
+
+  /** The id of the execution that this thread works for; null if there is none. */
+  private static String currentQuery() {
+    return ((SparkContext) SparkContext$.MODULE$.getActive().get()).getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
+  }
+
+  private static class Narrowed {
+    private final String query;
+    private final PrunedScan scan;
+
+    Narrowed(String query, PrunedScan scan) {
+      this.query = query;
+      this.scan = scan;
+    }
+  }
+}

@@ -1,0 +1,95 @@
+package pydelta.parquet;
+
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.zip.CRC32;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.InternalRow;
+
+/**
+ * Where a data file's deleted rows stand: a vector in a file below the table's root (Deletion Vector Descriptor Schema; Deletion
+ * Vector File Storage Format).
+ */
+class DeletionVector implements Serializable {
+  private static final long serialVersionUID = 1L;
+
+  private static final String ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
+  private static final int ID_TEXT = 20;
+  private static final byte FILE_VERSION = 1;
+  private static final int FRAME_BYTES = 8;
+
+  private final String root;
+  private final String text;
+  private final int offset;
+  private final int size;
+  private final long cardinality;
+
+  private DeletionVector(String root, String text, int offset, int size, long cardinality) {
+    this.root = root;
+    this.text = text;
+    this.offset = offset;
+    this.size = size;
+    this.cardinality = cardinality;
+  }
+
+  /** told: storageType, pathOrInlineDv, offset, sizeInBytes and cardinality of one of type u, as native_files.py chooses them. */
+  static DeletionVector of(InternalRow told, String root) {
+    return new DeletionVector(root, told.getUTF8String(1).toString(), told.getInt(2), told.getInt(3), told.getLong(4));
+  }
+
+  /** Raises IOException where anything of it is not as the log says, or not as this knows it; Python says what. */
+  DeletedRows read() throws IOException {
+    Path path = new Path("file", (String) null, root + "/" + name());
+    FileSystem files = path.getFileSystem(RawFiles.settings());
+    if (size < 0 || offset < 0 || (long) offset + FRAME_BYTES + size > files.getFileStatus(path).getLen()) {
+      throw new IOException(path + " ends before the deletion vector at " + offset);
+    }
+    byte[] data = new byte[size];
+    FSDataInputStream stream = files.open(path);
+    try {
+      if (stream.readByte() != FILE_VERSION) throw new IOException(path + " has another version");
+      stream.seek(offset);
+      if (stream.readInt() != size) throw new IOException(path + " has a deletion vector of another size at " + offset);
+      stream.readFully(data);
+      CRC32 sum = new CRC32();
+      sum.update(data);
+      if (stream.readInt() != (int) sum.getValue()) throw new IOException(path + " is damaged at " + offset);
+    } finally {
+      stream.close();
+    }
+    DeletedRows rows = DeletedRows.of(data);
+    if (rows.count() != cardinality) throw new IOException(path + " does not hold " + cardinality + " rows at " + offset);
+    return rows;
+  }
+
+  /** A random directory's name, and the file's id as text of base 85. */
+  private String name() throws IOException {
+    String prefix = text.substring(0, Math.max(0, text.length() - ID_TEXT));
+    for (int i = 0; i < prefix.length(); i++) {
+      char letter = prefix.charAt(i);
+      if (letter > 'z' || !Character.isLetterOrDigit(letter)) throw new IOException("another kind of path: " + text);
+    }
+    StringBuilder name = new StringBuilder(prefix.isEmpty() ? "" : prefix + "/").append("deletion_vector_");
+    String digits = hexadecimal(text.substring(prefix.length()));
+    name.append(digits.substring(0, 8)).append('-').append(digits.substring(8, 12)).append('-').append(digits.substring(12, 16));
+    return name.append('-').append(digits.substring(16, 20)).append('-').append(digits.substring(20)).append(".bin").toString();
+  }
+
+  private static String hexadecimal(String id) throws IOException {
+    if (id.length() != ID_TEXT) throw new IOException("no id: " + id);
+    StringBuilder digits = new StringBuilder();
+    for (int start = 0; start < ID_TEXT; start += 5) {
+      long value = 0;
+      for (int i = start; i < start + 5; i++) {
+        int digit = ALPHABET.indexOf(id.charAt(i));
+        if (digit < 0) throw new IOException("no id: " + id);
+        value = value * 85 + digit;
+      }
+      if (value >> 32 != 0) throw new IOException("no id: " + id);
+      digits.append(String.format("%08x", new Object[] {Long.valueOf(value)}));
+    }
+    return digits.toString();
+  }
+}

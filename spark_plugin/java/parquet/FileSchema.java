@@ -1,0 +1,293 @@
+package pydelta.parquet;
+
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.parquet.format.converter.ParquetMetadataConverter;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
+import org.apache.parquet.hadoop.metadata.ParquetMetadata;
+import org.apache.parquet.hadoop.util.HadoopInputFile;
+import org.apache.parquet.schema.GroupType;
+import org.apache.parquet.schema.LogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.DecimalLogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.IntLogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.TimestampLogicalTypeAnnotation;
+import org.apache.parquet.schema.PrimitiveType;
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
+import org.apache.parquet.schema.Type;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFooterReader;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Decimal$;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * The columns that are read of data files, and whether a file stores them as their types are stored.
+ *
+ * Spark's reader does not ask: it gives wrapped numbers for unsigned ones, and for integers that are too large for a column of
+ * SMALLINT. Only what is known to be read alike fits; columns that a file lacks are null.
+ */
+class FileSchema implements Serializable {
+  private static final long serialVersionUID = 1L;
+
+  /** Of a Parquet file. What is no regular file has less, and is not opened: a pipe would wait for its writer. */
+  private static final int LEAST_BYTES = 12;
+
+  /** Of the values of one batch, of which Spark holds one a task in Java's heap, however large they are. Python cuts its batches. */
+  private static final double MOST_BATCH_BYTES = 32L << 20;
+
+  private static final LogicalTypeAnnotation STRING = LogicalTypeAnnotation.stringType();
+  private static final LogicalTypeAnnotation DATE = LogicalTypeAnnotation.dateType();
+
+  /** The length of a part of a file that has all that is behind its first byte. */
+  static final long TO_THE_END = Long.MAX_VALUE;
+
+  private static final String[] OF_LEGACY_CALENDAR = {"org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96"};
+  private static final String WRITTEN_BY = "org.apache.spark.version";
+  private static final String FIRST_OF_ONE_CALENDAR = "3.1.0";
+
+  private final StructType columns;
+  private final int batchRows;
+  private final boolean hasTimes;
+  private final boolean maybeLarge;
+
+  /** batchRows: the most that Spark's reader puts into a batch. */
+  FileSchema(StructType columns, int batchRows) {
+    this.columns = columns;
+    this.batchRows = batchRows;
+    String types = columns.catalogString();
+    this.hasTimes = types.contains("date") || types.contains("timestamp");
+    this.maybeLarge = types.contains("string") || types.contains("binary") || types.contains("array<") || types.contains("map<");
+  }
+
+  int count() {
+    return columns.fields().length;
+  }
+
+  /**
+   * Raises if a column is stored otherwise, or the file has no footer that can be read, or is not as long as the log says: Spark
+   * would leave out row groups beyond that.
+   */
+  void check(PartitionedFile listed) throws IOException {
+    HadoopInputFile file = HadoopInputFile.fromPath(listed.toPath(), RawFiles.settings());
+    if (listed.fileSize() < LEAST_BYTES) throw new IOException("it is too short");
+    if (file.getLength() != listed.fileSize()) {
+      throw new IOException("it has " + file.getLength() + " bytes, and the log says " + listed.fileSize());
+    }
+    boolean isWhole = listed.start() == 0 && listed.length() == TO_THE_END;
+    ParquetMetadata footer = ParquetFooterReader.readFooter(
+        file, isWhole && !maybeLarge ? ParquetMetadataConverter.SKIP_ROW_GROUPS : ParquetMetadataConverter.NO_FILTER);
+    if (maybeLarge) checkSizes(footer);
+    if (!isWhole) checkPart(file, footer, listed.start(), listed.length());
+    if (hasTimes) checkCalendar(footer.getFileMetaData().getKeyValueMetaData());
+    GroupType stored = footer.getFileMetaData().getSchema();
+    Map storedFields = byName(stored);
+    if (find(storedFields, ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME()) != null) {
+      throw new IOException("it has a column of the name that Spark gives to the numbers of rows");
+    }
+    StructField[] fields = columns.fields();
+    for (int i = 0; i < fields.length; i++) {
+      Type found = find(storedFields, fields[i].name());
+      if (found == null || fits(found, fields[i].dataType())) continue;
+      throw new IOException("its column " + found + " is not stored as " + fields[i].dataType().catalogString() + " is");
+    }
+  }
+
+  /** Raises if a batch of the columns that are read would be large, by the mean of a row group. */
+  private void checkSizes(ParquetMetadata footer) throws IOException {
+    Set names = new HashSet();
+    for (int i = 0; i < columns.fields().length; i++) names.add(columns.fields()[i].name());
+    for (Iterator groups = footer.getBlocks().iterator(); groups.hasNext();) {
+      BlockMetaData group = (BlockMetaData) groups.next();
+      double bytes = 0;
+      for (Iterator each = group.getColumns().iterator(); each.hasNext();) {
+        ColumnChunkMetaData chunk = (ColumnChunkMetaData) each.next();
+        if (names.contains(chunk.getPath().toArray()[0])) bytes += chunk.getTotalUncompressedSize();
+      }
+      double rows = Math.max(1, group.getRowCount());
+      if (bytes / rows * Math.min(rows, batchRows) > MOST_BATCH_BYTES) throw new IOException("a batch of its values would be large");
+    }
+  }
+
+  /** Of the whole file. */
+  static long rowCount(PartitionedFile listed) throws IOException {
+    HadoopInputFile file = HadoopInputFile.fromPath(listed.toPath(), RawFiles.settings());
+    long rows = 0;
+    List groups = ParquetFooterReader.readFooter(file, ParquetMetadataConverter.NO_FILTER).getBlocks();
+    for (Iterator each = groups.iterator(); each.hasNext();) rows += ((BlockMetaData) each.next()).getRowCount();
+    return rows;
+  }
+
+  /**
+   * Raises if the row groups that Spark takes for a part of the file are not those whose middles lie in it: Python may have the
+   * other parts, and goes by that (row_groups.py).
+   */
+  private static void checkPart(HadoopInputFile file, ParquetMetadata footer, long start, long length) throws IOException {
+    long stop = length == TO_THE_END - start ? TO_THE_END : start + length;
+    List taken = ParquetFooterReader.readFooter(file, ParquetMetadataConverter.range(start, stop)).getBlocks();
+    int next = 0;
+    for (Iterator each = footer.getBlocks().iterator(); each.hasNext();) {
+      BlockMetaData group = (BlockMetaData) each.next();
+      long middle = group.getStartingPos() + group.getCompressedSize() / 2;
+      boolean isOurs = start <= middle && middle < stop;
+      boolean isTaken = next < taken.size() && ((BlockMetaData) taken.get(next)).getStartingPos() == group.getStartingPos();
+      if (isOurs != isTaken) throw new IOException("where its row groups lie is not clear");
+      if (isTaken) next++;
+    }
+    if (next != taken.size()) throw new IOException("where its row groups lie is not clear");
+  }
+
+  /**
+   * Raises for a file whose days may be of the calendar before 1582: Spark asks its statistics, which do not say enough, and takes
+   * another time zone than Python does.
+   */
+  private static void checkCalendar(Map said) throws IOException {
+    for (int i = 0; i < OF_LEGACY_CALENDAR.length; i++) {
+      if (said.containsKey(OF_LEGACY_CALENDAR[i])) throw new IOException("its days are of the legacy calendar");
+    }
+    String version = (String) said.get(WRITTEN_BY);
+    if (version != null && version.compareTo(FIRST_OF_ONE_CALENDAR) < 0) {
+      throw new IOException("Spark " + version + " wrote it, maybe with days of the legacy calendar");
+    }
+  }
+
+  /** The fields by their names without case, which may be those of several. */
+  private static Map byName(GroupType group) {
+    Map fields = new HashMap();
+    for (Iterator each = group.getFields().iterator(); each.hasNext();) {
+      Type field = (Type) each.next();
+      String name = folded(field.getName());
+      List same = (List) fields.get(name);
+      if (same == null) fields.put(name, same = new ArrayList());
+      same.add(field);
+    }
+    return fields;
+  }
+
+  /** Equal for names that String.equalsIgnoreCase takes for the same. */
+  private static String folded(String name) {
+    char[] letters = name.toCharArray();
+    for (int i = 0; i < letters.length; i++) letters[i] = Character.toLowerCase(Character.toUpperCase(letters[i]));
+    return new String(letters);
+  }
+
+  /** Null if there is none. Raises where it is not clear which one is meant: Spark looks for names without case. */
+  private static Type find(Map fields, String name) throws IOException {
+    List same = (List) fields.get(folded(name));
+    if (same == null) return null;
+    for (int i = 0; i < same.size(); i++) {
+      Type field = (Type) same.get(i);
+      if (i > 0 || !field.getName().equals(name)) {
+        throw new IOException("it has a column " + field.getName() + " beside or for " + name);
+      }
+    }
+    return (Type) same.get(0);
+  }
+
+  private static boolean fits(Type stored, DataType type) throws IOException {
+    if (stored.isRepetition(Type.Repetition.REPEATED)) return false;
+    if (type instanceof StructType) return isStruct(stored, (StructType) type);
+    if (type instanceof ArrayType) return isArray(stored, (ArrayType) type);
+    if (type instanceof MapType) return isMap(stored, (MapType) type);
+    return stored.isPrimitive() && isValue(stored.asPrimitiveType(), stored.getLogicalTypeAnnotation(), type);
+  }
+
+  private static boolean isValue(PrimitiveType stored, LogicalTypeAnnotation says, DataType type) {
+    PrimitiveTypeName kind = stored.getPrimitiveTypeName();
+    if (type instanceof DecimalType) {
+      return isDecimal(says, (DecimalType) type) && holds(stored, ((DecimalType) type).precision());
+    }
+    if (type.equals(DataTypes.BooleanType)) return kind == PrimitiveTypeName.BOOLEAN;
+    if (type.equals(DataTypes.ByteType)) return kind == PrimitiveTypeName.INT32 && isSigned(says, 8);
+    if (type.equals(DataTypes.ShortType)) return kind == PrimitiveTypeName.INT32 && isSigned(says, 16);
+    if (type.equals(DataTypes.IntegerType)) return kind == PrimitiveTypeName.INT32 && (says == null || isSigned(says, 32));
+    if (type.equals(DataTypes.LongType)) return kind == PrimitiveTypeName.INT64 && (says == null || isSigned(says, 64));
+    if (type.equals(DataTypes.FloatType)) return kind == PrimitiveTypeName.FLOAT && says == null;
+    if (type.equals(DataTypes.DoubleType)) return kind == PrimitiveTypeName.DOUBLE && says == null;
+    if (type.equals(DataTypes.StringType)) return kind == PrimitiveTypeName.BINARY && STRING.equals(says);
+    if (type.equals(DataTypes.BinaryType)) return kind == PrimitiveTypeName.BINARY && says == null;
+    if (type.equals(DataTypes.DateType)) return kind == PrimitiveTypeName.INT32 && DATE.equals(says);
+    if (type.equals(DataTypes.TimestampNTZType)) return kind == PrimitiveTypeName.INT64 && isTime(says, false);
+    if (type.equals(DataTypes.TimestampType)) {
+      return kind == PrimitiveTypeName.INT96 || (kind == PrimitiveTypeName.INT64 && isTime(says, true));
+    }
+    return false;
+  }
+
+  private static boolean isSigned(LogicalTypeAnnotation says, int bits) {
+    if (!(says instanceof IntLogicalTypeAnnotation)) return false;
+    IntLogicalTypeAnnotation integer = (IntLogicalTypeAnnotation) says;
+    return integer.isSigned() && integer.getBitWidth() == bits;
+  }
+
+  private static boolean isDecimal(LogicalTypeAnnotation says, DecimalType type) {
+    if (!(says instanceof DecimalLogicalTypeAnnotation)) return false;
+    DecimalLogicalTypeAnnotation decimal = (DecimalLogicalTypeAnnotation) says;
+    return decimal.getPrecision() == type.precision() && decimal.getScale() == type.scale();
+  }
+
+  /** Whether Spark reads decimals of that precision right: of longer arrays than their type needs it takes wrong bytes. */
+  private static boolean holds(PrimitiveType stored, int precision) {
+    PrimitiveTypeName kind = stored.getPrimitiveTypeName();
+    if (kind == PrimitiveTypeName.INT32) return precision <= Decimal$.MODULE$.MAX_INT_DIGITS();
+    if (kind == PrimitiveTypeName.INT64) return precision <= Decimal$.MODULE$.MAX_LONG_DIGITS();
+    if (kind != PrimitiveTypeName.FIXED_LEN_BYTE_ARRAY) return false;
+    return stored.getTypeLength() <= (precision <= Decimal$.MODULE$.MAX_LONG_DIGITS() ? 8 : 16);
+  }
+
+  /** Of microseconds: by milliseconds Spark leaves out row groups that have rows. */
+  private static boolean isTime(LogicalTypeAnnotation says, boolean inUtc) {
+    if (!(says instanceof TimestampLogicalTypeAnnotation)) return false;
+    TimestampLogicalTypeAnnotation time = (TimestampLogicalTypeAnnotation) says;
+    return time.isAdjustedToUTC() == inUtc && time.getUnit() == LogicalTypeAnnotation.TimeUnit.MICROS;
+  }
+
+  // ---------------------------------------------------------------- nested values
+
+  /** A field that is missing inside of a struct is left to Python: whether the struct is null then, Spark's settings say. */
+  private static boolean isStruct(Type stored, StructType type) throws IOException {
+    if (stored.isPrimitive() || stored.getLogicalTypeAnnotation() != null) return false;
+    StructField[] fields = type.fields();
+    Map storedFields = byName(stored.asGroupType());
+    for (int i = 0; i < fields.length; i++) {
+      Type found = find(storedFields, fields[i].name());
+      if (found == null || !fits(found, fields[i].dataType())) return false;
+    }
+    return true;
+  }
+
+  private static boolean isArray(Type stored, ArrayType type) throws IOException {
+    GroupType repeated = repeated(stored, LogicalTypeAnnotation.listType(), 1);
+    return repeated != null && repeated.getName().equals("list") && repeated.getFieldName(0).equals("element")
+        && fits(repeated.getType(0), type.elementType());
+  }
+
+  private static boolean isMap(Type stored, MapType type) throws IOException {
+    GroupType repeated = repeated(stored, LogicalTypeAnnotation.mapType(), 2);
+    return repeated != null && repeated.getName().equals("key_value")
+        && repeated.getFieldName(0).equals("key") && repeated.getFieldName(1).equals("value")
+        && fits(repeated.getType(0), type.keyType()) && fits(repeated.getType(1), type.valueType());
+  }
+
+  /** The repeated group of so many fields that an array or a map is stored in; null if it is stored otherwise. */
+  private static GroupType repeated(Type stored, LogicalTypeAnnotation says, int fields) {
+    if (stored.isPrimitive() || !says.equals(stored.getLogicalTypeAnnotation())) return null;
+    if (stored.asGroupType().getFieldCount() != 1) return null;
+    Type inner = stored.asGroupType().getType(0);
+    if (inner.isPrimitive() || !inner.isRepetition(Type.Repetition.REPEATED)) return null;
+    return inner.asGroupType().getFieldCount() == fields ? inner.asGroupType() : null;
+  }
+}

@@ -1,0 +1,53 @@
+package pydelta.parquet;
+
+import java.io.IOException;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.execution.RowToColumnConverter;
+import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
+import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** Python's rows in columns, where a scan of nested columns has other files that Spark's own reader gives in columns. */
+class RowsAsColumns implements PartitionReader {
+  private static final int MOST_ROWS = 4096;
+
+  private final PartitionReader rows;
+  private final StructType schema;
+  private final RowToColumnConverter converter;
+  private ColumnarBatch batch = null;
+
+  RowsAsColumns(PartitionReader rows, StructType schema) {
+    this.rows = rows;
+    this.schema = schema;
+    this.converter = new RowToColumnConverter(schema);
+  }
+
+  /** Vectors of its own for each batch: who holds one may keep it. */
+  public boolean next() throws IOException {
+    OnHeapColumnVector[] vectors = OnHeapColumnVector.allocateColumns(MOST_ROWS, schema);
+    int count = 0;
+    while (count < MOST_ROWS && rows.next()) {
+      converter.convert((InternalRow) rows.get(), (WritableColumnVector[]) vectors);
+      count++;
+    }
+    batch = new ColumnarBatch((ColumnVector[]) vectors, count);
+    return count > 0;
+  }
+
+  public Object get() {
+    return batch;
+  }
+
+  public void close() throws IOException {
+    batch = null;
+    rows.close();
+  }
+
+  public CustomTaskMetric[] currentMetricsValues() {
+    return rows.currentMetricsValues();
+  }
+}

@@ -1,0 +1,62 @@
+package pydelta.readers;
+
+import org.apache.arrow.vector.complex.StructVector;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataType$;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** Reads one partition as batches on Java's heap, which stay valid as long as somebody holds them. */
+class ColumnarReader implements PartitionReader {
+  private final PythonStream stream;
+  private ColumnarBatch batch = null;
+
+  ColumnarReader(PythonStream stream) {
+    this.stream = stream;
+  }
+
+  public boolean next() {
+    batch = null;
+    while (batch == null && stream.hasNext()) {
+      ColumnarBatch arrow = stream.next();
+      if (arrow.numRows() > 0) batch = copied(arrow);
+    }
+    return batch != null;
+  }
+
+  public Object get() {
+    return batch;
+  }
+
+  public void close() {
+    batch = null;
+  }
+
+  public CustomTaskMetric[] currentMetricsValues() {
+    return stream.metricValues();
+  }
+
+  private ColumnarBatch copied(ColumnarBatch arrow) {
+    StructType schema = stream.schema();
+    checkType(arrow.column(0).dataType(), schema);
+    StructVector struct = (StructVector) ((ArrowColumnVector) arrow.column(0)).getValueVector();
+    StructField[] fields = schema.fields();
+    ColumnVector[] columns = new ColumnVector[fields.length];
+    for (int i = 0; i < columns.length; i++) {
+      columns[i] = HeapVector.copyOf(struct.getChildByOrdinal(i), fields[i].dataType(), arrow.numRows());
+    }
+    return new ColumnarBatch(columns, arrow.numRows());
+  }
+
+  private static void checkType(DataType got, StructType wanted) {
+    if (!DataType$.MODULE$.equalsIgnoreCompatibleNullability(got, wanted)) {
+      throw new IllegalStateException(
+          "the source gave a batch of " + got.catalogString() + " where " + wanted.catalogString() + " was asked for");
+    }
+  }
+}

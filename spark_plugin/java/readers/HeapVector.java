@@ -1,0 +1,174 @@
+package pydelta.readers;
+
+import org.apache.arrow.memory.ArrowBuf;
+import org.apache.arrow.vector.BigIntVector;
+import org.apache.arrow.vector.BitVector;
+import org.apache.arrow.vector.DateDayVector;
+import org.apache.arrow.vector.DecimalVector;
+import org.apache.arrow.vector.FieldVector;
+import org.apache.arrow.vector.Float4Vector;
+import org.apache.arrow.vector.Float8Vector;
+import org.apache.arrow.vector.IntVector;
+import org.apache.arrow.vector.SmallIntVector;
+import org.apache.arrow.vector.TimeStampMicroTZVector;
+import org.apache.arrow.vector.TimeStampMicroVector;
+import org.apache.arrow.vector.TinyIntVector;
+import org.apache.arrow.vector.ValueVector;
+import org.apache.arrow.vector.VarBinaryVector;
+import org.apache.arrow.vector.VarCharVector;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import org.apache.spark.sql.vectorized.ColumnarMap;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * One column of one batch, copied out of Arrow's memory into Java arrays. Immutable.
+ *
+ * It is no ArrowColumnVector on purpose: operators of Spark that meet those reach for the Arrow memory behind them, and one
+ * (ArrowEvalPythonExec) keeps batches of them over the next call, when that memory holds other rows.
+ */
+abstract class HeapVector extends ColumnVector {
+  /** A bit a row, 1 for a value; null if there are no nulls. */
+  private final byte[] validity;
+  private final int nulls;
+
+  HeapVector(DataType type, ValueVector vector, int rows) {
+    super(type);
+    this.nulls = vector.getNullCount();
+    this.validity = nulls == 0 ? null : bytes(((FieldVector) vector).getValidityBuffer(), 0, (rows + 7) / 8);
+  }
+
+  static boolean covers(DataType type) {
+    return type instanceof DecimalType || vectorClass(type) != null;
+  }
+
+  /** rows: how many there are, at least one. type: one that is covered. */
+  static HeapVector copyOf(ValueVector vector, DataType type, int rows) {
+    Class wanted = type instanceof DecimalType ? DecimalVector.class : vectorClass(type);
+    if (wanted == null || !wanted.isInstance(vector) || vector.getValueCount() != rows) {
+      throw new IllegalStateException("a column of " + type.catalogString() + " with " + rows + " rows came as "
+          + vector.getClass().getSimpleName() + " with " + vector.getValueCount());
+    }
+    if (wanted == BitVector.class) return new BooleanHeapVector(type, vector, rows);
+    if (wanted == TinyIntVector.class) return new ByteHeapVector(type, vector, rows);
+    if (wanted == SmallIntVector.class) return new ShortHeapVector(type, vector, rows);
+    if (wanted == IntVector.class || wanted == DateDayVector.class) return new IntHeapVector(type, vector, rows);
+    if (wanted == Float4Vector.class) return new FloatHeapVector(type, vector, rows);
+    if (wanted == Float8Vector.class) return new DoubleHeapVector(type, vector, rows);
+    if (wanted == DecimalVector.class) return new DecimalHeapVector(type, vector, rows);
+    if (wanted == VarCharVector.class || wanted == VarBinaryVector.class) return new BytesHeapVector(type, vector, rows);
+    return new LongHeapVector(type, vector, rows);
+  }
+
+  /** The Arrow vector that values of a type come in; null if the type is not covered. Types are compared with what they carry:
+   * a STRING with a collation is another one. */
+  private static Class vectorClass(DataType type) {
+    if (type.equals(DataTypes.BooleanType)) return BitVector.class;
+    if (type.equals(DataTypes.ByteType)) return TinyIntVector.class;
+    if (type.equals(DataTypes.ShortType)) return SmallIntVector.class;
+    if (type.equals(DataTypes.IntegerType)) return IntVector.class;
+    if (type.equals(DataTypes.LongType)) return BigIntVector.class;
+    if (type.equals(DataTypes.FloatType)) return Float4Vector.class;
+    if (type.equals(DataTypes.DoubleType)) return Float8Vector.class;
+    if (type.equals(DataTypes.DateType)) return DateDayVector.class;
+    if (type.equals(DataTypes.TimestampType)) return TimeStampMicroTZVector.class;
+    if (type.equals(DataTypes.TimestampNTZType)) return TimeStampMicroVector.class;
+    if (type.equals(DataTypes.StringType)) return VarCharVector.class;
+    if (type.equals(DataTypes.BinaryType)) return VarBinaryVector.class;
+    return null;
+  }
+
+  /** A part of a buffer. */
+  static byte[] bytes(ArrowBuf buffer, long start, int length) {
+    byte[] copy = new byte[length];
+    copy(buffer, start, copy, Platform.BYTE_ARRAY_OFFSET, length);
+    return copy;
+  }
+
+  /** Arrow's own bounds checks are switched off in Spark. */
+  static void copy(ArrowBuf buffer, long start, Object array, long arrayOffset, long length) {
+    if (length == 0) return;
+    if (start < 0 || length < 0 || start + length > buffer.capacity()) {
+      throw new IllegalStateException(
+          "bytes " + start + " to " + (start + length) + " of an Arrow buffer of " + buffer.capacity());
+    }
+    Platform.copyMemory(null, buffer.memoryAddress() + start, array, arrayOffset, length);
+  }
+
+  public boolean hasNull() {
+    return nulls > 0;
+  }
+
+  public int numNulls() {
+    return nulls;
+  }
+
+  public boolean isNullAt(int row) {
+    return validity != null && (validity[row >> 3] >> (row & 7) & 1) == 0;
+  }
+
+  /** There is nothing to give back. */
+  public void close() {
+  }
+
+  public boolean getBoolean(int row) {
+    throw notOfThisType();
+  }
+
+  public byte getByte(int row) {
+    throw notOfThisType();
+  }
+
+  public short getShort(int row) {
+    throw notOfThisType();
+  }
+
+  public int getInt(int row) {
+    throw notOfThisType();
+  }
+
+  public long getLong(int row) {
+    throw notOfThisType();
+  }
+
+  public float getFloat(int row) {
+    throw notOfThisType();
+  }
+
+  public double getDouble(int row) {
+    throw notOfThisType();
+  }
+
+  public Decimal getDecimal(int row, int precision, int scale) {
+    throw notOfThisType();
+  }
+
+  public UTF8String getUTF8String(int row) {
+    throw notOfThisType();
+  }
+
+  public byte[] getBinary(int row) {
+    throw notOfThisType();
+  }
+
+  public ColumnarArray getArray(int row) {
+    throw notOfThisType();
+  }
+
+  public ColumnarMap getMap(int row) {
+    throw notOfThisType();
+  }
+
+  public ColumnVector getChild(int ordinal) {
+    throw notOfThisType();
+  }
+
+  private UnsupportedOperationException notOfThisType() {
+    return new UnsupportedOperationException("not a value of a column of " + dataType().catalogString());
+  }
+}

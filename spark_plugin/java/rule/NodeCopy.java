@@ -1,0 +1,23 @@
+package pydelta.rule;
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+
+/** A copy of a plan's node with other values in some fields, whatever further fields this version of Spark gives it. */
+public class NodeCopy {
+  private NodeCopy() {}
+
+  /** before, after: values of fields, known by identity, and what the copy has in their place. */
+  public static LogicalPlan with(LogicalPlan node, Object[] before, Object[] after) {
+    Object[] fields = new Object[node.productArity()];
+    for (int i = 0; i < fields.length; i++) {
+      fields[i] = node.productElement(i);
+      for (int j = 0; j < before.length; j++) {
+        if (node.productElement(i) == before[j]) {
+          fields[i] = after[j];
+          break;
+        }
+      }
+    }
+    return (LogicalPlan) node.makeCopy(fields);
+  }
+}

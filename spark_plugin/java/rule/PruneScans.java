@@ -1,0 +1,278 @@
+package pydelta.rule;
+
+import java.util.Iterator;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.classic.SparkSession$;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
+import org.apache.spark.sql.execution.datasources.v2.V2ScanRelationPushDown$;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import pydelta.aggregates.LogAnswers;
+import pydelta.aggregates.PartialAggregates;
+import pydelta.driver.DriverChoice;
+import pydelta.driver.DriverReads;
+import pydelta.driver.DriverSource;
+import pydelta.joins.JoinRules;
+import pydelta.scan.ColumnarChoice;
+import pydelta.scan.MetadataScanBuilder;
+import pydelta.scan.MetadataTable;
+import pydelta.scan.PredicateJson;
+import pydelta.streams.StreamScans;
+import pydelta.streams.StreamedTable;
+import scala.Option;
+import scala.collection.immutable.Seq;
+
+/**
+ * The optimizer rule. It reopens the scans of our Python source that Spark has planned over all columns, lets Spark's own
+ * push-down run on them once more against a builder that can prune, and checks what came out.
+ *
+ * It decides nothing itself about what a query needs. If anything fails or looks unfamiliar the plan stays as it was.
+ *
+ * Written for Janino: no lambdas, raw types where Spark's are generic.
+ */
+public class PruneScans extends Rule {
+  public static final String NAME = "pydelta.rule.PruneScans";
+  static final String ENABLED_CONF = "spark.pydelta.pruning.enabled";
+
+  private static volatile PruneScans latest = null;
+
+  private final Set formats = ConcurrentHashMap.newKeySet();
+  private final RuleStatus status = new RuleStatus();
+  private final ColumnarChoice batches = new ColumnarChoice(status);
+  private final Map told = new ConcurrentHashMap();
+  private volatile StructField metadataColumn = null;
+
+  public String ruleName() {
+    return NAME;
+  }
+
+  /** Adds the short name of a Python source whose reader understands the marker. */
+  public void addFormat(String shortName) {
+    formats.add(shortName.toLowerCase(Locale.ROOT));
+  }
+
+  /** Gives the rule the columnar reader: a zip of its sources, or of its class files. */
+  public void offerColumnar(byte[] archive) {
+    batches.offer(archive);
+  }
+
+  /** And the native reader, in the same form. */
+  public void offerNative(byte[] archive) {
+    batches.offerNative(archive);
+  }
+
+  /** As DriverChoice.offer, of all sessions. */
+  public void offerDriver(Function planner) {
+    DriverChoice.offer(planner);
+  }
+
+  /** The session's source, of which the driver's own Python is asked for writes. */
+  public UserDefinedPythonDataSource askingDriver(UserDefinedPythonDataSource source) {
+    return new DriverSource(source);
+  }
+
+  /** As DriverChoice.open. */
+  public PythonDataSourceV2 open(CaseInsensitiveStringMap options) {
+    return DriverChoice.open(options, status);
+  }
+
+  /** The metadata column of our sources, as the JSON of a schema that has only this. */
+  public void offerMetadata(String schemaJson) {
+    metadataColumn = ((StructType) DataType.fromJson(schemaJson)).fields()[0];
+  }
+
+  /** What `load` has made of a source, with its metadata column; the same frame where that fails. */
+  public Dataset withMetadata(Dataset frame) {
+    try {
+      return MetadataTable.in(frame, metadataColumn, status);
+    } catch (RuntimeException error) {
+      status.withoutMetadata(error);
+    } catch (LinkageError error) {
+      status.withoutMetadata(error);
+    }
+    return frame;
+  }
+
+  /** What `readStream.load` has made of a source, so that the rule may have its batches read in columns; else the same frame. */
+  public Dataset streamed(Dataset frame) {
+    try {
+      return StreamedTable.in(frame, status);
+    } catch (RuntimeException error) {
+      status.notColumnar(error);
+    } catch (LinkageError error) {
+      status.notColumnar(error);
+    }
+    return frame;
+  }
+
+  /** withMetadata, by the rule of the frame's session, for who is compiled without it. A session without the rule has no such column. */
+  public Function metadata() {
+    return new Function() {
+      public Object apply(Object frame) {
+        PruneScans rule = ownOf((SparkSession) ((Dataset) frame).sparkSession());
+        return rule == null ? frame : rule.withMetadata((Dataset) frame);
+      }
+    };
+  }
+
+  /** Why a load that the driver's Python could not do was done by a worker. */
+  public void notLoadedByDriver(String why) {
+    status.notByDriver(new IllegalStateException(why));
+  }
+
+  /** What a table of a catalog offers beside its columns. options: of its read. */
+  public MetadataColumn[] metadataColumns(StructType schema, CaseInsensitiveStringMap options) {
+    boolean offers = MetadataTable.canOffer(metadataColumn, schema, options);
+    return offers ? MetadataTable.hidden(metadataColumn) : new MetadataColumn[0];
+  }
+
+  /** A scan builder of such a table. whole: Spark's own, over all columns. */
+  public ScanBuilder withMetadata(ScanBuilder whole) {
+    return new MetadataScanBuilder(whole, metadataColumn, status);
+  }
+
+  /** A predicate as Python understands it; null if it would not. schema: of the columns that it names. */
+  public static String json(Predicate predicate, StructType schema) {
+    PredicateJson json = PredicateJson.of(predicate, schema);
+    return json == null ? null : json.json();
+  }
+
+  /** Tells the session's catalogs something. */
+  public void tell(String name, String value) {
+    told.put(name, value);
+    latest = this;
+  }
+
+  /** What the catalogs were told; null if they were not. */
+  public String told(String name) {
+    return (String) told.get(name);
+  }
+
+  /** Of the rule of the active session; one that nobody reads where there is none, as when Spark stops. */
+  public static RuleStatus statusOfSession() {
+    Option session = SparkSession$.MODULE$.getActiveSession();
+    if (session.isEmpty()) session = SparkSession$.MODULE$.getDefaultSession();
+    PruneScans rule = session.isEmpty() ? null : of((SparkSession) session.get());
+    return rule == null ? new RuleStatus() : rule.status;
+  }
+
+  /** The rule of a session or, where somebody has taken it out, the one that was told something last; null if there is none. */
+  public static PruneScans of(SparkSession session) {
+    PruneScans own = ownOf(session);
+    return own == null ? latest : own;
+  }
+
+  /** The session's own rule, which is put behind the others where there is none yet. */
+  public static PruneScans addedTo(SparkSession session) {
+    PruneScans own = ownOf(session);
+    if (own != null) return own;
+    PruneScans rule = new PruneScans();
+    rule.addTo(session);
+    return rule;
+  }
+
+  /** Behind the session's other rules, and its other strategies of planning. */
+  public void addTo(SparkSession session) {
+    session.experimental().extraOptimizations_$eq((Seq) session.experimental().extraOptimizations().appended(this));
+    session.experimental().extraStrategies_$eq((Seq) session.experimental().extraStrategies().appended(new DriverReads(status)));
+  }
+
+  private static PruneScans ownOf(SparkSession session) {
+    Seq rules = session.experimental().extraOptimizations();
+    for (int i = 0; i < rules.length(); i++) {
+      if (rules.apply(i) instanceof PruneScans) return (PruneScans) rules.apply(i);
+    }
+    return null;
+  }
+
+  /** What the rule has done, as JSON text. */
+  public String status() {
+    return status.toJson();
+  }
+
+  /** By which columns the scans were filtered, as RuleStatus.comparedJson. */
+  public String compared() {
+    return status.comparedJson();
+  }
+
+  /** As WantedRows.of. */
+  public String wantedRows(LogicalPlan optimized, String option, String value) {
+    return WantedRows.of(optimized, option, value);
+  }
+
+  public TreeNode apply(TreeNode plan) {
+    if (!Switch.isOn(ENABLED_CONF)) return plan;
+    if (plan instanceof DeleteFromTable) return plan;  // Spark asks the table of the scan, which is to refuse
+    try {
+      boolean inRows = ColumnsUnderUdfs.hang((LogicalPlan) plan);
+      if (inRows) plan = ColumnsUnderUdfs.inRows((LogicalPlan) plan);
+      plan = StreamScans.in((LogicalPlan) plan, inRows ? null : batches, status);
+      return prune((LogicalPlan) plan, inRows ? new ColumnarChoice(status) : batches);
+    } catch (VirtualMachineError error) {
+      throw error;
+    } catch (Throwable error) {
+      if (error instanceof InterruptedException) Thread.currentThread().interrupt();
+      status.backedOff(error);
+      return plan;
+    }
+  }
+
+  private LogicalPlan prune(LogicalPlan plan, ColumnarChoice reads) {
+    ReopenScans reopen = new ReopenScans(formats, status, reads);
+    TreeNode reopened = plan.transformDown(reopen);
+    if (reopen.count() == 0) return plan;
+
+    // Subqueries that became joins bring scans along that were pruned while they were optimized by themselves.
+    ScanCensus before = ScanCensus.of(plan);
+    LogicalPlan pruned = (LogicalPlan) ((Rule) V2ScanRelationPushDown$.MODULE$).apply(reopened);
+    ScanCensus after = ScanCensus.of(pruned);
+
+    if (after.unplanned() > 0) {
+      throw new IllegalStateException("Spark left " + after.unplanned() + " scans unplanned");
+    }
+    if (after.pruned() != before.pruned() + reopen.count() || after.others() != before.others() - reopen.count()) {
+      throw new IllegalStateException("scans went from " + before + " to " + after + " with " + reopen.count() + " reopened");
+    }
+    if (!sameOutput(plan.output(), pruned.output())) {
+      throw new IllegalStateException("the plan's output changed from " + plan.output() + " to " + pruned.output());
+    }
+    status.applied(reopen.count());
+    LogicalPlan answered = LogAnswers.in(pruned, status);
+    if (!sameOutput(pruned.output(), answered.output())) answered = pruned;
+    LogicalPlan joined = JoinRules.in(answered, status);
+    if (!sameOutput(answered.output(), joined.output())) joined = answered;
+    // Behind the joins: a scan whose files one of them chooses once more is left as it is.
+    LogicalPlan partial = PartialAggregates.in(joined, status, reads);
+    if (!sameOutput(joined.output(), partial.output())) partial = joined;
+    LogicalPlan together = OneTask.in(partial, status);
+    return sameOutput(partial.output(), together.output()) ? together : partial;
+  }
+
+  static boolean sameOutput(Seq one, Seq other) {
+    if (one.length() != other.length()) return false;
+    Iterator others = Lists.toJava(other).iterator();
+    for (Iterator each = Lists.toJava(one).iterator(); each.hasNext();) {
+      Attribute a = (Attribute) each.next();
+      Attribute b = (Attribute) others.next();
+      if (!a.exprId().equals(b.exprId()) || !a.dataType().equals(b.dataType())) return false;
+    }
+    return true;
+  }
+}

@@ -1,0 +1,121 @@
+package pydelta.rule;
+
+import java.lang.reflect.Field;
+import java.util.Locale;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.datasources.v2.ChangelogTable;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import pydelta.scan.ColumnarChoice;
+import pydelta.scan.MetadataScan;
+import pydelta.scan.MetadataTable;
+import pydelta.scan.PrunableTable;
+import pydelta.scan.ScanRequest;
+import scala.collection.immutable.Seq;
+
+/**
+ * Turns planned scans of our formats back into relations over a PrunableTable, with the same attributes.
+ *
+ * A scan whose read option `pruning` is false stays as it is. A scan of ours in an unexpected state raises: the caller
+ * then leaves the whole plan alone.
+ */
+public class ReopenScans extends scala.runtime.AbstractPartialFunction {
+  public static final String OPTION = "pruning";
+
+  private final Set formats;
+  private final RuleStatus status;
+  private final ColumnarChoice batches;
+  private int count = 0;
+
+  ReopenScans(Set formats, RuleStatus status, ColumnarChoice batches) {
+    this.formats = formats;
+    this.status = status;
+    this.batches = batches;
+  }
+
+  int count() {
+    return count;
+  }
+
+  public boolean isDefinedAt(Object node) {
+    if (!(node instanceof DataSourceV2ScanRelation)) return false;
+    DataSourceV2ScanRelation planned = (DataSourceV2ScanRelation) node;
+    Class kind = planned.scan().getClass();
+    if (kind != PythonScan.class && kind != MetadataScan.class) return false;
+    String shortName = (String) read(planned.scan(), "shortName");
+    if (!formats.contains(shortName.toLowerCase(Locale.ROOT))) return false;
+    CaseInsensitiveStringMap options = (CaseInsensitiveStringMap) read(planned.scan(), "options");
+    return options.getBoolean(OPTION, true);
+  }
+
+  public Object applyOrElse(Object node, scala.Function1 otherwise) {
+    return isDefinedAt(node) ? reopen((DataSourceV2ScanRelation) node) : otherwise.apply(node);
+  }
+
+  private Object reopen(DataSourceV2ScanRelation planned) {
+    DataSourceV2Relation relation = planned.relation();
+    PythonScan scan = (PythonScan) planned.scan();
+    Filter[] handedOver = (Filter[]) read(scan, "supportedFilters");
+    if (!isKnown(relation.table())) {
+      throw new IllegalStateException("the table is a " + relation.table().getClass().getName());
+    }
+    Seq output = expectedOutput(planned);
+    if (!PruneScans.sameOutput(planned.output(), output)) {
+      throw new IllegalStateException("the scan gives " + planned.output() + " and not " + output);
+    }
+    if (planned.keyGroupedPartitioning().isDefined() || planned.ordering().isDefined()) {
+      throw new IllegalStateException("the scan has a partitioning or an order");
+    }
+    if (handedOver.length > 0) {
+      throw new IllegalStateException("Spark's own push-down has already handed over filters");
+    }
+    count++;
+    PrunableTable table = new PrunableTable(relation.table(), everything(scan), status, batches);
+    return withTable(relation, table, output);
+  }
+
+  /** Whether the table gives the columns of its scan and nothing beside. */
+  private static boolean isKnown(Table table) {
+    return table instanceof PythonTable || table instanceof MetadataTable || table instanceof ChangelogTable;
+  }
+
+  /** All attributes of the relation, without a metadata column that the analyzer put there and that no query reads any more. */
+  private static Seq expectedOutput(DataSourceV2ScanRelation planned) {
+    DataSourceV2Relation relation = planned.relation();
+    boolean without = relation.table() instanceof SupportsMetadataColumns && !(planned.scan() instanceof MetadataScan);
+    return without ? (Seq) relation.output().take(relation.table().columns().length) : relation.output();
+  }
+
+  /** What a scan of Spark's over all columns asks for. */
+  public static ScanRequest everything(PythonScan scan) {
+    if (scan instanceof MetadataScan) return ((MetadataScan) scan).request();
+    return new ScanRequest(
+        (PythonDataSourceV2) read(scan, "ds"),
+        (String) read(scan, "shortName"),
+        (CaseInsensitiveStringMap) read(scan, "options"),
+        (StructType) read(scan, "outputSchema"));
+  }
+
+  /** A copy with another table. */
+  public static Object withTable(DataSourceV2Relation relation, Table table, Seq output) {
+    return NodeCopy.with(relation, new Object[] {relation.table(), relation.output()}, new Object[] {table, output});
+  }
+
+  private static Object read(Object scan, String name) {
+    try {
+      Field field = PythonScan.class.getDeclaredField(name);
+      field.setAccessible(true);
+      return field.get(scan);
+    } catch (Exception error) {
+      throw new IllegalStateException("PythonScan has no readable field " + name, error);
+    }
+  }
+}

@@ -1,0 +1,24 @@
+package pydelta.scan;
+
+import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
+import org.apache.spark.sql.sources.Filter;
+import pydelta.rule.RuleStatus;
+
+/**
+ * Spark's scan of a Python source over all columns and the metadata column, for the optimizer rule to reopen.
+ *
+ * Where the rule is off the query reads by it. Its source is its own: the one of the frame keeps the read function of the
+ * first query, which has not this column.
+ */
+public class MetadataScan extends PythonScan {
+  private final ScanRequest request;
+
+  MetadataScan(ScanRequest request, RuleStatus status) {
+    super(new PrunedSource(request, status), request.shortName(), request.schema(), request.options(), new Filter[0]);
+    this.request = request;
+  }
+
+  public ScanRequest request() {
+    return request;
+  }
+}

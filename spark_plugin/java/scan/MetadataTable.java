@@ -1,0 +1,125 @@
+package pydelta.scan;
+
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import pydelta.rule.ReopenScans;
+import pydelta.rule.RuleStatus;
+
+/**
+ * Spark's table of a Python source, with a metadata column: it is no part of `*`, and is read where a query names it.
+ *
+ * A column of the table with its name hides it.
+ */
+public class MetadataTable implements Table, SupportsRead, SupportsMetadataColumns {
+  /** Options of reads that give other rows than those of a table: changes, a view, and what a DML reads. */
+  private static final String[] OTHER_READS = {"readChangeFeed", "readChangeData", "pydelta.view", "pydelta.files"};
+
+  private final PythonTable table;
+  private final StructField column;
+  private final RuleStatus status;
+
+  private MetadataTable(PythonTable table, StructField column, RuleStatus status) {
+    this.table = table;
+    this.column = column;
+    this.status = status;
+  }
+
+  /** The frame of a relation over such a table. A frame that is more than the relation of a Python source stays as it is. */
+  public static Dataset in(Dataset frame, StructField column, RuleStatus status) {
+    LogicalPlan plan = frame.queryExecution().analyzed();
+    if (!(plan instanceof DataSourceV2Relation)) return frame;
+    DataSourceV2Relation relation = (DataSourceV2Relation) plan;
+    if (relation.table().getClass() != PythonTable.class) return frame;
+    if (!canOffer(column, relation.schema(), relation.options())) return frame;
+    MetadataTable table = new MetadataTable((PythonTable) relation.table(), column, status);
+    LogicalPlan offering = (LogicalPlan) ReopenScans.withTable(relation, table, relation.output());
+    offering.setAnalyzed();  // the plan that it is a copy of is, and to analyze it again costs more than all else here
+    return Dataset$.MODULE$.ofRows((SparkSession) frame.sparkSession(), offering);
+  }
+
+  /** Whether a read has the metadata column beside columns of its own. */
+  public static boolean canOffer(StructField column, StructType schema, CaseInsensitiveStringMap options) {
+    return column != null && !isOther(options) && !has(schema, column.name());
+  }
+
+  private static boolean isOther(CaseInsensitiveStringMap options) {
+    for (int i = 0; i < OTHER_READS.length; i++) {
+      String value = options.get(OTHER_READS[i]);
+      if (value != null && !value.equalsIgnoreCase("false")) return true;
+    }
+    return false;
+  }
+
+  /** Whatever the session's case sensitivity is: the source knows columns by names in any case. */
+  private static boolean has(StructType schema, String name) {
+    StructField[] fields = schema.fields();
+    for (int i = 0; i < fields.length; i++) {
+      if (fields[i].name().equalsIgnoreCase(name)) return true;
+    }
+    return false;
+  }
+
+  public String name() {
+    return table.name();
+  }
+
+  public Column[] columns() {
+    return table.columns();
+  }
+
+  public Map properties() {
+    return table.properties();
+  }
+
+  public Set capabilities() {
+    return table.capabilities();
+  }
+
+  public MetadataColumn[] metadataColumns() {
+    return hidden(column);
+  }
+
+  public static MetadataColumn[] hidden(StructField column) {
+    return new MetadataColumn[] {new Hidden(column)};
+  }
+
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new MetadataScanBuilder(table.newScanBuilder(options), column, status);
+  }
+
+  private static class Hidden implements MetadataColumn {
+    private final StructField column;
+
+    Hidden(StructField column) {
+      this.column = column;
+    }
+
+    public String name() {
+      return column.name();
+    }
+
+    public DataType dataType() {
+      return column.dataType();
+    }
+
+    public boolean isNullable() {
+      return column.nullable();
+    }
+  }
+}

@@ -1,0 +1,46 @@
+package pydelta.scan;
+
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+
+/** Spark's batch of a Python source, comparable: equal batches let Spark reuse an exchange or a subquery. */
+class PrunedBatch implements Batch {
+  private final Batch batch;
+  private final ScanRequest request;
+  private final PrunedSource source;
+  private final ScanReaders readers;
+  private ScanTasks tasks = null;
+
+  PrunedBatch(Batch batch, ScanRequest request, PrunedSource source, ScanReaders readers) {
+    this.batch = batch;
+    this.request = request;
+    this.source = source;
+    this.readers = readers;
+  }
+
+  public InputPartition[] planInputPartitions() {
+    return tasks().partitions();
+  }
+
+  public PartitionReaderFactory createReaderFactory() {
+    if (readers.columnar() == null) ColumnarChoice.refuseRepeatedRows();
+    return tasks().factory();
+  }
+
+  synchronized ScanTasks tasks() {
+    if (tasks == null) {
+      InputPartition[] partitions = batch.planInputPartitions();
+      tasks = source.tasks(readers, partitions, readers.inPython(batch.createReaderFactory()));
+    }
+    return tasks;
+  }
+
+  public boolean equals(Object object) {
+    return object instanceof PrunedBatch && request.equals(((PrunedBatch) object).request);
+  }
+
+  public int hashCode() {
+    return request.hashCode();
+  }
+}

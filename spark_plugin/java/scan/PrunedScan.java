@@ -1,0 +1,161 @@
+package pydelta.scan;
+
+import java.util.List;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import pydelta.aggregates.LogAnswers;
+import pydelta.aggregates.LogQuestion;
+import pydelta.rule.RuleStatus;
+
+/** Spark's scan of a Python source, over the columns that the query needs. Runs on Spark's own tasks. */
+public class PrunedScan extends PythonScan {
+  private final ScanRequest request;
+  private final PrunedSource source;
+  private final ScanReaders readers;
+  private Batch batch = null;
+  private Boolean planned = null;
+
+  public PrunedScan(ScanRequest request, RuleStatus status, ScanReaders readers) {
+    this(request, new PrunedSource(request, status), readers);
+  }
+
+  public PrunedScan(ScanRequest request, PrunedSource source, ScanReaders readers) {
+    super(source, request.shortName(), request.schema(), request.options(), new Filter[0]);
+    this.request = request;
+    this.source = source;
+    this.readers = readers;
+  }
+
+  public PrunedSource source() {
+    return source;
+  }
+
+  /** PredicateJson each. */
+  public java.util.List predicates() {
+    return request.predicates();
+  }
+
+  /** All columns on offer, of which predicates may be. */
+  public StructType fullSchema() {
+    return request.fullSchema();
+  }
+
+  public boolean hasLimit() {
+    return request.limit() != null;
+  }
+
+  /** A read option; null if it was not given. */
+  public String option(String name) {
+    return (String) request.options().get(name);
+  }
+
+  public synchronized Batch toBatch() {
+    if (batch == null) batch = new PrunedBatch(super.toBatch(), request, source, readers);
+    return batch;
+  }
+
+  public Scan.ColumnarSupportMode columnarSupportMode() {
+    if (readers.columnar() != null) return Scan.ColumnarSupportMode.SUPPORTED;
+    return mayBeColumnar() && isPlanned() ? Scan.ColumnarSupportMode.PARTITION_DEFINED : Scan.ColumnarSupportMode.UNSUPPORTED;
+  }
+
+  /**
+   * Plans the scan, once; the answer stays the one that Spark has laid out a query by. The query itself meets an error again, and
+   * raises it: to explain a plan must not fail.
+   */
+  private boolean isPlanned() {
+    if (planned == null) planned = Boolean.valueOf(canPlan());
+    return planned.booleanValue();
+  }
+
+  private boolean canPlan() {
+    try {
+      source.readInfo();
+      return true;
+    } catch (Exception error) {
+      return false;
+    }
+  }
+
+  public boolean mayBeColumnar() {
+    return readers != ScanReaders.ROWS;
+  }
+
+  /** The same rows by Spark's own reader. */
+  public PrunedScan inRows() {
+    return new PrunedScan(request, source, ScanReaders.ROWS);
+  }
+
+  /** A scan of partial rows in the place of this one; null if the source does not give them. question: of PartialQuestion. */
+  public PrunedScan partially(String question, StructType schema, ScanReaders readers) {
+    PrunedSource partial = source.partially(question, schema);
+    return partial == null ? null : partialScan(partial, readers);
+  }
+
+  protected PrunedScan partialScan(PrunedSource partial, ScanReaders readers) {
+    return new PrunedScan(partial.request(), partial, readers);
+  }
+
+  /** What says of which table of a catalog the scan is: metadata of its first column, in which the source looks for it. */
+  public Metadata tableMetadata() {
+    StructField[] fields = request.fullSchema().fields();
+    return fields.length == 0 ? Metadata.empty() : fields[0].metadata();
+  }
+
+  /** Whether the log may be asked in place of reading: never for rows that a limit picks, nor where others were put in their place. */
+  public boolean mayAsk() {
+    return !hasLimit() && mayBeAnswered();
+  }
+
+  /** Whether its rows may come of others than tasks: not where others were put in their place. */
+  private boolean mayBeAnswered() {
+    return !request.isPartial() && request.options().getBoolean(LogAnswers.OPTION, true);
+  }
+
+  /** Whether its rows may be few, so that the driver's own Python may read them where that is allowed. */
+  public boolean mayBeReadByDriver() {
+    return mayBeAnswered() && !request.readsNoColumns() && request.isPlannedByDriver() && isPlanned() && source.isFew();
+  }
+
+  /** The log's answer, for each combination of values of the attributes `by`; null if it does not say. */
+  public byte[] ask(LogQuestion question, List by) {
+    return source.ask(question, by);
+  }
+
+  /** For explain(): plans the scan, once; the query then runs with that plan. */
+  public String description() {
+    return request.path() + " PushedFilters: " + request.predicates() + limitText() + ", " + keptText()
+        + (request.isPartial() ? ", PartialRows: " : ", ReadSchema: ") + request.schema().simpleString();
+  }
+
+  /** For explain("formatted"). */
+  public scala.collection.immutable.Map getMetaData() {
+    scala.collection.immutable.Map shown = super.getMetaData();
+    shown = (scala.collection.immutable.Map) shown.updated("Location", request.path());
+    shown = (scala.collection.immutable.Map) shown.updated("PushedFilters", request.predicates().toString());
+    if (request.limit() != null) {
+      shown = (scala.collection.immutable.Map) shown.updated("PushedLimit", request.limit().toString());
+    }
+    return (scala.collection.immutable.Map) shown.updated("Kept", keptText());
+  }
+
+  private String limitText() {
+    return request.limit() == null ? "" : ", PushedLimit: " + request.limit();
+  }
+
+  /** A description must not fail; the query itself meets the same error and raises it. Without columns there is no filter. */
+  private String keptText() {
+    if (request.readsNoColumns()) return "all files";
+    try {
+      KeptFiles kept = source.kept();
+      return kept == null ? "files not counted" : kept.toString();
+    } catch (Exception error) {
+      return "not planned: " + error.getMessage();
+    }
+  }
+}

@@ -1,0 +1,99 @@
+package pydelta.scan;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.types.NumericType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import pydelta.joins.JoinedScan;
+import pydelta.rule.RuleStatus;
+
+/** Collects what Spark's push-down says about one scan: predicates, then a limit, then columns. */
+class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLimit, SupportsPushDownRequiredColumns {
+  private static final int NO_LIMIT = -1;
+
+  /** Spark keeps the options of a catalog's table to itself; the source puts them into the metadata of its fields. */
+  private static final String CATALOG_KEY = "pydelta.table";
+
+  /** Beyond this one task would read for too long. */
+  private static final int MAX_LIMIT = 65536;
+
+  private final ScanRequest everything;
+  private final RuleStatus status;
+  private final ColumnarChoice batches;
+  private final List handedOver = new ArrayList();
+  private final List predicates = new ArrayList();
+  private StructType schema;
+  private int limit = NO_LIMIT;
+
+  PrunedScanBuilder(ScanRequest everything, RuleStatus status, ColumnarChoice batches) {
+    this.everything = everything;
+    this.status = status;
+    this.batches = batches;
+    this.schema = everything.schema();
+  }
+
+  /** All predicates stay in Spark's plan, so that those which cannot be handed over cost only time. */
+  public Predicate[] pushPredicates(Predicate[] offered) {
+    for (int i = 0; i < offered.length; i++) {
+      PredicateJson json = PredicateJson.of(offered[i], everything.schema());
+      if (json != null) {
+        handedOver.add(offered[i]);
+        predicates.add(json);
+      }
+    }
+    return offered;
+  }
+
+  public Predicate[] pushedPredicates() {
+    return (Predicate[]) handedOver.toArray(new Predicate[handedOver.size()]);
+  }
+
+  /**
+   * Spark offers a limit only where it keeps no filter between the limit and the scan. The source then gives exactly that many
+   * rows in one partition. Were Spark to count again, it would stop before the end of the stream, and that kills the Python
+   * worker: the next query would wait for a new one.
+   */
+  public boolean pushLimit(int rows) {
+    if (rows > MAX_LIMIT || everything.schema().fields().length == 0) return false;
+    limit = rows;
+    return true;
+  }
+
+  public boolean isPartiallyPushed() {
+    return false;
+  }
+
+  public void pruneColumns(StructType required) {
+    schema = required;
+  }
+
+  public Scan build() {
+    StructType columns = schema;
+    // The marker that carries a limit sits on a field, and so does the path of a catalog's table.
+    boolean told = limit != NO_LIMIT || tellsItsTable(everything.schema());
+    if (columns.fields().length == 0 && told) columns = cheapestColumn(everything.schema());
+    Integer rows = limit == NO_LIMIT ? null : Integer.valueOf(limit);
+    ScanRequest request = everything.narrowed(columns, predicates, rows);
+    ScanReaders readers = batches.readersFor(columns);
+    return JoinedScan.wanted(request) ? new JoinedScan(request, status, readers) : new PrunedScan(request, status, readers);
+  }
+
+  private static boolean tellsItsTable(StructType schema) {
+    return schema.fields().length > 0 && schema.fields()[0].metadata().contains(CATALOG_KEY);
+  }
+
+  private static StructType cheapestColumn(StructType schema) {
+    StructField[] fields = schema.fields();
+    StructField cheapest = fields[0];
+    for (int i = fields.length - 1; i >= 0; i--) {
+      if (fields[i].dataType() instanceof NumericType) cheapest = fields[i];
+    }
+    return new StructType(new StructField[] {cheapest});
+  }
+}

@@ -1,0 +1,238 @@
+package pydelta.scan;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.UUID;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.MetadataBuilder;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import pydelta.driver.DriverChoice;
+import pydelta.joins.ScanStatistics;
+import pydelta.rule.RuleStatus;
+
+/**
+ * What one scan asks of one Python DataSource: columns, predicates, a limit. Immutable.
+ *
+ * Two requests are equal when their scans give the same rows; Spark then runs a repeated part of a query once.
+ */
+public class ScanRequest {
+  public static final String MARKER_KEY = "pydelta.pruning";
+
+  private final PythonDataSourceV2 source;
+  private final String shortName;
+  private final CaseInsensitiveStringMap options;
+  private final StructType fullSchema;
+  private final StructType schema;
+  private final List predicates;
+  private final Integer limit;
+  private final boolean again;
+  private final String partial;
+
+  /** Asks for every column and row. */
+  public ScanRequest(PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema) {
+    this(source, shortName, options, fullSchema, fullSchema, Collections.EMPTY_LIST, null, false, null);
+  }
+
+  private ScanRequest(
+      PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema,
+      StructType schema, List predicates, Integer limit, boolean again, String partial) {
+    this.source = source;
+    this.shortName = shortName;
+    this.options = options;
+    this.fullSchema = fullSchema;
+    this.schema = schema;
+    this.predicates = predicates;
+    this.limit = limit;
+    this.again = again;
+    this.partial = partial;
+  }
+
+  /** Asks for one column more, which the source makes beside those of the full schema. */
+  ScanRequest with(StructField metadataColumn) {
+    StructType more = schema.add(metadataColumn);
+    return new ScanRequest(source, shortName, options, fullSchema, more, predicates, limit, again, partial);
+  }
+
+  /** predicates: PredicateJson. limit: null for all rows. */
+  public ScanRequest narrowed(StructType columns, List predicates, Integer limit) {
+    return new ScanRequest(source, shortName, options, fullSchema, columns, new ArrayList(predicates), limit, false, null);
+  }
+
+  /** The same rows but for those that further predicates leave out, to be read by the read function of this request. */
+  public ScanRequest again(List further) {
+    List all = new ArrayList(predicates);
+    all.addAll(further);
+    return new ScanRequest(source, shortName, options, fullSchema, schema, all, limit, true, null);
+  }
+
+  /** Partial rows in the place of those for which all predicates hold. question: of PartialQuestion. schema: of partial rows. */
+  ScanRequest partially(String question, StructType schema) {
+    return new ScanRequest(source, shortName, options, fullSchema, schema, predicates, null, false, question);
+  }
+
+  boolean isPartial() {
+    return partial != null;
+  }
+
+  public PythonDataSourceV2 source() {
+    return source;
+  }
+
+  public String shortName() {
+    return shortName;
+  }
+
+  public CaseInsensitiveStringMap options() {
+    return options;
+  }
+
+  public StructType schema() {
+    return schema;
+  }
+
+  /** The columns of the table. */
+  public StructType fullSchema() {
+    return fullSchema;
+  }
+
+  List predicates() {
+    return predicates;
+  }
+
+  /** The columns that the predicates compare, as of PredicateJson. */
+  Set compared() {
+    Set columns = new HashSet();
+    for (int i = 0; i < predicates.size(); i++) columns.addAll(((PredicateJson) predicates.get(i)).compared());
+    return columns;
+  }
+
+  public Integer limit() {
+    return limit;
+  }
+
+  public String path() {
+    return (String) options.getOrDefault("path", "?");
+  }
+
+  /** Whether no column is read: then there is no field that could carry a marker, and no predicate and no limit either. */
+  public boolean readsNoColumns() {
+    return schema.fields().length == 0;
+  }
+
+  /** Whether there is no column at all that could carry a marker. */
+  boolean hasNoColumns() {
+    return fullSchema.fields().length == 0;
+  }
+
+  /** One call of Python, which gives the read function and the partitions. status: is told who has planned. */
+  PlannedScan plan(RuleStatus status) {
+    return planned(schema, wishes(), status);
+  }
+
+  /** The same for the notes alone. A scan without columns asks with some column, and cannot be read with that plan. */
+  PlannedScan planForNotes(RuleStatus status) {
+    return planned(carrier(), ScanStatistics.wish(), status);
+  }
+
+  /** The same, with a question for the log. */
+  PlannedScan ask(String question, RuleStatus status) {
+    return planned(carrier(), ", \"question\": " + question + wishes(), status);
+  }
+
+  boolean isPlannedByDriver() {
+    return DriverChoice.offered(shortName) != null;
+  }
+
+  private static String wishes() {
+    return ScanStatistics.wish() + NativeChoice.wish();
+  }
+
+  private StructType carrier() {
+    return readsNoColumns() ? new StructType(new StructField[] {fullSchema.fields()[0]}) : schema;
+  }
+
+  /** further: as of `marker`. Each call has a nonce of its own, by which its notes are known. */
+  private PlannedScan planned(StructType columns, String further, RuleStatus status) {
+    String nonce = newNonce();
+    StructType asked = asking(columns, nonce, further);
+    return new PlannedScan(DriverChoice.plan(shortName, source.source(), pythonSource(), asked, false, status), nonce);
+  }
+
+  public static String newNonce() {
+    return UUID.randomUUID().toString();
+  }
+
+  private StructType asking(StructType columns, String nonce, String further) {
+    return marked(columns, marker(", \"nonce\": \"" + nonce + "\"" + further));
+  }
+
+  /** The schema that asks for the files of a stream's batch. wish: NativeChoice's, or none. Notes that come are known by the nonce. */
+  public StructType asking(String nonce, String wish) {
+    return asking(schema, nonce, wish);
+  }
+
+  /**
+   * The pickled DataSource that `load` made: the table's version is pinned in it. Spark's object is shared by all
+   * queries over a DataFrame and not made for threads.
+   */
+  public PythonDataSourceCreationResult pythonSource() {
+    synchronized (source) {
+      return source.getOrCreateDataSourceInPython(shortName, options, new scala.Some(fullSchema));
+    }
+  }
+
+  /** Whether some column is none of the full schema's. */
+  private boolean asksForMore() {
+    StructField[] fields = schema.fields();
+    for (int i = 0; i < fields.length; i++) {
+      if (fullSchema.getFieldIndex(fields[i].name()).isEmpty()) return true;
+    }
+    return false;
+  }
+
+  /** The schema for Python's eyes only: the first field's metadata holds the marker. */
+  private static StructType marked(StructType schema, String marker) {
+    StructField[] fields = (StructField[]) schema.fields().clone();
+    if (fields.length == 0) return schema;
+    StructField first = fields[0];
+    Metadata marked = new MetadataBuilder().withMetadata(first.metadata()).putString(MARKER_KEY, marker).build();
+    fields[0] = new StructField(first.name(), first.dataType(), first.nullable(), marked);
+    return new StructType(fields);
+  }
+
+  /** further: what else is said, with a comma before it. */
+  private String marker(String further) {
+    StringBuilder text = new StringBuilder("{\"predicates\": [");
+    for (int i = 0; i < predicates.size(); i++) {
+      if (i > 0) text.append(", ");
+      text.append(((PredicateJson) predicates.get(i)).json());
+    }
+    text.append("], \"limit\": ").append(limit);
+    if (again) text.append(", \"again\": true");
+    if (partial != null) text.append(", \"partial\": ").append(partial);
+    else if (asksForMore()) text.append(", \"metadata_column\": true");
+    return text.append(further).append("}").toString();
+  }
+
+  public boolean equals(Object object) {
+    if (!(object instanceof ScanRequest)) return false;
+    ScanRequest other = (ScanRequest) object;
+    return marker("").equals(other.marker(""))
+        && schema.equals(other.schema)
+        && fullSchema.equals(other.fullSchema)
+        && options.equals(other.options)
+        && (source == other.source || Arrays.equals(pythonSource().dataSource(), other.pythonSource().dataSource()));
+  }
+
+  public int hashCode() {
+    return 31 * schema.hashCode() + marker("").hashCode();
+  }
+}

@@ -1,0 +1,112 @@
+package pydelta.streams;
+
+import com.fasterxml.jackson.databind.node.TextNode;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingInputPartition;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourceOffset;
+import org.apache.spark.sql.types.StructType;
+import pydelta.rule.RuleStatus;
+import pydelta.scan.ColumnarChoice;
+import pydelta.scan.NativeChoice;
+import pydelta.scan.PlanNotes;
+import pydelta.scan.ScanReaders;
+import pydelta.scan.ScanRequest;
+import pydelta.scan.ScanTasks;
+
+/** A stream in the plan of one batch: some of its columns and rows, read as a scan's are. */
+class StreamView implements MicroBatchStream {
+  private final PythonSourceStream stream;
+  private final ScanRequest request;
+  private final ScanReaders readers;
+  private final RuleStatus status;
+  private ScanTasks tasks = null;
+  private List bounds = null;
+  private boolean isInPython = false;
+
+  StreamView(PythonSourceStream stream, ScanRequest request, ScanReaders readers, RuleStatus status) {
+    this.stream = stream;
+    this.request = request;
+    this.readers = readers;
+    this.status = status;
+  }
+
+  PythonSourceStream stream() {
+    return stream;
+  }
+
+  public synchronized InputPartition[] planInputPartitions(Offset start, Offset end) {
+    List asked = Arrays.asList(new Object[] {start, end});
+    if (asked.equals(bounds)) return tasks.partitions();  // of a copy of the plan's node
+    String nonce = ScanRequest.newNonce();
+    String wish = readers.nativeReads() == null || isInPython ? "" : NativeChoice.wish();
+    InputPartition[] partitions = stream.planInputPartitions(asking(request.asking(nonce, wish), start), end);
+    PlanNotes notes = new PlanNotes(pickled(partitions), nonce);
+    tasks = ScanTasks.of(readers, request, notes, partitions, inPython(), status);
+    bounds = asked;
+    return tasks.partitions();
+  }
+
+  /** Where a batch begins, for stream_reader.py's eyes only, with the schema that asks for its files beside it. */
+  private static Offset asking(StructType schema, Offset start) {
+    String asked = TextNode.valueOf(schema.json()) + ", \"start\": " + TextNode.valueOf(start.json());
+    return new PythonStreamingSourceOffset("{\"" + ScanRequest.MARKER_KEY + "\": " + asked + "}");
+  }
+
+  private static byte[][] pickled(InputPartition[] partitions) {
+    byte[][] pickled = new byte[partitions.length][];
+    for (int i = 0; i < pickled.length; i++) pickled[i] = ((PythonStreamingInputPartition) partitions[i]).pickedPartition();
+    return pickled;
+  }
+
+  private PartitionReaderFactory inPython() {
+    return readers.inPython(stream.factory(request.schema()));
+  }
+
+  /** Who asks for this before there are tasks gets what reads tasks in Python alone, and so gets such tasks. */
+  public synchronized PartitionReaderFactory createReaderFactory() {
+    if (readers.columnar() == null) ColumnarChoice.refuseRepeatedRows();
+    if (tasks != null) return tasks.factory();
+    isInPython = true;
+    return inPython();
+  }
+
+  public Offset initialOffset() {
+    return stream.initialOffset();
+  }
+
+  public Offset latestOffset() {
+    return stream.latestOffset();
+  }
+
+  public Offset deserializeOffset(String json) {
+    return stream.deserializeOffset(json);
+  }
+
+  public void commit(Offset end) {
+    stream.commit(end);
+  }
+
+  public void stop() {
+    stream.stop();
+  }
+
+  /** Equal views let Spark reuse an exchange. */
+  public boolean equals(Object object) {
+    if (!(object instanceof StreamView)) return stream.equals(object);
+    StreamView other = (StreamView) object;
+    return stream == other.stream && request.equals(other.request) && readers.isLike(other.readers);
+  }
+
+  public int hashCode() {
+    return stream.hashCode();
+  }
+
+  public String toString() {
+    return stream.toString();
+  }
+}

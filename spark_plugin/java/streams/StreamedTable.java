@@ -1,0 +1,57 @@
+package pydelta.streams;
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import pydelta.rule.NodeCopy;
+import pydelta.rule.ReopenScans;
+import pydelta.rule.RuleStatus;
+import pydelta.scan.ScanRequest;
+
+/** Spark's table of a Python source that is read as a stream, whose batches the rule may have read in columns. */
+public class StreamedTable extends PythonTable {
+  private final PythonTable table;
+  private final RuleStatus status;
+
+  private StreamedTable(PythonTable table, ScanRequest request, RuleStatus status) {
+    super(request.source(), request.shortName(), request.schema());
+    this.table = table;
+    this.status = status;
+  }
+
+  /**
+   * The frame of a stream over such a table. A frame that is more than the relation of a Python source stays as it is, and so does
+   * one whose option `pruning` is false.
+   */
+  public static Dataset in(Dataset frame, RuleStatus status) {
+    LogicalPlan plan = frame.queryExecution().analyzed();
+    if (!(plan instanceof StreamingRelationV2)) return frame;
+    StreamingRelationV2 relation = (StreamingRelationV2) plan;
+    if (relation.table().getClass() != PythonTable.class) return frame;
+    if (!relation.extraOptions().getBoolean(ReopenScans.OPTION, true)) return frame;
+    PythonTable table = (PythonTable) relation.table();
+    ScanRequest request = ReopenScans.everything(scan(table, relation.extraOptions()));
+    StreamedTable streamed = new StreamedTable(table, request, status);
+    LogicalPlan copy = NodeCopy.with(relation, new Object[] {table}, new Object[] {streamed});
+    return Dataset$.MODULE$.ofRows((SparkSession) frame.sparkSession(), copy);
+  }
+
+  private static PythonScan scan(PythonTable table, CaseInsensitiveStringMap options) {
+    return (PythonScan) table.newScanBuilder(options).build();
+  }
+
+  public ScanBuilder newScanBuilder(final CaseInsensitiveStringMap options) {
+    return new ScanBuilder() {
+      public Scan build() {
+        return new StreamedScan(ReopenScans.everything(scan(table, options)), status);
+      }
+    };
+  }
+}

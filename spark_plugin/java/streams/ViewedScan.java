@@ -1,0 +1,38 @@
+package pydelta.streams;
+
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
+import org.apache.spark.sql.sources.Filter;
+import pydelta.scan.ScanReaders;
+import pydelta.scan.ScanRequest;
+
+/**
+ * Spark's scan of a stream in the plan of one batch, beside a StreamView: its columns, and whether they come as columns, which
+ * Spark asks the scan and not the stream. As a view equals its stream, it is by this scan that Spark sees that the plan is another.
+ */
+class ViewedScan extends PythonScan {
+  private final ScanRequest request;
+  private final ScanReaders readers;
+
+  ViewedScan(ScanRequest request, ScanReaders readers) {
+    super(request.source(), request.shortName(), request.schema(), request.options(), new Filter[0]);
+    this.request = request;
+    this.readers = readers;
+  }
+
+  /** Of nested columns only when the batch is planned. */
+  public Scan.ColumnarSupportMode columnarSupportMode() {
+    if (readers.columnar() != null) return Scan.ColumnarSupportMode.SUPPORTED;
+    return readers == ScanReaders.ROWS ? Scan.ColumnarSupportMode.UNSUPPORTED : Scan.ColumnarSupportMode.PARTITION_DEFINED;
+  }
+
+  public boolean equals(Object object) {
+    if (!(object instanceof ViewedScan)) return false;
+    ViewedScan other = (ViewedScan) object;
+    return request.equals(other.request) && readers.isLike(other.readers);
+  }
+
+  public int hashCode() {
+    return request.hashCode();
+  }
+}
