@@ -39,44 +39,45 @@ with_env = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/p
 RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
-.PHONY: help setup demo check javac test unit acceptance spark spark42 canary cluster applications interop emulators storage faults fuzz \
+.PHONY: help setup demo check jar test unit acceptance spark spark42 canary cluster applications interop emulators storage faults fuzz \
 	page nightly seconds bench all dist clean java peer
 
 help: ## this list
 	@echo "make TARGET [K=name]"
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.ready java ## make a Delta table of real data, read it, filter it, travel in its history
+demo: jar ## make a Delta table of real data, read it, filter it, travel in its history
 	@$(RUN) examples/demo.py
 
-check: $(VENV)/.ready javac ## ruff, mypy (--strict but for tests), javac, the rules of the layers
+check: jar ## ruff, mypy (--strict but for tests), javac, the rules of the layers
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(RUN) $(PYTEST) -q tests/unit/test_layers.py tests/unit/test_protocol_headings.py
 
-javac: $(VENV)/.ready ## the plugin's Java sources, as a JDK compiles them, every warning an error; for Spark 4.2 after make peer
+# javac compiles with every warning an error. Nothing is done where the jar is that of the sources.
+jar: $(VENV)/.ready java ## the jar of the Java part, for the Spark of each environment that there is
 	@for python in $(wildcard $(VENV)/bin/python $(PEER)/bin/python $(SPARK42)/bin/python); do \
-		$(VENV)/bin/python tests/support/java_lint.py $$python || exit 1; done
+		$$python -m spark_plugin.java.build || exit 1; done
 
-test: $(VENV)/.ready java ## unit, property, acceptance and Spark tests; ALL=1 takes every sampled case
+test: jar ## unit, property, acceptance and Spark tests; ALL=1 takes every sampled case
 	PYDELTA_ALL="$(ALL)" $(RUN) $(TOGETHER) tests/unit tests/property tests/acceptance tests/spark
 
-seconds: $(VENV)/.ready java ## make test, and note how long each file took (tests/support/file_seconds.txt)
+seconds: jar ## make test, and note how long each file took (tests/support/file_seconds.txt)
 	PYDELTA_WRITE_SECONDS=1 $(RUN) $(TOGETHER) tests/unit tests/property tests/acceptance tests/spark
 
-unit: $(VENV)/.ready ## unit and property tests only: no Spark
+unit: jar ## unit and property tests only: no Spark
 	$(RUN) $(PYTEST) tests/unit tests/property
 
 acceptance: $(VENV)/.ready ## the tables of the Delta projects, read without Spark; ALL=1 takes each
 	PYDELTA_ALL="$(ALL)" $(RUN) $(PYTEST) tests/acceptance
 
-spark: $(VENV)/.ready java ## Spark tests only; ALL=1 takes every table and every query shape in every setting
+spark: jar ## Spark tests only; ALL=1 takes every table and every query shape in every setting
 	PYDELTA_ALL="$(ALL)" $(RUN) $(PYTEST) tests/spark
 
-spark42: $(SPARK42)/.ready java ## the Spark tests on Spark 4.2
+spark42: $(SPARK42)/.ready jar ## the Spark tests on Spark 4.2
 	PYDELTA_ALL="$(ALL)" $(call with_env,$(SPARK42)) $(TOGETHER) tests/spark
 
-canary: $(CANARY)/.ready java ## the Spark tests on the newest Spark that the registry has, pre-releases too
+canary: $(CANARY)/.ready jar ## the Spark tests on the newest Spark that the registry has, pre-releases too
 	@$(CANARY)/bin/python -c "import pyspark; print('Spark', pyspark.__version__)"
 	PYDELTA_ALL="$(ALL)" $(call with_env,$(CANARY)) $(TOGETHER) tests/spark
 
@@ -93,20 +94,20 @@ cluster: dist ## queries give the right rows on two workers, from the wheel, wit
 	done
 
 # CROSSES is how many drawn steps test_crosses.py takes, CROSS the seed of one table of it.
-interop: $(PEER)/.ready $(PEER)/jars/.ready java ## delta-spark and deltalake read our tables, we read theirs; SEED=, CROSSES= choose drawn steps
+interop: $(PEER)/.ready $(PEER)/jars/.ready jar ## delta-spark and deltalake read our tables, we read theirs; SEED=, CROSSES= choose drawn steps
 	PYDELTA_CROSSES="$(CROSSES)" PYDELTA_CROSS="$(CROSS)" $(RUN_PEER) $(PYTEST) tests/interop
 
-applications: $(VENV)/.ready java ## Spark applications of their own: Connect servers, two writers, settings of a whole application
+applications: jar ## Spark applications of their own: Connect servers, two writers, settings of a whole application
 	PYDELTA_ALL="$(ALL)" $(RUN) $(PYTEST) tests/applications
 
 emulators: ## servers that speak the protocols of object stores, built once a version into ~/.cache/pydelta-emulators
 	@"$(PYTHON)" -m tests.support.emulator_programs
 
-storage: $(VENV)/.ready emulators java ## object stores, on emulators; SEED= and ROUNDS= choose lost replies, and how many
+storage: emulators jar ## object stores, on emulators; SEED= and ROUNDS= choose lost replies, and how many
 	PYDELTA_STORAGE_ROUNDS="$(ROUNDS)" $(RUN) $(PYTEST) tests/storage
 
 # SCHEDULES is how many orders of a coordinated table's commits are simulated.
-faults: $(VENV)/.ready java ## failures injected into storage; SEED= and N= choose the schedules, KILLS= how often a Spark driver dies
+faults: jar ## failures injected into storage; SEED= and N= choose the schedules, KILLS= how often a Spark driver dies
 	PYDELTA_FAULTS_N="$(N)" PYDELTA_FAULTS_KILLS="$(KILLS)" PYDELTA_SCHEDULES="$(SCHEDULES)" $(RUN) $(PYTEST) tests/faults
 
 fuzz: $(VENV)/.ready ## damaged or hostile tables, streams, caches, options; SEED= and FUZZ= choose the cases, and how many of each kind
@@ -118,7 +119,7 @@ page: $(VENV)/.ready ## the report's page in Debian's Chromium, installed where 
 		{ apt-get update -q && apt-get install -q -y --no-install-recommends chromium; } || echo "Chromium could not be installed." >&2
 	PYDELTA_PICTURES="$(PICTURES)" $(RUN) $(PYTEST) tests/page
 
-bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready emulators java ## measure against deltalake, delta-spark and Spark's Parquet reader; BENCH="--quick"
+bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready emulators jar ## measure against deltalake, delta-spark and Spark's Parquet reader; BENCH="--quick"
 	$(RUN) benchmarks/bench.py --peer $(PEER) $(BENCH)
 
 all: check test applications interop storage faults fuzz page ## everything but the benchmarks
@@ -130,12 +131,12 @@ nightly: ## hours: every sampled case, new random seeds, all of interop and appl
 
 # The wheel is installed with the exact versions of constraints.txt into an environment that has nothing else, not even pip: what is
 # found there is what it depends on.
-# The wheel brings classes for clients of Spark Connect, which cannot compile; the sdist has the sources alone.
+# Wheel and sdist contain the jars of all versions of Spark. The sdist has the Java sources too.
 dist: $(DIST)/.ready $(VENV)/.ready $(SPARK42)/.ready java ## wheel and sdist, and an SBOM of what the wheel depends on (CycloneDX), in dist/
-	$(RUN) -m spark_plugin.sql_catalog.build_classes spark_plugin/classes
-	$(call with_env,$(SPARK42)) -m spark_plugin.sql_catalog.build_classes spark_plugin/classes
+	for python in $(VENV)/bin/python $(SPARK42)/bin/python; do $$python -m spark_plugin.java.build --force || exit 1; done
 	rm -rf dist build/lib build/bdist.* build/sbom  # setuptools takes what is left in build/lib into the wheel
 	$(DIST)/bin/python -m build --no-isolation --outdir dist .
+	$(VENV)/bin/python tests/support/dist_contents.py dist
 	"$(PYTHON)" -m venv --without-pip build/sbom
 	$(DIST)/bin/python -m pip --python build/sbom/bin/python install --quiet --disable-pip-version-check -c constraints.txt \
 		"$$(ls dist/*.whl)[spark]"
@@ -147,9 +148,9 @@ clean: ## remove the environments and what tools left behind
 	rm -rf $(VENV) $(PEER) $(SPARK42) $(CANARY) $(DIST) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-peer: $(PEER)/.ready ## the environment of the peers, with Spark 4.2: delta-spark and deltalake
+peer: $(PEER)/.ready jar ## the environment of the peers, with Spark 4.2: delta-spark and deltalake
 
-setup: $(VENV)/.ready ## the environment .venv, made when pyproject.toml or constraints.txt change
+setup: jar ## the environment .venv, made when pyproject.toml or constraints.txt change, and the jar of the Java part
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(call make_venv,$(VENV),constraints.txt,dev)
@@ -189,5 +190,5 @@ touch $(1)/.ready
 endef
 
 java:
-	@{ test -n "$$JAVA_HOME" && test -x "$$JAVA_HOME/bin/java"; } || command -v java >/dev/null || \
-		{ echo "Java 17 is needed by Spark: install it, or set JAVA_HOME." >&2; exit 1; }
+	@{ test -n "$$JAVA_HOME" && test -x "$$JAVA_HOME/bin/javac"; } || command -v javac >/dev/null || \
+		{ echo "A JDK of Java 17 is needed: install it, or set JAVA_HOME." >&2; exit 1; }

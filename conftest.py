@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from spark_plugin.java.build import BuildError, build
 from tests.support import delta_spark, sampling
 from tests.support.corpus import unpack
 from tests.support.file_seconds import SecondsOfFiles, slowest_files_first
@@ -45,13 +46,26 @@ os.environ["PYDELTA_POST_COMMIT_ERRORS"] = "all"  # what only warns its users mu
 pytest.MonkeyPatch().setattr(os, "fsync", lambda descriptor: None)
 
 
-def pytest_report_header() -> str:
-    return f"PYDELTA_SEED={run_seed() or ''} PYDELTA_SAMPLE={sampling.sample_number()}"
+def pytest_report_header() -> list[str]:
+    return [f"PYDELTA_SEED={run_seed() or ''} PYDELTA_SAMPLE={sampling.sample_number()}", *_problems]
+
+
+_problems: list[str] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if not _is_xdist_worker(config):
+        _build_jar()
     if os.environ.get("PYDELTA_WRITE_SECONDS") and not _is_xdist_worker(config):
         config.pluginmanager.register(SecondsOfFiles())
+
+
+def _build_jar() -> None:
+    """The jar of the Java sources as they are now, for the pyspark of this environment. Tests without Spark run without it."""
+    try:
+        build()
+    except BuildError as error:
+        _problems.append(f"The jar of the Java part was not built: {error}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,8 +14,11 @@ from spark_plugin import exceptions, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_channel import sql_requests
 from spark_plugin.driver_planning.offers import offer_once
+from spark_plugin.java.build import build
+from spark_plugin.java.jars import MissingJarError, jar_for
+from spark_plugin.self_test import switch_off_what_fails
 from spark_plugin.session_source import hand_down, is_registered, nonce_of, register_source, take_over
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_internals import SparkInternals, is_connect
 from spark_plugin.sql_catalog import uploaded
 from spark_plugin.sql_catalog.install import install as install_catalogs
 from spark_plugin.wrapping import Method, wrap
@@ -32,23 +35,39 @@ _checked: set[str] = set()
 def register(spark: SparkSession) -> None:
     """Make the format, its write modes, its errors, column pruning and its SQL known to a session. Calling it again is harmless.
 
-    Classic sessions and Spark Connect. What cannot be had (pruning over Connect) is said once, with what to do instead.
+    Classic sessions and Spark Connect. What a session cannot have is said once, with what to do instead. Raises
+    UnsupportedSparkError for a Spark that is too old, and JarError in a source checkout whose jar is not of its sources.
     """
     connect = is_connect(spark)
+    _require_jar(spark)
     exceptions.install(connect=connect)
     method_patches.install(connect=connect, in_clones=_in_clones)
     register_source(spark)
     if connect:
-        uploaded.install(spark)
+        if uploaded.install(spark) and jar_for(spark.version).is_for_older_spark:
+            switch_off_what_fails(spark, uploaded.link_problems(spark))
     else:
         _check_workers(spark)
         if pruning.install(spark):
             if install_catalogs(spark) and sql_requests.install(spark):
                 sql_router.install_in_parser(spark)
             offer_once(spark)
+            if jar_for(spark.version).is_for_older_spark:
+                switch_off_what_fails(spark, SparkInternals(spark).link_problems())
     sql_router.install(spark)
     if connect:
         wrap(type(spark), "cloneSession", _cloning)
+
+
+def _require_jar(spark: SparkSession) -> None:
+    """Wheels have the jars. An installation of a source checkout (pip install -e) builds one when a session first needs it."""
+    try:
+        jar_for(spark.version)
+    except MissingJarError as error:
+        if not error.has_sources:
+            raise
+        _log.info("Built %s", build())
+        jar_for(spark.version)
 
 
 def register_clone(clone: SparkSession, nonce: str) -> None:

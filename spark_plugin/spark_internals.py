@@ -8,8 +8,8 @@ a client's Columns and plans hold is in `connect_internals.py`.
 What comes out of the JVM (rules, plans, expressions) is opaque to callers: they hand it from one function here, or in
 `jvm_plans.py`, to another.
 
-On a version of Spark that is not known only the optimizer rule is refused (`require_known_version`): reads are right without it.
-Everything else is asked of that Spark as of the known ones, and what it does not have is an error of the operation that needs it.
+`java/jars.py` says which versions of Spark the Java part is made for. A newer Spark is asked as the known ones are, and what it
+does not have is an error of the operation that needs it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,14 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import pyspark
 from py4j.clientserver import ClientServer
 from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType
 from pyspark.sql.udf import _wrap_function
 
+from spark_plugin.java.jars import jar_for
 from spark_plugin.jvm_plans import HIDDEN_COLUMN, NotRowByRow, column_metadata, listed, nodes_repeat, read_paths
-
-KNOWN_VERSIONS = ("4.2.", "4.3.")
-"""How the versions of Spark begin with which all of this is tested. The Java sources must compile with each of them."""
 
 RULE = "pydelta.rule.PruneScans"
 
@@ -69,13 +66,6 @@ class SparkInternals:
     def session_id(self) -> str:
         """Of the session in the JVM, however many Python objects stand for it."""
         return str(self._spark._jsparkSession.sessionUUID())
-
-    def require_known_version(self) -> None:
-        """Raises NotImplementedError for a version of Spark that is not among KNOWN_VERSIONS."""
-        version = self.version
-        if not version.startswith(KNOWN_VERSIONS):
-            known = " and ".join(f"{known}x" for known in KNOWN_VERSIONS)
-            raise NotImplementedError(f"it is made for Spark {known}, and this is {version} (pyspark {pyspark.__version__})")
 
     # ------------------------------------------------------------ the session
 
@@ -178,7 +168,7 @@ class SparkInternals:
         """The id of the JVM's process."""
         return int(self._jvm.java.lang.ProcessHandle.current().pid())
 
-    # ------------------------------------------------------------ rules of the optimizer, and Java that is compiled here
+    # ------------------------------------------------------------ rules of the optimizer, and the package's Java
 
     def pruning_rule(self) -> Any | None:
         """The session's own PruneScans."""
@@ -190,37 +180,19 @@ class SparkInternals:
         """rule: a PruneScans."""
         rule.addTo(self._spark._jsparkSession)
 
-    @cached_property
-    def java_platform(self) -> str:
-        """All of a JVM that class files depend on: versions and builds of Spark, Scala and Java."""
-        spark = getattr(getattr(self._jvm.org.apache.spark, "package$"), "MODULE$")
-        scala, java = self._jvm.scala.util.Properties.versionNumberString(), self._jvm.java.lang.System
-        return f"{spark.SPARK_VERSION()} {spark.SPARK_REVISION()} {scala} {java.getProperty('java.specification.version')}"
+    def java_class(self, name: str) -> Any:
+        """The class of this name from the package's jar, once a JVM. Raises what jar_for raises."""
+        return self._once(name, lambda: self._once("the loader of our classes", self._loader_with_our_jar).loadClass(name))
 
-    def compile_java(self, sources: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Sources -> class files, both by their paths, by Spark's own Janino. Raises what the compiler says."""
-        given, made = self._jvm.java.util.HashMap(), self._jvm.java.util.HashMap()
-        for path, text in sources.items():
-            given.put(path, text)
-        resource = self._jvm.org.codehaus.commons.compiler.util.resource
-        finder = resource.MapResourceFinder(given)
-        files = self._gateway.new_array(resource.Resource, len(sources))
-        for number, path in enumerate(sources):
-            files[number] = finder.findResource(path)
-        compiler = self._jvm.org.codehaus.janino.Compiler()
-        compiler.setIClassLoader(self._jvm.org.codehaus.janino.ClassLoaderIClassLoader(self._spark_loader()))
-        compiler.setClassFileCreator(resource.MapResourceCreator(made))
-        compiler.setEncoding(self._jvm.java.nio.charset.StandardCharsets.UTF_8)
-        compiler.compile(files)
-        return {str(path): bytes(made.get(path)) for path in made.keySet()}
-
-    def java_class(self, name: str, archive: Callable[[], bytes]) -> Any:
-        """The Java class of this name, once a JVM. archive: makes the jar that has it.
-
-        The jar joins what Spark loads classes by their names from, where that takes more and has no class of this name: Spark
-        finds catalogs there. Else the classes have a loader of their own.
-        """
-        return self._once(name, lambda: self._loaded(name, archive()))
+    def link_problems(self) -> dict[str, list[str]]:
+        """Packages of our Java whose classes do not fit this Spark, and why; empty where all do, and for a Spark that the jar was
+        compiled for. Raises what the JVM raises."""
+        if not jar_for(self.version).is_for_older_spark:
+            return {}
+        check = "pydelta.rule.LinkCheck"
+        found: str = self._once(f"problems of {check}", lambda: self.java_class(check).newInstance().problems())
+        problems: dict[str, list[str]] = orjson.loads(found)
+        return problems
 
     def _once(self, name: str, load: Callable[[], Any]) -> Any:
         """What `load` gave for this name in this JVM."""
@@ -240,10 +212,6 @@ class SparkInternals:
         """Puts into the session's analyzer what the catalogs need there. What went wrong; None if nothing did."""
         problem = self._jvm.pydelta.catalog.Catalogs.prepare(self._spark._jsparkSession)
         return None if problem is None else str(problem)
-
-    def private_options_of_catalogs(self, rule: Any) -> Any | None:
-        """A Java function: the path of a read -> what the catalogs tell the source beside options. None where there are none."""
-        return self._jvm.pydelta.catalog.Catalogs.privateOptions() if self.loads_by_name(rule) else None
 
     def enter_functions(self) -> None:
         """Gives the session the table functions of the catalogs."""
@@ -323,28 +291,32 @@ class SparkInternals:
     def has_java_class(self, name: str) -> bool:
         return self._context_loader().getResource(f"{name.replace('.', '/')}.class") is not None
 
-    def _loaded(self, name: str, archive: bytes) -> Any:
-        context, jar_name = self._context_loader(), f"pydelta-{hashlib.sha256(archive).hexdigest()}.jar"
-        known = context.getResource(f"{name.replace('.', '/')}.class")
+    def _loader_with_our_jar(self) -> Any:
+        """The jar joins what Spark loads classes by their names from, where that takes more and has no such classes: Spark finds
+        catalogs there. Else the classes have a loader of their own."""
+        content = jar_for(self.version).path.read_bytes()
+        context, jar_name = self._context_loader(), f"pydelta-{hashlib.sha256(content).hexdigest()}.jar"
+        known = context.getResource(f"{RULE.replace('.', '/')}.class")
         if known is not None and jar_name in str(known.toString()):
-            return context.loadClass(name)  # of a process of Python that used the same JVM before
-        url = self._jar_file(archive, jar_name).toUri().toURL()
+            return context  # a process of Python that used the same JVM before has added it
+        url = self._jar_file(content, jar_name).toUri().toURL()
         if known is None and context.getClass().getName() in _GROWING_LOADERS:
             context.addURL(url)
-            return context.loadClass(name)
+            return context
         urls = self._gateway.new_array(self._jvm.java.net.URL, 1)
         urls[0] = url
-        return self._jvm.java.net.URLClassLoader(urls, self._spark_loader()).loadClass(name)
+        return self._jvm.java.net.URLClassLoader(urls, self._spark_loader())
 
-    def _jar_file(self, archive: bytes, name: str) -> Any:
-        """A java.nio.file.Path, in a directory that only the user may read, as long as the JVM lives."""
+    def _jar_file(self, content: bytes, name: str) -> Any:
+        """A copy of the jar, a java.nio.file.Path, in a directory that only the user may read. It lasts as long as the JVM, as
+        executors that start late fetch it from there."""
         files = self._jvm.java.nio.file
         attributes = self._gateway.new_array(files.attribute.FileAttribute, 0)
         directory = files.Files.createTempDirectory("pydelta-", attributes)
         directory.toFile().deleteOnExit()
         jar = directory.resolve(name)
         jar.toFile().deleteOnExit()  # before its directory: Java deletes in the reverse order
-        Path(str(jar.toString())).write_bytes(archive)
+        Path(str(jar.toString())).write_bytes(content)
         return jar
 
     def _context_loader(self) -> Any:

@@ -21,7 +21,7 @@ these parts in a row without it, which has the probability e**-16.
 
 PYDELTA_CACHE_DIR is the directory (by default pydelta in the user's cache directory; empty switches the cache off), and
 PYDELTA_CACHE_MB what it may hold (by default 1024). A directory that another user can change or replace is not used: wrong
-statistics or classes could be put there. private_directory.py has the rule. All calls on entries are relative to the descriptor
+statistics could be put there. private_directory.py has the rule. All calls on entries are relative to the descriptor
 of the directory that was checked.
 """
 
@@ -52,11 +52,11 @@ _FORM = b"2"
 _DEFAULT_MB = 1024
 _BLOCK_BYTES = 4096
 _SUM_BYTES = 4
-_OWN_NAME = re.compile(r"[0-9a-f]{64}\.(?:stats|object|classes)|[0-9]+-[0-9a-f]{16}\.new")
+_OWN_NAME = re.compile(r"[0-9a-f]{64}\.(?:stats|object)|[0-9]+-[0-9a-f]{16}\.new")
 _ABANDONED_SECONDS = 3600.0
 
 
-def entry_name(meaning: bytes, kind: Literal["stats", "object", "classes"]) -> str:
+def entry_name(meaning: bytes, kind: Literal["stats", "object"]) -> str:
     """The name of an entry. meaning: all that the content depends on."""
     return f"{hashlib.sha256(_FORM + meaning).hexdigest()}.{kind}"
 
@@ -93,20 +93,9 @@ class DiskCache:
         return self._opened.descriptor
 
     def read(self, name: str) -> bytes | None:
-        return self._read(name)
-
-    def read_code(self, name: str) -> bytes | None:
-        """As `read`, of what will be run: only a file of the user's own that nobody else may write to."""
-        return self._read(name, is_code=True)
-
-    def _read(self, name: str, *, is_code: bool = False) -> bytes | None:
         try:
-            with self._open_entry(name) as descriptor:
-                if is_code and _is_of_others(os.fstat(descriptor)):
-                    _log.warning("%s is passed over: others may have written it", self.directory / name)
-                    return None
-                with open(descriptor, "rb", closefd=False) as file:
-                    whole = file.read()
+            with self._open_entry(name) as descriptor, open(descriptor, "rb", closefd=False) as file:
+                whole = file.read()
         except OSError:
             return None
         content = self._checked(name, memoryview(whole))
@@ -217,10 +206,6 @@ class NewEntry:
 def _mapped(descriptor: int) -> mmap.mmap | bytes:
     is_empty = os.fstat(descriptor).st_size == 0  # which cannot be mapped
     return b"" if is_empty else mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-
-
-def _is_of_others(status: os.stat_result) -> bool:
-    return status.st_uid != os.geteuid() or bool(status.st_mode & 0o022)
 
 
 def _users_cache() -> DiskPath:

@@ -1,4 +1,4 @@
-"""Directories that no other user can change or replace: what is read from them later is trusted (entries of the cache, classes).
+"""Directories that no other user can change or replace: what is read from them later is trusted (entries of the cache).
 
     with PrivateDirectory.open(path) as directory:     # makes missing directories, with mode 700
         os.open(name, flags, dir_fd=directory.descriptor)

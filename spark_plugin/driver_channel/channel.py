@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from spark_plugin.compiled_java import DRIVER_PACKAGES, class_archive
 from spark_plugin.driver_channel.server import ChannelServer, Handler
 from spark_plugin.spark_internals import SparkInternals
 
@@ -39,7 +37,7 @@ class DriverChannel:
         secret = secrets.token_bytes(32)
         self._server = ChannelServer(secret, internals.java_process)
         try:
-            self.java = internals.java_class(_CLIENT, partial(_classes, internals)).newInstance()
+            self.java = internals.java_class(_CLIENT).newInstance()
             port = self._server.port or 0
             self.java.open(self._server.path, port, secret, internals.java_context, _OPENING_MS)
         except BaseException:
@@ -67,7 +65,3 @@ def channel_of(spark: SparkSession) -> DriverChannel:
     if channel is None or not channel.is_reachable:
         channel = _channels[spark.sparkContext] = DriverChannel(spark)
     return channel
-
-
-def _classes(internals: SparkInternals) -> bytes:
-    return class_archive(DRIVER_PACKAGES, internals.java_platform, internals.compile_java)

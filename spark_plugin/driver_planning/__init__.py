@@ -7,9 +7,6 @@ raises its own errors: this way never raises an error to the user.
 The session's setting `spark.pydelta.driverPlanning.enabled` switches it off when it is false. It is read when a query is
 planned and may change at any time; `register` and `load` offer this process to the rule unless the setting is false then, once an
 application.
-
-The .java files here are a compile unit of their own, compiled when the setting is first seen not to be false. Where that fails,
-workers plan, and the log says why.
 """
 
 from spark_plugin.driver_planning.offers import offer

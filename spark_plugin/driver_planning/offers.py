@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from spark_plugin.compiled_java import DRIVER_PACKAGES, class_archive
 from spark_plugin.driver_channel.channel import COMMIT, OPEN, PLAN, READ, STREAM, WRITE, DriverChannel, channel_of
 from spark_plugin.driver_channel.server import Handler
 from spark_plugin.driver_planning.planner import opened, planned
@@ -50,7 +49,7 @@ _MOST_ERRORS = 3
 def offer(spark: SparkSession) -> bool:
     """Whether the rule asks this process now, where the settings say so. False where the session does not have the rule.
 
-    Nothing is compiled for a session that does not want it. Never fails: a warning says why not.
+    Never fails: a warning says why not.
     """
     try:
         if not is_on(spark, ENABLED_CONF):
@@ -128,23 +127,14 @@ def planning_handlers() -> dict[int, Handler]:
 def java_planner(spark: SparkSession, channel: DriverChannel) -> Any:
     """A DriverPlanner that asks through the channel."""
     internals = SparkInternals(spark)
-    planner = internals.java_class(_PLANNER, partial(_classes, internals)).newInstance()
+    planner = internals.java_class(_PLANNER).newInstance()
     planner.offer(channel.java)
     return planner
 
 
 def _java_loads(spark: SparkSession, rule: Any) -> Any | None:
     internals = SparkInternals(spark)
-    private_options = internals.private_options_of_catalogs(rule)
-    if private_options is None:
-        return None
-    loads = internals.java_class(_LOADS, partial(_classes, internals)).newInstance()
-    loads.offer(private_options, rule.metadata())
-    return loads
-
-
-def _classes(internals: SparkInternals) -> bytes:
-    return class_archive(DRIVER_PACKAGES, internals.java_platform, internals.compile_java)
+    return internals.java_class(_LOADS).newInstance() if internals.loads_by_name(rule) else None
 
 
 def _is_python_of_workers(spark: SparkSession) -> bool:

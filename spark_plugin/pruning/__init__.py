@@ -2,9 +2,9 @@
 
 Spark's own API hands a Python source neither the columns nor, safely, the filters of a query: its filter push-down keeps
 the filters of the first query on a DataFrame for the later ones, which gives wrong rows. So `install(spark)` adds one
-optimizer rule to the session. Its Java source is beside this file and is compiled by the compiler that Spark ships
-(Janino); nothing goes to executors. The rule puts every scan of the source back into Spark's own push-down, plans each
-scan by itself, and leaves all filters in Spark's plan. When anything looks unfamiliar it leaves the plan as it was.
+optimizer rule to the session, which is Java (spark_plugin/java/rule). The rule puts every scan of the source back into Spark's
+own push-down, plans each scan by itself, and leaves all filters in Spark's plan. When anything looks unfamiliar it leaves the
+plan as it was.
 
 What the source does with it (all of it is in the schema that Spark passes to `reader(schema)`):
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from spark_plugin.compiled_java import DRIVER_PACKAGES, class_archive, has_cache, keep_release, source_archive
 from spark_plugin.pruning.handover import Wanted
 from spark_plugin.pyspark_internals import reason_of
 from spark_plugin.spark_internals import RULE, SparkInternals, is_connect
@@ -26,13 +24,16 @@ ENABLED_CONF = "spark.pydelta.pruning.enabled"
 """Set to false in a session to read everything; the read option `pruning` does it for one table."""
 
 COLUMNAR_CONF = "spark.pydelta.columnarReader.enabled"
-"""Set to false in a session to have Spark read rows instead of columns (spark_plugin/columnar)."""
+"""Set to false in a session to have Spark read rows instead of columns (spark_plugin/java/readers)."""
 
 NATIVE_CONF = "spark.pydelta.nativeReader.enabled"
-"""Set to true in a session to have Spark's own Parquet reader read simple files (spark_plugin/native_reader)."""
+"""Set to true in a session to have Spark's own Parquet reader read simple files (spark_plugin/java/parquet)."""
 
 PARTIAL_CONF = "spark.pydelta.partialAggregates.enabled"
 """Whether tasks add up what an aggregate only adds up again: `auto` where it pays, `true`, or `false`."""
+
+_NEEDED_PACKAGES = ("rule", "scan", "streams")
+"""Packages of the Java part that the rule cannot do without. The others can be switched off (self_test.py)."""
 
 _log = logging.getLogger("pydelta.pruning")
 
@@ -91,13 +92,12 @@ def install(spark: SparkSession, *formats: str) -> bool:
     kept; if another library has overwritten the list since, the rule is added again and counts from zero.
     """
     try:
-        _refuse_unknown(spark)
+        _require_classic(spark)
         internals = SparkInternals(spark)
         rule = internals.pruning_rule()
         if rule is None:
-            rule = internals.java_class(RULE, partial(_driver_classes, internals)).newInstance()
-            rule.offerColumnar(_executor_unit(internals, "readers"))
-            rule.offerNative(_native_reader(internals))
+            _require_links(internals)
+            rule = internals.java_class(RULE).newInstance()
             rule.offerMetadata(metadata_schema())
             internals.add_optimizer_rule(rule)
             internals.change_source("pydelta", rule.askingDriver)
@@ -176,32 +176,17 @@ def _scan_report(numbers: dict[str, int] | None) -> ScanReport | None:
     return None if numbers is None else ScanReport(**numbers)
 
 
-def _refuse_unknown(spark: SparkSession) -> None:
+def _require_classic(spark: SparkSession) -> None:
     if is_connect(spark):
         raise NotImplementedError("a Spark Connect client cannot add optimizer rules")
-    SparkInternals(spark).require_known_version()
 
 
-def _driver_classes(internals: SparkInternals) -> bytes:
-    archive = class_archive(DRIVER_PACKAGES, internals.java_platform, internals.compile_java)
-    keep_release(DRIVER_PACKAGES, internals.version, archive)
-    return archive
-
-
-def _executor_unit(internals: SparkInternals, folder: str) -> bytes:
-    """The classes of a reader; its sources where they could not be kept, as not every session needs it."""
-    if not has_cache():
-        return source_archive(folder)
-    return class_archive((folder,), internals.java_platform, internals.compile_java)
-
-
-def _native_reader(internals: SparkInternals) -> bytes:
-    """Its sources too where they cannot be compiled: who asks for the reader is told why, and nobody else."""
-    try:
-        return _executor_unit(internals, "parquet")
-    except Exception:  # an error of the compiler comes as one of Py4J
-        _log.debug("The native reader was not compiled beforehand", exc_info=True)
-        return source_archive("parquet")
+def _require_links(internals: SparkInternals) -> None:
+    """Raises NotImplementedError where classes without which there is no rule do not fit a Spark that is newer than the jar."""
+    problems = internals.link_problems()
+    reasons = [problems[package][0] for package in _NEEDED_PACKAGES if package in problems]
+    if reasons:
+        raise NotImplementedError(f"this release of pydelta is older than Spark {internals.version}: {reasons[0]}")
 
 
 def _reason(error: Exception) -> str:

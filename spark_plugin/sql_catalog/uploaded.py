@@ -1,25 +1,25 @@
-"""The rule and the catalogs for a session of Spark Connect: its client sends their classes to the server.
+"""The rule, the readers and the catalogs for a session of Spark Connect: its client sends the package's jar to the server.
 
     install(spark)                                                  # once a session; register(spark) calls it
     spark.sql("SELECT * FROM pydelta.`/data/sales` VERSION AS OF 3")
 
-The classes are compiled for the server's version of Spark (`compiled_java.release_archive`) and go there as an artifact of the
-session, which public API allows. Beside them lies a file with what the catalogs are told; `Uploaded.java` reads it when Spark
-makes the catalog `pydelta`, for which a statement asks at once: then the session has the optimizer rule too.
+The jar for the server's minor version of Spark (`java/jars.py`) goes there as an artifact of the session, which public API
+allows. The session's executors get it too. Next to the classes lies a file with what the catalogs are told; `Uploaded.java` reads
+it when Spark makes the catalog `pydelta`, for which a statement asks at once: then the session has the optimizer rule too.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
+import shutil
 import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
 
-from spark_plugin.compiled_java import DRIVER_PACKAGES, archive_of, release_archive
 from spark_plugin.data_source import FORMAT
+from spark_plugin.java.jars import Jar, jar_for
 from spark_plugin.options.settings import conf, is_on
 from spark_plugin.options.told_settings import SETTINGS
 from spark_plugin.pruning.rule import metadata_schema, warn_once
@@ -32,6 +32,7 @@ ENABLED = "spark.pydelta.connectClasses.enabled"
 """Set to false before `register` to send nothing to the server."""
 
 _KEY_CONF = f"{catalog_conf('pydelta')}.uploaded"
+_PROBLEMS_CONF = f"{catalog_conf('pydelta')}.linkProblems"
 _OTHER_DELTA_CONF = f"{catalog_conf('pydelta')}.deltaSpark"
 
 _done: set[str] = set()  # ids of sessions: each call asks the server
@@ -55,13 +56,7 @@ def _install(spark: Any) -> None:
         return
     if not is_on(spark, ENABLED):
         raise NotImplementedError(f"{ENABLED} is false")
-    classes = release_archive(DRIVER_PACKAGES, spark.version)
-    if classes is None:
-        raise NotImplementedError(
-            f"this pydelta has no classes for the server's Spark {spark.version}. The wheel brings those of the versions that it "
-            "is made for, and a classic session leaves those of its version in the cache directory"
-        )
-    _send(spark, classes)
+    _send(spark, jar_for(spark.version))
     try:
         set_catalog(spark, "pydelta", PATH_CATALOG)
         spark_sql(spark, "SHOW TABLES IN pydelta").collect()
@@ -73,10 +68,17 @@ def _install(spark: Any) -> None:
         set_catalog(spark, "delta", PATH_CATALOG)
 
 
-def _send(spark: Any, classes: bytes) -> None:
+def link_problems(spark: Any) -> dict[str, list[str]]:
+    """As SparkInternals.link_problems, of the server's JVM."""
+    found: dict[str, list[str]] = json.loads(conf(spark, _PROBLEMS_CONF) or "{}")
+    return found
+
+
+def _send(spark: Any, jar: Jar) -> None:
     nonce = nonce_of(spark)
     key = hashlib.sha256(f"key {nonce}".encode()).hexdigest()  # sessions may share a loader of classes
     said = {
+        "checkLinks": jar.is_for_older_spark,
         "formats": [FORMAT],
         "metadata": metadata_schema(),
         "told": {
@@ -86,13 +88,12 @@ def _send(spark: Any, classes: bytes) -> None:
             "deltaNames": "true" if _has_delta_names(spark) else "false",
         },
     }
-    with zipfile.ZipFile(io.BytesIO(classes)) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    jar = archive_of({**files, f"pydelta/{key}.json": json.dumps(said).encode()})
     with tempfile.TemporaryDirectory(prefix="pydelta-") as directory:
-        path = Path(directory) / f"pydelta-{key}.jar"
-        path.write_bytes(jar)
-        spark.addArtifacts(str(path))
+        copy = Path(directory) / f"pydelta-{key}.jar"
+        shutil.copyfile(jar.path, copy)
+        with zipfile.ZipFile(copy, "a") as archive:
+            archive.writestr(f"pydelta/{key}.json", json.dumps(said))
+        spark.addArtifacts(str(copy))
     spark.conf.set(_KEY_CONF, key)
 
 

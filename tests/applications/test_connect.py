@@ -1,4 +1,4 @@
-"""The same over Spark Connect: the client registers, the server's workers do the work."""
+"""The same over Spark Connect: the client registers, the server's workers do the work. The server gets no jar."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ spark = (
     SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "1").config("spark.ui.enabled", "false")
     .config("spark.sql.warehouse.dir", home).getOrCreate()
 )
+spark.conf.set("spark.pydelta.connectClasses.enabled", "false")
 register(spark)
 register(spark)
 found = {"module": type(spark).__module__}

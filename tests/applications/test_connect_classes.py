@@ -1,4 +1,4 @@
-"""Spark Connect with the classes of the rule and the catalogs, which a classic session has left in the cache directory."""
+"""Spark Connect with the package's jar, which the client sends to the server: the rule, the readers and the catalogs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,6 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from tests.support.spark_script import run_script
-
-CLASSIC = """
-import json
-from pyspark.sql import SparkSession
-from spark_plugin import pruning, register
-
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-register(spark)
-print(json.dumps({"installed": pruning.status(spark).installed}))
-"""
 
 CONNECT = """
 import json, logging, sys
@@ -63,6 +53,15 @@ else:
     found["timestamp"] = caught(f"SELECT * FROM {table} TIMESTAMP AS OF current_timestamp() + INTERVAL 1 DAY")
     found["sql_scan"] = scan(rows(f"EXPLAIN SELECT name FROM {table} WHERE id = 3")[0][0])
     found["load_scan"] = scan(spark.read.format("pydelta").load(path).filter("id = 3").select("name")._explain_string())
+    # Both readers of the executors, and Spark's own, by rows.
+    found["read"] = {}
+    for name, columnar, native in (("columns", True, False), ("parquet", True, True), ("rows", False, False)):
+        spark.conf.set("spark.pydelta.columnarReader.enabled", str(columnar).lower())
+        spark.conf.set("spark.pydelta.nativeReader.enabled", str(native).lower())
+        frame = spark.read.format("pydelta").load(path).select("id", "name").filter("id > 0")
+        found["read"][name] = ["ColumnarToRow" in frame._explain_string(), [list(row) for row in frame.sort("id").collect()]]
+    for name in ("columnarReader", "nativeReader"):
+        spark.conf.unset(f"spark.pydelta.{name}.enabled")
     found["metadata"] = rows(f"SELECT count(DISTINCT _metadata.file_name) FROM {table}")
     spark.sql(f"INSERT INTO {table} VALUES (:id, :name)", args={"id": 9, "name": "n9"})
     spark.sql(f"INSERT INTO {table} REPLACE WHERE id = 9 VALUES (9, 'new')")
@@ -135,17 +134,6 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The cache directory, with classes."""
-    directory = tmp_path_factory.mktemp("cache")
-    directory.chmod(0o700)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYDELTA_CACHE_DIR", str(directory))
-        assert run_script(CLASSIC)["installed"]
-    return str(directory)
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     """Two files: 1 and 2; 3."""
@@ -155,13 +143,12 @@ def path(tmp_path: Path) -> str:
     return place
 
 
-def test_session_has_the_catalogs_and_the_rule(
-    cache: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYDELTA_CACHE_DIR", cache)
+def test_session_has_the_catalogs_the_rule_and_the_readers(path: str, tmp_path: Path) -> None:
     found = run_script(CONNECT, path, str(tmp_path / "warehouse"), "on")
     assert (found["rows"], found["version"], found["metadata"]) == ([[3]], [[2]], [[2]])
     assert found["timestamp"][0] == "TimestampOutOfRangeError"
+    expected = [[1, "n1"], [2, "n2"], [3, "n3"]]
+    assert found["read"] == {"columns": [True, expected], "parquet": [True, expected], "rows": [False, expected]}
     for scan in (found["sql_scan"], found["load_scan"]):
         assert "1 of 2 files" in scan and "id = 3" in scan
     assert (found["inserted"], found["deleted"]) == ([[9, "new"], [10, None]], [[1]])
@@ -204,8 +191,7 @@ def test_session_has_the_catalogs_and_the_rule(
     assert sorted(DeltaTable(path).to_arrow().column("id").to_pylist()) == [1, 2, 3, 9]
 
 
-def test_setting_keeps_the_classes_at_home(cache: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYDELTA_CACHE_DIR", cache)
+def test_setting_keeps_the_classes_at_home(path: str, tmp_path: Path) -> None:
     found = run_script(CONNECT, path, str(tmp_path / "warehouse"), "off")
     assert found["refused"] is not None and found["inserted"] == 1
     assert found["stderr"].count("without column pruning") == 1 and "connectClasses.enabled is false" in found["stderr"]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from delta_py import DeltaTable
-from tests.applications.test_connect_classes import CLASSIC
 from tests.support.spark_script import run_script
 
 PRELUDE = """
@@ -88,17 +84,6 @@ print(json.dumps(found), flush=True)
 spark.stop()
 os._exit(0)
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def classes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The classes of the catalogs, in a cache directory."""
-    cache = tmp_path_factory.mktemp("connect_sessions") / "cache"
-    cache.mkdir(mode=0o700)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYDELTA_CACHE_DIR", str(cache))
-        assert run_script(CLASSIC)["installed"]
-        yield
 
 
 def test_merge_of_a_session_that_is_not_the_active_one(tmp_path: Path) -> None:

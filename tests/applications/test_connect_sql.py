@@ -164,24 +164,14 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A directory with the tables, and the cache directory with classes beside them."""
+    """A directory with the tables."""
     directory = tmp_path_factory.mktemp("connect_sql")
-    cache = directory / "cache"
-    cache.mkdir(mode=0o700)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYDELTA_CACHE_DIR", str(cache))
-        assert run_script(CLASSIC, str(directory))["installed"]
+    assert run_script(CLASSIC, str(directory))["installed"]
     return str(directory)
 
 
-@pytest.fixture
-def cached(home: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("PYDELTA_CACHE_DIR", f"{home}/cache")
-    return home
-
-
-def test_inserts_of_a_client_get_what_saved_rows_get(cached: str) -> None:
-    found = run_script(PRELUDE + INSERTS, cached)
+def test_inserts_of_a_client_get_what_saved_rows_get(home: str) -> None:
+    found = run_script(PRELUDE + INSERTS, home)
     numbers = [row[0] for row in found["numbers"]]
     assert sorted(map(str, (row[1:] for row in found["numbers"]))) == sorted(
         map(str, [["a", 3], ["it's", 3], ["c", 3], ["d", 5], ["e", 3], ["f", 3], [None, 1]])
@@ -213,10 +203,10 @@ def test_inserts_of_a_client_get_what_saved_rows_get(cached: str) -> None:
         [7, "none", None, None, None],
     ]
     assert found["optimized"] == 1
-    assert operations(cached, "numbers")[-5]["mode"] == "Overwrite"
+    assert operations(home, "numbers")[-5]["mode"] == "Overwrite"
     assert (found["frames"], found["views"]) == ([["only", 8], ["only2", 3]], [])
     assert found["quoted"] == [[["only"]], "DELTA_ILLEGAL_OPTION"]
-    schema = DeltaTable(f"{cached}/days").struct_type
+    schema = DeltaTable(f"{home}/days").struct_type
     assert [f.name for f in schema.fields if GENERATION in f.metadata] == ["day"]
 
 
@@ -226,8 +216,8 @@ def operations(home: str, name: str) -> list[Mapping[str, Any]]:
     return [dict(commit["operationParameters"]) for commit in reversed(commits)]
 
 
-def test_explain_of_a_change_of_a_client_changes_nothing(cached: str) -> None:
-    found = run_script(PRELUDE + EXPLAINS, cached)
+def test_explain_of_a_change_of_a_client_changes_nothing(home: str) -> None:
+    found = run_script(PRELUDE + EXPLAINS, home)
     assert found["schema"] == "struct<plan:string>"
     for name in ("delete", "formatted", "extended", "inserts"):
         assert "version 1" in found[name], name

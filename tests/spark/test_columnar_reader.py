@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_plugin import compiled_java, pruning, register
+from spark_plugin import pruning, register
 from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.corpus import load_case
 from tests.support.frames import rows
@@ -621,34 +621,27 @@ def test_spark_that_repeats_rows_of_cut_batches_is_refused_by_rows_and_right_in_
 
 
 @pytest.fixture
-def no_unit_yet(spark: SparkSession) -> Iterator[None]:
-    """As if no query had asked for the compile unit; what was known is there again afterwards."""
+def reader_cannot_be_had(spark: SparkSession) -> Iterator[None]:
+    """As if executors could not be given the jar: what was met is kept in the place of the reader."""
+    jvm: Any = spark._jvm
     rules: Any = spark._jsparkSession.experimental().extraOptimizations()
     ours = next(rules.apply(i) for i in range(rules.length()) if "pydelta" in rules.apply(i).ruleName())
-    field = ours.getClass().getClassLoader().loadClass("pydelta.scan.ExecutorUnit").getDeclaredField("UNITS")
+    field = ours.getClass().getClassLoader().loadClass("pydelta.scan.ExecutorJar").getDeclaredField("READERS")
     field.setAccessible(True)
-    units = field.get(None)
-    known = list(units.items())
-    units.clear()
+    readers, context, name = field.get(None), spark.sparkContext._jsc.sc(), "pydelta.readers.ColumnarReads"
+    if readers.get(context) is None:
+        readers.put(context, jvm.java.util.HashMap())
+    known = readers.get(context).get(name)
+    readers.get(context).put(name, jvm.java.lang.IllegalStateException("Spark does not give the jar to its executors"))
     yield
-    units.clear()
-    for context, unit in known:
-        units.put(context, unit)
+    if known is None:
+        readers.get(context).remove(name)
+    else:
+        readers.get(context).put(name, known)
 
 
-@pytest.mark.usefixtures("no_unit_yet")
-def test_reader_that_does_not_compile_leaves_queries_to_the_row_reader_and_says_why(
-    spark: SparkSession, edges: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours = compiled_java.sources_of
-
-    def sources(*folders: str) -> dict[str, bytes]:
-        found = ours(*folders)
-        if "columnar" in folders:
-            found["pydelta/readers/ColumnarReads.java"] = b"package pydelta.columnar; public class ColumnarReads { int x = ; }"
-        return found
-
-    monkeypatch.setattr(compiled_java, "sources_of", sources)
+@pytest.mark.usefixtures("reader_cannot_be_had")
+def test_reader_that_cannot_be_had_leaves_queries_to_the_row_reader_and_says_why(spark: SparkSession, edges: str) -> None:
     session = spark.newSession()
     session.conf.set(COLUMNAR_CONF, "true")
     register(session)
@@ -658,4 +651,5 @@ def test_reader_that_does_not_compile_leaves_queries_to_the_row_reader_and_says_
         assert len(df.collect()) == 2 * ROWS + 1
     status = pruning.status(session)
     assert (status.applied, status.backed_off, status.columnar) == (2, 0, 0)
-    assert "CompileException" in str(status.columnar_error)
+    assert "Spark does not give the jar to its executors" in str(status.columnar_error)
+    assert spark.range(3).count() == 3

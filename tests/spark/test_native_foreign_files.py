@@ -126,11 +126,11 @@ def readable(values: pa.ChunkedArray) -> list[Any]:
 
 
 def door_of_reader(spark: SparkSession, path: str) -> Any:
-    """NativeReads of the session, which is compiled if need be by a scan of the table."""
+    """NativeReads of the session, which a scan of the table makes if need be."""
     spark.read.format("pydelta").load(path).select("f").collect()
     rules: Any = spark._jsparkSession.experimental().extraOptimizations()
     ours = next(rules.apply(i) for i in range(rules.length()) if "pydelta" in rules.apply(i).ruleName())
-    field = ours.getClass().getClassLoader().loadClass("pydelta.scan.ExecutorUnit").getDeclaredField("UNITS")
+    field = ours.getClass().getClassLoader().loadClass("pydelta.scan.ExecutorJar").getDeclaredField("READERS")
     field.setAccessible(True)
     return field.get(None).get(spark._jsc.sc()).get("pydelta.parquet.NativeReads")
 

@@ -644,10 +644,10 @@ def test_page_that_asks_for_more_memory_than_there_is_is_the_error_that_python_g
 
 
 def door(spark: SparkSession) -> Any:
-    """The doors of the units that executors have, by their names."""
+    """The readers that executors have, by the names of their classes; and the rule."""
     rules: Any = spark._jsparkSession.experimental().extraOptimizations()
     ours = next(rules.apply(i) for i in range(rules.length()) if "pydelta" in rules.apply(i).ruleName())
-    field = ours.getClass().getClassLoader().loadClass("pydelta.scan.ExecutorUnit").getDeclaredField("UNITS")
+    field = ours.getClass().getClassLoader().loadClass("pydelta.scan.ExecutorJar").getDeclaredField("READERS")
     field.setAccessible(True)
     return field.get(None).get(spark._jsc.sc()), ours
 
@@ -687,22 +687,17 @@ def test_scan_that_cannot_be_prepared_is_read_in_python(
     assert "ClassCastException" in str(pruning.status(spark).native_error)
 
 
-def test_unit_that_does_not_compile_leaves_the_rest_as_it_is(
+def test_reader_that_cannot_be_had_leaves_the_rest_as_it_is(
     spark: SparkSession, tmp_path: Path, other_door: Callable[[Any], Any], native: Callable[[], int]
 ) -> None:
-    from spark_plugin.compiled_java import archive_of, source_archive
-
-    rule = other_door(None)
-    rule.offerNative(archive_of({"pydelta/parquet/NativeReads.java": b"package pydelta.native_reader; class {"}))
+    jvm: Any = spark._jvm
+    other_door(jvm.java.lang.NoSuchFieldError("of Spark's Parquet reader"))
     before = pruning.status(spark).columnar
-    try:
-        df = spark.read.format("pydelta").load(make_table(tmp_path / "t", [pa.table({"id": [1, 2]})]))
-        assert (rows(df), tasks(df)) == (["Row(id=1)", "Row(id=2)"], [False])
-    finally:
-        rule.offerNative(source_archive("native_reader"))
+    df = spark.read.format("pydelta").load(make_table(tmp_path / "t", [pa.table({"id": [1, 2]})]))
+    assert (rows(df), tasks(df)) == (["Row(id=1)", "Row(id=2)"], [False])
     assert native() == 0
     assert pruning.status(spark).columnar == before + 1
-    assert "NativeReads.java" in str(pruning.status(spark).native_error)
+    assert "of Spark's Parquet reader" in str(pruning.status(spark).native_error)
 
 
 def test_texts_of_the_table_that_look_like_notes_are_not_taken_for_them(

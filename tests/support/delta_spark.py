@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
-from tests.support.java_lint import find_javac, jars_of
+from spark_plugin.java.build import find_javac, jars_of_pyspark
 
 PEER = Path(__file__).parent / "peer"
 
@@ -30,8 +29,7 @@ def settings(*more_jars: str) -> dict[str, str]:
 def make_linking_log_store(folder: Path) -> Path:
     """The jar of the log store with which delta-spark can share local tables with other processes."""
     source, javac = PEER / "LinkingLogStore.java", find_javac()
-    assert javac is not None, "javac was not found: install a JDK (17), or set JAVA_HOME to one"
-    classpath = os.pathsep.join(f"{jars}/*" for jars in (os.environ["PYDELTA_PEER_JARS"], jars_of(sys.executable)))
+    classpath = os.pathsep.join(f"{jars}/*" for jars in (os.environ["PYDELTA_PEER_JARS"], jars_of_pyspark()))
     classes = folder / "classes"
     subprocess.run([javac, "--release", "17", "-proc:none", "-cp", classpath, "-d", str(classes), str(source)], check=True)
     jar = folder / "linking-log-store.jar"

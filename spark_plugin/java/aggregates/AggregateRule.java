@@ -37,7 +37,7 @@ abstract class AggregateRule extends scala.runtime.AbstractPartialFunction {
 
   /** The plan with all that was found; the same object if nothing was. */
   LogicalPlan in(LogicalPlan plan) {
-    LogicalPlan replaced = (LogicalPlan) plan.transformDown(this);
+    LogicalPlan replaced = plan.transformDown(this);
     return count == 0 ? plan : replaced;
   }
 
@@ -70,16 +70,15 @@ abstract class AggregateRule extends scala.runtime.AbstractPartialFunction {
   private static DataSourceV2ScanRelation relationBelow(Aggregate aggregate) {
     LogicalPlan node = aggregate.child();
     if (!node.deterministic()) return null;
-    while (node instanceof Project || node instanceof Filter) node = (LogicalPlan) node.children().head();
-    if (!(node instanceof DataSourceV2ScanRelation)) return null;
-    DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node;
+    while (node instanceof Project || node instanceof Filter) node = node.children().head();
+    if (!(node instanceof DataSourceV2ScanRelation relation)) return null;
     return relation.scan() instanceof PrunedScan ? relation : null;
   }
 
   /** The plan below the aggregate over what is in the scan's place, cut to the needed attributes; null if there is none. */
   LogicalPlan below(LogicalPlan node, LogQuestion question, Set needed, DataSourceV2ScanRelation relation) throws Exception {
     if (node == relation) return inPlace(question, question.by(needed), relation);
-    LogicalPlan under = (LogicalPlan) node.children().head();
+    LogicalPlan under = node.children().head();
     if (node instanceof Filter) {
       Expression condition = ((Filter) node).condition();
       if (keepsFilters()) LogQuestion.addReferences(condition, needed);

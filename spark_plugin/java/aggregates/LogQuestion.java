@@ -14,11 +14,9 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Coalesce;
-import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
@@ -59,7 +57,7 @@ public class LogQuestion extends scala.runtime.AbstractPartialFunction {
   /** Notes by which ids the scan's attributes go above the node; returns the attributes. */
   private Seq name(LogicalPlan node) {
     if (!node.children().isEmpty()) {
-      Seq attributes = name((LogicalPlan) node.children().head());
+      Seq attributes = name(node.children().head());
       if (node instanceof Project) addAliases(((Project) node).projectList());
       return attributes;
     }
@@ -112,7 +110,7 @@ public class LogQuestion extends scala.runtime.AbstractPartialFunction {
     AggregateFunction function = aggregate.aggregateFunction();
     if (aggregate.filter().isDefined()) plain = false;
     if (function instanceof Min || function instanceof Max) {
-      Attribute column = scannedColumn((Expression) function.children().head());
+      Attribute column = scannedColumn(function.children().head());
       if (column != null && hasEnds(column)) return extreme(aggregate, column, function instanceof Min);
     }
     if (aggregate.isDistinct()) {

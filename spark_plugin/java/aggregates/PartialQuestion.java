@@ -60,7 +60,7 @@ class PartialQuestion extends LogQuestion {
   }
 
   private Expression sum(AggregateExpression aggregate, Sum sum) {
-    Attribute told = toldSum((Expression) sum.children().head());
+    Attribute told = toldSum(sum.children().head());
     if (told == null) return null;
     List children = new ArrayList();
     children.add(told);
@@ -75,8 +75,8 @@ class PartialQuestion extends LogQuestion {
    * they leave 53 bits, and depends on the order of rows then. Ours are added up as decimals, as there may be more than a BIGINT holds.
    */
   private Expression average(AggregateExpression aggregate, Average average) {
-    Expression child = (Expression) average.children().head();
-    Attribute column = scannedColumn(child instanceof UnscaledValue ? (Expression) child.children().head() : child);
+    Expression child = average.children().head();
+    Attribute column = scannedColumn(child instanceof UnscaledValue ? child.children().head() : child);
     if (column == null || column.dataType().equals(DataTypes.LongType)) return null;
     if (average.evalMode().equals(EvalMode$.MODULE$.TRY())) return null;
     Attribute told = toldSum(child);
@@ -91,7 +91,7 @@ class PartialQuestion extends LogQuestion {
     parts.add(cast(Literal$.MODULE$.apply(Long.valueOf(0)), ((Attribute) buffers.apply(0)).dataType()));
     ours.put(((Attribute) buffers.apply(0)).exprId(), new Coalesce(Lists.toScala(parts)));
     ours.put(((Attribute) buffers.apply(1)).exprId(), total(aggregate, valued(column)));
-    return (Expression) average.evaluateExpression().transformUp(new Replacement(ours));
+    return average.evaluateExpression().transformUp(new Replacement(ours));
   }
 
   private static Expression cast(Expression expression, DataType type) {
@@ -101,7 +101,7 @@ class PartialQuestion extends LogQuestion {
   /** The column told whose values a sum over the expression adds up; null if there is none. */
   private Attribute toldSum(Expression child) {
     boolean unscaled = child instanceof UnscaledValue;
-    Summand summand = Summand.of(unscaled ? (Expression) child.children().head() : child, this);
+    Summand summand = Summand.of(unscaled ? child.children().head() : child, this);
     if (summand == null) return null;
     DataType told = unscaled || summand.type instanceof IntegralType ? DataTypes.LongType : sumType((DecimalType) summand.type);
     summed.addAll(summand.columns);

@@ -63,8 +63,8 @@ class Summand {
     if (!product && !(expression instanceof Add) && !(expression instanceof Subtract)) return null;
     BinaryArithmetic operation = (BinaryArithmetic) expression;
     if (operation.evalMode().equals(EvalMode$.MODULE$.TRY())) return null;
-    Summand left = ofDecimal((Expression) operation.children().apply(0), question);
-    Summand right = ofDecimal((Expression) operation.children().apply(1), question);
+    Summand left = ofDecimal(operation.children().apply(0), question);
+    Summand right = ofDecimal(operation.children().apply(1), question);
     if (left == null || right == null || !left.hasRoom() || !right.hasRoom()) return null;
     int scale = product ? left.scale + right.scale : Math.max(left.scale, right.scale);
     int whole = Math.max(left.digits - left.scale, right.digits - right.scale);

@@ -187,10 +187,8 @@ class Alteration {
     }
   }
 
-  /** Janino cannot name what Spark says to use instead. */
-  @Deprecated
   private static void changeDefault(ObjectNode column, TableChange.UpdateColumnDefaultValue change) {
-    String text = change.newDefaultValue();
+    String text = change.newCurrentDefault() == null ? null : change.newCurrentDefault().getSql();
     if (text == null || text.isEmpty()) column.put("drop_default", true);
     else column.put("default", text);
   }

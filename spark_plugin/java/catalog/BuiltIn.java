@@ -33,7 +33,7 @@ class BuiltIn extends AbstractFunction0 {
     if (provider.isEmpty() || DataSourceV2Utils$.MODULE$.getTableProvider((String) provider.get(), SQLConf.get()).isEmpty()) {
       return found;
     }
-    SQLConf conf = (SQLConf) SQLConf.get().clone();
+    SQLConf conf = SQLConf.get().clone();
     conf.setConfString(CATALOG_CONF, "builtin");
     return (Table) SQLConf$.MODULE$.withExistingConf(conf, new BuiltIn(catalog, ident));
   }

@@ -17,9 +17,7 @@ public class Catalogs {
       DirectQueries.waitIn(session);
       EnteredTables.enterIn(session);
       return null;
-    } catch (Exception error) {
-      return String.valueOf(error);
-    } catch (LinkageError error) {
+    } catch (Exception | LinkageError error) {
       return String.valueOf(error);
     }
   }
@@ -37,15 +35,6 @@ public class Catalogs {
   /** As DriverPython.request. */
   public static PythonRequest pythonRequest(long number) {
     return DriverPython.request(number);
-  }
-
-  /** As Source.privateOptions, for who is compiled without it. */
-  public static Function privateOptions() {
-    return new Function() {
-      public Object apply(Object path) {
-        return Source.privateOptions((String) path);
-      }
-    };
   }
 
   /** As StatementRouter.putInto. */

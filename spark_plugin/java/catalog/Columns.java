@@ -1,6 +1,5 @@
 package pydelta.catalog;
 
-import java.lang.reflect.Method;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils$;
 import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
 import org.apache.spark.sql.types.DataType;
@@ -31,16 +30,9 @@ class Columns {
     return comment == null ? field : field.withComment(comment);
   }
 
-  /** A default's SQL; null for none. Janino finds no method that a class has from one that is not public. */
+  /** A default's SQL; null for none. */
   static String defaultOf(ColumnDefaultValue value) {
-    if (value == null) return null;
-    try {
-      Method sql = value.getClass().getMethod("getSql", new Class[0]);
-      sql.setAccessible(true);
-      return (String) sql.invoke(value, new Object[0]);
-    } catch (ReflectiveOperationException error) {
-      throw Errors.unchecked(error);
-    }
+    return value == null ? null : value.getSql();
   }
 
   /** CHAR and VARCHAR are text whose declared type stands in the metadata. */

@@ -47,7 +47,7 @@ class DirectQueries extends Rule {
   private static boolean isWaiting(LogicalPlan plan) {
     if (plan instanceof RelationTimeTravel) return isOurs(((RelationTimeTravel) plan).relation());
     for (int i = 0; i < plan.children().length(); i++) {
-      if (isWaiting((LogicalPlan) plan.children().apply(i))) return true;
+      if (isWaiting(plan.children().apply(i))) return true;
     }
     return false;
   }

@@ -52,8 +52,7 @@ class EnteredTables extends Rule {
 
   private static class Opening extends AbstractPartialFunction {
     public boolean isDefinedAt(Object node) {
-      if (!(node instanceof UnresolvedCatalogRelation)) return false;
-      UnresolvedCatalogRelation left = (UnresolvedCatalogRelation) node;
+      if (!(node instanceof UnresolvedCatalogRelation left)) return false;
       Option provider = left.tableMeta().provider();
       return !left.isStreaming() && provider.isDefined() && Entry.isOurs((String) provider.get());
     }

@@ -40,7 +40,7 @@ class Entry {
 
   /** found: as the session catalog gives it. Tables that delta-spark has entered are ours where it is absent. */
   static boolean isOurs(Table found) {
-    return isOurs((String) found.properties().get("provider"));
+    return isOurs(found.properties().get("provider"));
   }
 
   static boolean isOurs(String provider) {
@@ -77,8 +77,8 @@ class Entry {
     if (database == null && catalog.isTempView(name)) return said.put("type", "VIEW").toString();
     if (!catalog.databaseExists(database == null ? catalog.getCurrentDatabase() : database) || !catalog.tableExists(name)) return null;
     V1Table found = new V1Table(catalog.getTableMetadata(name));
-    String provider = (String) found.properties().get("provider");
-    String location = (String) found.properties().get("location");
+    String provider = found.properties().get("provider");
+    String location = found.properties().get("location");
     said.put("type", found.v1Table().tableType().name());
     said.put("provider", provider);
     said.put("tracksPartitions", found.v1Table().tracksPartitionsInCatalog());

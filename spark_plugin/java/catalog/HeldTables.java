@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import java.lang.reflect.Field;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.CachedData;
@@ -34,12 +33,12 @@ class HeldTables {
 
   private static void tell(DataSourceV2Relation relation, ArrayNode told) {
     if (!(relation.table() instanceof SourceTable) || relation.catalog().isEmpty() || relation.identifier().isEmpty()) return;
-    Identifier ident = (Identifier) relation.identifier().get();
-    StringBuilder name = new StringBuilder(Columns.quoted(((CatalogPlugin) relation.catalog().get()).name()));
+    Identifier ident = relation.identifier().get();
+    StringBuilder name = new StringBuilder(Columns.quoted(relation.catalog().get().name()));
     for (int i = 0; i < ident.namespace().length; i++) name.append(".").append(Columns.quoted(ident.namespace()[i]));
     name.append(".").append(Columns.quoted(ident.name()));
     ArrayNode one = told.addArray();
     one.add(name.toString());
-    one.add((String) relation.table().properties().get("location"));
+    one.add(relation.table().properties().get("location"));
   }
 }

@@ -186,7 +186,7 @@ class NewTable {
 
   /** As joined_name of delta_py/protocol/names.py. */
   private static String path(String[] names) {
-    String[] parts = (String[]) names.clone();
+    String[] parts = names.clone();
     for (int i = 0; i < parts.length; i++) {
       if (parts[i].indexOf('.') >= 0 || parts[i].indexOf('`') >= 0) parts[i] = Columns.quoted(parts[i]);
     }

@@ -72,7 +72,7 @@ class RoutedStatement extends LogicalPlan {
     Seq output = DataTypeUtils$.MODULE$.toAttributes(result.readSchema());
     Seq rows = CollectionConverters.asScala(Arrays.asList(result.rows())).toSeq();
     LocalRelation relation = new LocalRelation(output, rows, false, Option.empty());
-    SparkPlan physical = (SparkPlan) session.sessionState().planner().plan(relation).next();
+    SparkPlan physical = session.sessionState().planner().plan(relation).next();
     return new CommandResult(output, relation, physical, rows);
   }
 

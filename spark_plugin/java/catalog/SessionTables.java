@@ -230,7 +230,7 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
   }
 
   private String defaultPath(Identifier ident) throws NoSuchNamespaceException {
-    URI location = URI.create((String) loadNamespaceMetadata(ident.namespace()).get("location"));  // a table's is none
+    URI location = URI.create(loadNamespaceMetadata(ident.namespace()).get("location"));  // a table's is none
     String database = Entry.localPath(CatalogUtils.URIToString(location));
     String table = SQLConf.get().caseSensitiveAnalysis() ? ident.name() : ident.name().toLowerCase(Locale.ROOT);
     return database + (database.endsWith("/") ? "" : "/") + table;

@@ -16,7 +16,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import pydelta.rule.PruneScans;
 
 /** The Python source `pydelta` of the active session, as the catalogs ask it. */
-class Source {
+public class Source {
   static final String FORMAT = "pydelta";
 
   private static final String[] STORES = {
@@ -26,7 +26,7 @@ class Source {
 
   /** The active session. */
   static SparkSession session() {
-    return (SparkSession) SparkSession$.MODULE$.active();
+    return SparkSession$.MODULE$.active();
   }
 
   static PruneScans rule() {
@@ -72,7 +72,7 @@ class Source {
   }
 
   /** The session's settings and the nonce, beside which the source takes private options. */
-  static Map privateOptions(String path) {
+  public static Map privateOptions(String path) {
     PruneScans rule = rule();
     Map options = new HashMap();
     options.put("pydelta.told", settings(rule, path));

@@ -43,14 +43,14 @@ class SourceChangelog implements Changelog {
       ChangelogRange.VersionRange range = (ChangelogRange.VersionRange) asked.range();
       options.put("startingversion", moved(range.startingVersion(), range.startingBoundInclusive() ? 0 : 1));
       if (range.endingVersion().isPresent()) {
-        options.put("endingversion", moved((String) range.endingVersion().get(), range.endingBoundInclusive() ? 0 : -1));
+        options.put("endingversion", moved(range.endingVersion().get(), range.endingBoundInclusive() ? 0 : -1));
       }
     } else if (asked.range() instanceof ChangelogRange.TimestampRange) {
       ChangelogRange.TimestampRange range = (ChangelogRange.TimestampRange) asked.range();
       long start = range.startingTimestamp();
       options.put("startingtimestamp", Travel.text(range.startingBoundInclusive() ? start : (Math.floorDiv(start, MILLIS) + 1) * MILLIS));
       if (range.endingTimestamp().isPresent()) {
-        long end = ((Long) range.endingTimestamp().get()).longValue();
+        long end = range.endingTimestamp().get().longValue();
         options.put("endingtimestamp", Travel.text(range.endingBoundInclusive() ? end : Math.floorDiv(end - 1, MILLIS) * MILLIS));
       }
     } else {

@@ -57,7 +57,7 @@ class SourceWrite implements RequiresDistributionAndOrdering {
   private boolean isOptimized() {
     String said = options.get("optimizeWrite");
     if (said == null) said = Source.session().conf().get(OPTIMIZE_CONF, null);
-    if (said == null) said = (String) new CaseInsensitiveStringMap(properties).get(OPTIMIZE_PROPERTY);
+    if (said == null) said = new CaseInsensitiveStringMap(properties).get(OPTIMIZE_PROPERTY);
     return "true".equalsIgnoreCase(said);
   }
 }

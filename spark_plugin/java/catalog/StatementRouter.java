@@ -124,7 +124,7 @@ class StatementRouter extends SparkSqlParser {
    */
   private LogicalPlan script(String text, Object parameters) {
     String whole = text;
-    if (parameters != null) whole = (String) ParameterHandler.substituteParameters(text, (ParameterContext) parameters)._1();
+    if (parameters != null) whole = ParameterHandler.substituteParameters(text, (ParameterContext) parameters)._1();
     if (whole.contains("${")) return parsed(text, parameters);
     LogicalPlan script = parsed(whole, null);
     if (script instanceof CompoundBody) routeWithin(script);
@@ -137,8 +137,7 @@ class StatementRouter extends SparkSqlParser {
 
   /** Scripts hold their statements where no rule of the analyzer changes them. */
   private void routeWithin(Object part) {
-    if (part instanceof SingleStatement) {
-      SingleStatement statement = (SingleStatement) part;
+    if (part instanceof SingleStatement statement) {
       String text = statement.getText();
       if (isRoute(firstWord(text), text)) replace(statement, new RoutedStatement(this, text, null, statement.parsedPlan()));
     } else if (part instanceof scala.collection.Iterable) {

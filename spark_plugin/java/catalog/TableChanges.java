@@ -193,8 +193,7 @@ class TableChanges extends AbstractFunction1 {
     }
 
     SourceTable changes(Map range) throws NoSuchTableException {
-      if (catalog instanceof PathCatalog) {
-        PathCatalog paths = (PathCatalog) catalog;
+      if (catalog instanceof PathCatalog paths) {
         return byPath(paths.called(ident), paths.path(ident), range);
       }
       return Entry.of(ident, entered).changes(range);

@@ -35,7 +35,7 @@ class TableFacts {
 
   /** The schema without what was told in it. */
   static StructType without(StructType schema) {
-    StructField[] fields = (StructField[]) schema.fields().clone();
+    StructField[] fields = schema.fields().clone();
     if (fields.length == 0) return schema;
     StructField first = fields[0];
     fields[0] = new StructField(first.name(), first.dataType(), first.nullable(),
@@ -79,7 +79,7 @@ class TableFacts {
     Map found = new HashMap();
     for (Iterator names = at("properties").fieldNames(); names.hasNext();) {
       String name = (String) names.next();
-      found.put(name, ((JsonNode) at("properties").path(name)).asText());
+      found.put(name, at("properties").path(name).asText());
     }
     if (!told.isMissingNode()) {
       found.put("delta.minReaderVersion", at("reader_version").asText());
@@ -88,15 +88,14 @@ class TableFacts {
     return found;
   }
 
-  /** Janino would take what it gives for something less. */
   private JsonNode at(String name) {
-    return (JsonNode) told.path(name);
+    return told.path(name);
   }
 
   private String[] texts(String name) {
     JsonNode list = at(name);
     String[] found = new String[list.size()];
-    for (int i = 0; i < found.length; i++) found[i] = ((JsonNode) list.get(i)).asText();
+    for (int i = 0; i < found.length; i++) found[i] = list.get(i).asText();
     return found;
   }
 }

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.util.Iterator;
 import org.apache.spark.sql.classic.SparkSession;
+import pydelta.rule.LinkCheck;
 import pydelta.rule.PruneScans;
 
 /**
@@ -20,12 +21,14 @@ class Uploaded {
   static final String KEY = "uploaded";
 
   private static final String DELTA_SPARK = "org.apache.spark.sql.delta.catalog.DeltaCatalog";
+  private static final String PROBLEMS_CONF = "spark.sql.catalog.pydelta.linkProblems";
   private static final String OTHER_DELTA_CONF = "spark.sql.catalog.pydelta.deltaSpark";
 
   private Uploaded() {}
 
   static void prepare(SparkSession session, String key) {
     JsonNode said = file("pydelta/" + key + ".json");
+    if (said.get("checkLinks").asBoolean()) session.conf().set(PROBLEMS_CONF, problems());
     PruneScans rule = PruneScans.addedTo(session);
     for (Iterator formats = said.get("formats").elements(); formats.hasNext();) rule.addFormat(((JsonNode) formats.next()).asText());
     rule.offerMetadata(said.get("metadata").asText());
@@ -40,6 +43,14 @@ class Uploaded {
     session.conf().set(OTHER_DELTA_CONF, isThere);
     Catalogs.prepare(session);
     Catalogs.enterFunctions(session);
+  }
+
+  private static String problems() {
+    try {
+      return new LinkCheck().problems();
+    } catch (Exception error) {
+      throw Errors.unchecked(error);
+    }
   }
 
   private static JsonNode file(String name) {

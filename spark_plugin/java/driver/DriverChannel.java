@@ -14,7 +14,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.SynchronousQueue;
-import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -56,7 +55,7 @@ public class DriverChannel implements Function {
   public void open(String path, int port, byte[] secret, SparkContext context, int limitMs) throws Exception {
     this.address = path == null ? new InetSocketAddress(InetAddress.getLoopbackAddress(), port) : UnixDomainSocketAddress.of(path);
     this.secret = secret;
-    this.held = (Connection) waited(calls.submit(new Opening(this)), limitMs);
+    this.held = (Connection) waited(calls.submit(this::opened), limitMs);
     context.addSparkListener(new Ending(this));
   }
 
@@ -183,29 +182,19 @@ public class DriverChannel implements Function {
     statements.shutdown();
   }
 
-  private static ExecutorService threads(int most, final String name) {
-    return new ThreadPoolExecutor(0, most, 60, TimeUnit.SECONDS, new SynchronousQueue(), new ThreadFactory() {
-      public Thread newThread(Runnable work) {
-        Thread thread = new Thread(work, name);
-        thread.setDaemon(true);
-        return thread;
-      }
+  private static ExecutorService threads(int most, String name) {
+    return new ThreadPoolExecutor(0, most, 60, TimeUnit.SECONDS, new SynchronousQueue<>(), work -> {
+      Thread thread = new Thread(work, name);
+      thread.setDaemon(true);
+      return thread;
     });
   }
 
   /** The connection that is held while the application runs. */
-  private static class Opening implements java.util.concurrent.Callable {
-    private final DriverChannel channel;
-
-    Opening(DriverChannel channel) {
-      this.channel = channel;
-    }
-
-    public Object call() throws Exception {
-      Connection connection = channel.connection();
-      connection.send(ByteBuffer.wrap(new byte[] {HOLD}), 0);
-      return connection;
-    }
+  private Connection opened() throws Exception {
+    Connection connection = connection();
+    connection.send(ByteBuffer.wrap(new byte[] {HOLD}), 0);
+    return connection;
   }
 
   private static class Ending extends SparkListener {

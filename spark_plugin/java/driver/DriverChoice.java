@@ -107,9 +107,7 @@ public class DriverChoice {
   public static Object answer(Function planner, Object[] asked) {
     try {
       return planner.apply(asked);
-    } catch (RuntimeException error) {
-      return error;
-    } catch (LinkageError error) {
+    } catch (RuntimeException | LinkageError error) {
       return error;
     }
   }

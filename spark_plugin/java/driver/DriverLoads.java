@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
-import java.util.function.Function;
 import org.apache.spark.sql.DataFrameReader;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap;
@@ -16,6 +15,8 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Utils;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import pydelta.catalog.Source;
+import pydelta.rule.PruneScans;
 import scala.Option;
 import scala.Tuple2;
 import scala.collection.immutable.List$;
@@ -25,18 +26,6 @@ import scala.collection.immutable.Seq;
 public class DriverLoads {
   private static final String ENABLED_CONF = "spark.pydelta.driverPlanning.enabled";
   private static final ObjectMapper JSON = new ObjectMapper();
-
-  private Function privateOptions = null;
-  private Function withMetadata = null;
-
-  /**
-   * privateOptions: what a read of a path is told in the active session beside the user's options. withMetadata: a frame with the
-   * metadata column of its session's rule.
-   */
-  public void offer(Function privateOptions, Function withMetadata) {
-    this.privateOptions = privateOptions;
-    this.withMetadata = withMetadata;
-  }
 
   /**
    * As JSON the options that Spark would give the DataSource, private ones too, and the directory from which its workers count
@@ -52,7 +41,7 @@ public class DriverLoads {
     try {
       Map options = new HashMap();
       addAll(options, DataSourceV2Utils.getOptionsWithPaths(given, paths(path)));
-      options.putAll((Map) privateOptions.apply(path == null ? (String) given.apply("path") : path));
+      options.putAll(Source.privateOptions(path == null ? (String) given.apply("path") : path));
       Map told = new HashMap();
       told.put("options", options);
       told.put("directory", System.getProperty("user.dir"));
@@ -71,13 +60,13 @@ public class DriverLoads {
       StructType columns = (StructType) DataType.fromJson(schema);
       LoadedSource source = new LoadedSource(format, new PythonDataSourceCreationResult(made, columns));
       CaseInsensitiveMap options = reader.extraOptions();
-      for (Iterator each = ((Map) JSON.readValue(own, Map.class)).entrySet().iterator(); each.hasNext();) {
+      for (Iterator each = JSON.readValue(own, Map.class).entrySet().iterator(); each.hasNext();) {
         Map.Entry option = (Map.Entry) each.next();
         options = options.$plus(new Tuple2(option.getKey(), option.getValue()));
       }
       Option plan = DataSourceV2Utils.loadV2Source(session, source, reader.userSpecifiedSchema(), options, format, paths(path));
       if (plan.isEmpty()) throw new IllegalStateException("Spark does not read a table of " + format);
-      return (Dataset) withMetadata.apply(Dataset$.MODULE$.ofRows(session, (LogicalPlan) plan.get()));
+      return PruneScans.withMetadataOfSession(Dataset$.MODULE$.ofRows(session, (LogicalPlan) plan.get()));
     } finally {
       restore(before);
     }

@@ -51,7 +51,7 @@ public class DriverReads extends SparkStrategy {
   private static DataSourceV2ScanRelation scanOf(LogicalPlan plan) {
     if (plan.isStreaming()) return null;
     LogicalPlan node = plan;
-    for (; !(node instanceof DataSourceV2ScanRelation); node = (LogicalPlan) node.children().head()) {
+    for (; !(node instanceof DataSourceV2ScanRelation); node = node.children().head()) {
       if (!RowsAbove.canCompute(node) || !areCertain(node.expressions())) return null;
     }
     DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node;
@@ -75,7 +75,7 @@ public class DriverReads extends SparkStrategy {
     if (!name.startsWith(OF_SPARK) || expression instanceof UserDefinedExpression) return false;
     if (name.startsWith(CALLS) && !isCallOfSpark(expression)) return false;
     for (int i = 0; i < expression.children().length(); i++) {
-      if (!areOfSpark((Expression) expression.children().apply(i))) return false;
+      if (!areOfSpark(expression.children().apply(i))) return false;
     }
     return true;
   }

@@ -58,12 +58,12 @@ public class ReadByDriver extends SparkPlan {
   }
 
   public scala.collection.immutable.Map metrics() {
-    return (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty().updated("numOutputRows", rowsRead);
+    return scala.collection.immutable.Map$.MODULE$.empty().updated("numOutputRows", rowsRead);
   }
 
   /** The same query without this node is the same one. */
   public SparkPlan doCanonicalize() {
-    return (SparkPlan) child.canonicalized();
+    return child.canonicalized();
   }
 
   public RDD doExecute() {

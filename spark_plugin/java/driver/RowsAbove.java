@@ -31,7 +31,7 @@ abstract class RowsAbove implements Iterator {
   /** node: the leaf, or above it one that can be computed. rows: of the leaf, InternalRow each. */
   static Iterator of(LogicalPlan node, LogicalPlan leaf, Iterator rows) {
     if (node == leaf) return rows;
-    LogicalPlan child = (LogicalPlan) node.children().head();
+    LogicalPlan child = node.children().head();
     Iterator below = of(child, leaf, rows);
     if (node instanceof Filter) return filtered(below, bound(((Filter) node).condition(), child));
     if (node instanceof Project) return projected(below, ((Project) node).projectList(), child.output());
@@ -40,7 +40,7 @@ abstract class RowsAbove implements Iterator {
   }
 
   private static Expression bound(Expression expression, LogicalPlan child) {
-    return (Expression) BindReferences$.MODULE$.bindReference(expression, package$.MODULE$.AttributeSeq(child.output()), false);
+    return BindReferences$.MODULE$.bindReference(expression, package$.MODULE$.AttributeSeq(child.output()), false);
   }
 
   private static Iterator filtered(final Iterator rows, Expression condition) {

@@ -58,14 +58,14 @@ public class JoinRules extends scala.runtime.AbstractPartialFunction {
     LogicalPlan all = run(PartitionPruning$.MODULE$, plan);
     if (all == plan) return plan;
     JoinRules filters = new JoinRules(subqueries(plan));
-    LogicalPlan ours = (LogicalPlan) all.transformUp(filters);
+    LogicalPlan ours = all.transformUp(filters);
     return filters.added == 0 ? plan : cleaned(pushedDown(ours));
   }
 
   private static boolean has(Class kind, LogicalPlan plan) {
     if (kind.isInstance(plan)) return true;
     for (int i = 0; i < plan.children().length(); i++) {
-      if (has(kind, (LogicalPlan) plan.children().apply(i))) return true;
+      if (has(kind, plan.children().apply(i))) return true;
     }
     return false;
   }
@@ -125,13 +125,13 @@ public class JoinRules extends scala.runtime.AbstractPartialFunction {
 
   private static void collect(LogicalPlan plan, Map found) {
     if (plan instanceof Filter) collect(((Filter) plan).condition(), found);
-    for (int i = 0; i < plan.children().length(); i++) collect((LogicalPlan) plan.children().apply(i), found);
+    for (int i = 0; i < plan.children().length(); i++) collect(plan.children().apply(i), found);
   }
 
   private static void collect(Expression expression, Map found) {
     if (expression instanceof DynamicPruningSubquery) {
       found.put(((DynamicPruningSubquery) expression).exprId(), expression);
     }
-    for (int i = 0; i < expression.children().length(); i++) collect((Expression) expression.children().apply(i), found);
+    for (int i = 0; i < expression.children().length(); i++) collect(expression.children().apply(i), found);
   }
 }

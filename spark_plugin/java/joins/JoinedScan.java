@@ -2,7 +2,6 @@ package pydelta.joins;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.SparkContext;
 import org.apache.spark.SparkContext$;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -110,7 +109,7 @@ public class JoinedScan extends PrunedScan implements SupportsReportStatistics, 
 
   /** The id of the execution that this thread works for; null if there is none. */
   private static String currentQuery() {
-    return ((SparkContext) SparkContext$.MODULE$.getActive().get()).getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
+    return SparkContext$.MODULE$.getActive().get().getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
   }
 
   private static class Narrowed {

@@ -30,7 +30,7 @@ public class ScanFacts {
     if (facts == null) return null;
     byte[] text = Base64.getDecoder().decode(facts.group(1));
     try {
-      return new ScanFacts((Map) JSON.readValue(new String(text, StandardCharsets.UTF_8), Map.class));
+      return new ScanFacts(JSON.readValue(new String(text, StandardCharsets.UTF_8), Map.class));
     } catch (Exception error) {
       throw new IllegalStateException("the source tells of a scan what is not JSON", error);
     }

@@ -228,14 +228,12 @@ class FileSchema implements Serializable {
   }
 
   private static boolean isSigned(LogicalTypeAnnotation says, int bits) {
-    if (!(says instanceof IntLogicalTypeAnnotation)) return false;
-    IntLogicalTypeAnnotation integer = (IntLogicalTypeAnnotation) says;
+    if (!(says instanceof IntLogicalTypeAnnotation integer)) return false;
     return integer.isSigned() && integer.getBitWidth() == bits;
   }
 
   private static boolean isDecimal(LogicalTypeAnnotation says, DecimalType type) {
-    if (!(says instanceof DecimalLogicalTypeAnnotation)) return false;
-    DecimalLogicalTypeAnnotation decimal = (DecimalLogicalTypeAnnotation) says;
+    if (!(says instanceof DecimalLogicalTypeAnnotation decimal)) return false;
     return decimal.getPrecision() == type.precision() && decimal.getScale() == type.scale();
   }
 
@@ -250,8 +248,7 @@ class FileSchema implements Serializable {
 
   /** Of microseconds: by milliseconds Spark leaves out row groups that have rows. */
   private static boolean isTime(LogicalTypeAnnotation says, boolean inUtc) {
-    if (!(says instanceof TimestampLogicalTypeAnnotation)) return false;
-    TimestampLogicalTypeAnnotation time = (TimestampLogicalTypeAnnotation) says;
+    if (!(says instanceof TimestampLogicalTypeAnnotation time)) return false;
     return time.isAdjustedToUTC() == inUtc && time.getUnit() == LogicalTypeAnnotation.TimeUnit.MICROS;
   }
 

@@ -36,13 +36,9 @@ import org.apache.spark.sql.util.CloseableIterator;
 import scala.Function1;
 import scala.Tuple2;
 import scala.collection.immutable.Seq;
-import scala.runtime.AbstractFunction0;
 
 /**
- * The door to the native reader, on the driver: a Function of what NativeScan.java says of a planned scan. A JDK interface,
- * because the caller is compiled apart from this.
- *
- * Written for Janino: no lambdas, raw types where Spark's are generic.
+ * Spark's Parquet reader, on the driver: a Function of what NativeScan.java says of a planned scan.
  */
 public class NativeReads implements Function {
   private static final int FIXED_COLUMNS = 6;
@@ -168,15 +164,11 @@ public class NativeReads implements Function {
   }
 
   /** With days and times of java.time: those of java.sql are other ones in another JVM's time zone, or in none. */
-  private static Seq filters(SparkSession session, final List predicates) {
+  private static Seq filters(SparkSession session, List predicates) {
     if (predicates.isEmpty()) return translated(predicates);
     SQLConf conf = session.sessionState().conf().clone();
     conf.setConfString("spark.sql.datetime.java8API.enabled", "true");
-    return (Seq) SQLConf$.MODULE$.withExistingConf(conf, new AbstractFunction0() {
-      public Object apply() {
-        return translated(predicates);
-      }
-    });
+    return SQLConf$.MODULE$.withExistingConf(conf, () -> translated(predicates));
   }
 
   static Seq translated(List predicates) {

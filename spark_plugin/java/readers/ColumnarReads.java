@@ -9,11 +9,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The door to the columnar reader, on the driver. As a Predicate it says of a StructType whether its scan can be read in
- * columns, here and now; as a Function it makes Spark's reader factory of such a scan columnar. JDK interfaces, because the
- * caller is compiled apart from this.
- *
- * Written for Janino: no lambdas, raw types where Spark's are generic.
+ * The columnar reader, on the driver: whether the scan of a schema can be read in columns, here and now, and as a Function what makes
+ * Spark's reader factory of such a scan columnar.
  */
 public class ColumnarReads implements Predicate, Function {
   private static final String LARGE_TYPES_CONF = "spark.sql.execution.arrow.useLargeVarTypes";

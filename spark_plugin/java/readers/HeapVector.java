@@ -54,15 +54,15 @@ abstract class HeapVector extends ColumnVector {
       throw new IllegalStateException("a column of " + type.catalogString() + " with " + rows + " rows came as "
           + vector.getClass().getSimpleName() + " with " + vector.getValueCount());
     }
-    if (wanted == BitVector.class) return new BooleanHeapVector(type, vector, rows);
-    if (wanted == TinyIntVector.class) return new ByteHeapVector(type, vector, rows);
-    if (wanted == SmallIntVector.class) return new ShortHeapVector(type, vector, rows);
-    if (wanted == IntVector.class || wanted == DateDayVector.class) return new IntHeapVector(type, vector, rows);
-    if (wanted == Float4Vector.class) return new FloatHeapVector(type, vector, rows);
-    if (wanted == Float8Vector.class) return new DoubleHeapVector(type, vector, rows);
+    if (wanted == BitVector.class) return new NumberHeapVectors.BooleanHeapVector(type, vector, rows);
+    if (wanted == TinyIntVector.class) return new NumberHeapVectors.ByteHeapVector(type, vector, rows);
+    if (wanted == SmallIntVector.class) return new NumberHeapVectors.ShortHeapVector(type, vector, rows);
+    if (wanted == IntVector.class || wanted == DateDayVector.class) return new NumberHeapVectors.IntHeapVector(type, vector, rows);
+    if (wanted == Float4Vector.class) return new NumberHeapVectors.FloatHeapVector(type, vector, rows);
+    if (wanted == Float8Vector.class) return new NumberHeapVectors.DoubleHeapVector(type, vector, rows);
     if (wanted == DecimalVector.class) return new DecimalHeapVector(type, vector, rows);
     if (wanted == VarCharVector.class || wanted == VarBinaryVector.class) return new BytesHeapVector(type, vector, rows);
-    return new LongHeapVector(type, vector, rows);
+    return new NumberHeapVectors.LongHeapVector(type, vector, rows);
   }
 
   /** The Arrow vector that values of a type come in; null if the type is not covered. Types are compared with what they carry:

@@ -27,7 +27,7 @@ class ColumnsUnderUdfs extends scala.runtime.AbstractPartialFunction {
 
   /** The plan with rows where it has columns: subqueries that became joins bring scans along that were planned without the UDFs. */
   static LogicalPlan inRows(LogicalPlan plan) {
-    return (LogicalPlan) plan.transformDown(new ColumnsUnderUdfs());
+    return plan.transformDown(new ColumnsUnderUdfs());
   }
 
   private static boolean hasUdf(LogicalPlan plan) {
@@ -40,8 +40,7 @@ class ColumnsUnderUdfs extends scala.runtime.AbstractPartialFunction {
   }
 
   public boolean isDefinedAt(Object node) {
-    if (!(node instanceof DataSourceV2ScanRelation)) return false;
-    DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node;
+    if (!(node instanceof DataSourceV2ScanRelation relation)) return false;
     return relation.scan() instanceof PrunedScan && ((PrunedScan) relation.scan()).mayBeColumnar();
   }
 

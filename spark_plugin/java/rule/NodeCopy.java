@@ -18,6 +18,6 @@ public class NodeCopy {
         }
       }
     }
-    return (LogicalPlan) node.makeCopy(fields);
+    return node.makeCopy(fields);
   }
 }

@@ -81,7 +81,7 @@ class OneTask {
   }
 
   private static LogicalPlan child(LogicalPlan node) {
-    return (LogicalPlan) node.children().head();
+    return node.children().head();
   }
 
   private static boolean isOneTask(Object scan) {

@@ -44,8 +44,6 @@ import scala.collection.immutable.Seq;
  * push-down run on them once more against a builder that can prune, and checks what came out.
  *
  * It decides nothing itself about what a query needs. If anything fails or looks unfamiliar the plan stays as it was.
- *
- * Written for Janino: no lambdas, raw types where Spark's are generic.
  */
 public class PruneScans extends Rule {
   public static final String NAME = "pydelta.rule.PruneScans";
@@ -55,7 +53,7 @@ public class PruneScans extends Rule {
 
   private final Set formats = ConcurrentHashMap.newKeySet();
   private final RuleStatus status = new RuleStatus();
-  private final ColumnarChoice batches = new ColumnarChoice(status);
+  private final ColumnarChoice batches = new ColumnarChoice(status, true);
   private final Map told = new ConcurrentHashMap();
   private volatile StructField metadataColumn = null;
 
@@ -66,16 +64,6 @@ public class PruneScans extends Rule {
   /** Adds the short name of a Python source whose reader understands the marker. */
   public void addFormat(String shortName) {
     formats.add(shortName.toLowerCase(Locale.ROOT));
-  }
-
-  /** Gives the rule the columnar reader: a zip of its sources, or of its class files. */
-  public void offerColumnar(byte[] archive) {
-    batches.offer(archive);
-  }
-
-  /** And the native reader, in the same form. */
-  public void offerNative(byte[] archive) {
-    batches.offerNative(archive);
   }
 
   /** As DriverChoice.offer, of all sessions. */
@@ -102,9 +90,7 @@ public class PruneScans extends Rule {
   public Dataset withMetadata(Dataset frame) {
     try {
       return MetadataTable.in(frame, metadataColumn, status);
-    } catch (RuntimeException error) {
-      status.withoutMetadata(error);
-    } catch (LinkageError error) {
+    } catch (RuntimeException | LinkageError error) {
       status.withoutMetadata(error);
     }
     return frame;
@@ -114,22 +100,16 @@ public class PruneScans extends Rule {
   public Dataset streamed(Dataset frame) {
     try {
       return StreamedTable.in(frame, status);
-    } catch (RuntimeException error) {
-      status.notColumnar(error);
-    } catch (LinkageError error) {
+    } catch (RuntimeException | LinkageError error) {
       status.notColumnar(error);
     }
     return frame;
   }
 
-  /** withMetadata, by the rule of the frame's session, for who is compiled without it. A session without the rule has no such column. */
-  public Function metadata() {
-    return new Function() {
-      public Object apply(Object frame) {
-        PruneScans rule = ownOf((SparkSession) ((Dataset) frame).sparkSession());
-        return rule == null ? frame : rule.withMetadata((Dataset) frame);
-      }
-    };
+  /** withMetadata, by the rule of the frame's session. A session without the rule has no such column. */
+  public static Dataset withMetadataOfSession(Dataset frame) {
+    PruneScans rule = ownOf(frame.sparkSession());
+    return rule == null ? frame : rule.withMetadata(frame);
   }
 
   /** Why a load that the driver's Python could not do was done by a worker. */
@@ -224,7 +204,7 @@ public class PruneScans extends Rule {
       boolean inRows = ColumnsUnderUdfs.hang((LogicalPlan) plan);
       if (inRows) plan = ColumnsUnderUdfs.inRows((LogicalPlan) plan);
       plan = StreamScans.in((LogicalPlan) plan, inRows ? null : batches, status);
-      return prune((LogicalPlan) plan, inRows ? new ColumnarChoice(status) : batches);
+      return prune((LogicalPlan) plan, inRows ? new ColumnarChoice(status, false) : batches);
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {

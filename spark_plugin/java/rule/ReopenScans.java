@@ -46,8 +46,7 @@ public class ReopenScans extends scala.runtime.AbstractPartialFunction {
   }
 
   public boolean isDefinedAt(Object node) {
-    if (!(node instanceof DataSourceV2ScanRelation)) return false;
-    DataSourceV2ScanRelation planned = (DataSourceV2ScanRelation) node;
+    if (!(node instanceof DataSourceV2ScanRelation planned)) return false;
     Class kind = planned.scan().getClass();
     if (kind != PythonScan.class && kind != MetadataScan.class) return false;
     String shortName = (String) read(planned.scan(), "shortName");

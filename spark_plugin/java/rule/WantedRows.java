@@ -49,8 +49,7 @@ public class WantedRows {
   }
 
   private void collect(LogicalPlan plan) {
-    if (plan instanceof DataSourceV2ScanRelation) {
-      DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) plan;
+    if (plan instanceof DataSourceV2ScanRelation relation) {
       if (relation.scan() instanceof PrunedScan && value.equals(((PrunedScan) relation.scan()).option(option))) {
         scans.add(relation);
       }

@@ -1,13 +1,13 @@
 package pydelta.scan;
 
 import java.util.function.Function;
-import java.util.function.Predicate;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
+import pydelta.readers.ColumnarReads;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
-/** Whether scans are read in columns, and by what. Without an offer they are read by rows. */
+/** Whether scans are read in columns, and by what. Without the rule's readers they are read by rows. */
 public class ColumnarChoice {
   public static final String ENABLED_CONF = "spark.pydelta.columnarReader.enabled";
 
@@ -15,40 +15,32 @@ public class ColumnarChoice {
 
   private final RuleStatus status;
   private final NativeChoice natively;
-  private volatile byte[] archive = null;
+  private final boolean mayBeColumnar;
 
-  public ColumnarChoice(RuleStatus status) {
+  /** mayBeColumnar: false for scans that are read by rows, whatever the settings say. */
+  public ColumnarChoice(RuleStatus status, boolean mayBeColumnar) {
     this.status = status;
     this.natively = new NativeChoice(status);
-  }
-
-  /** The columnar reader: a zip of its sources, or of its class files. */
-  public void offer(byte[] archive) {
-    this.archive = archive;
-  }
-
-  /** The native reader, in the same form. */
-  public void offerNative(byte[] archive) {
-    natively.offer(archive);
+    this.mayBeColumnar = mayBeColumnar;
   }
 
   /** What reads a scan of such rows. */
   public ScanReaders readersFor(StructType schema) {
     Function columnar = columnarFor(schema);
-    boolean mayBeNative = columnar != null || NativeChoice.isNested(schema);
+    boolean mayBeNative = mayBeColumnar && (columnar != null || NativeChoice.isNested(schema));
     Function reads = mayBeNative ? natively.reads() : null;
     return columnar == null && reads == null ? ScanReaders.ROWS : new ScanReaders(columnar, reads);
   }
 
   /** What makes Spark's reader factory for such rows columnar; null where Spark's own reader is to be used. */
   public Function columnarFor(StructType schema) {
-    if (!isEnabled() || archive == null) return null;
+    if (!mayBeColumnar || !isEnabled()) return null;
     try {
-      if (ExecutorUnit.isOutOfReach()) return null;
-      Object unit = ExecutorUnit.door(ExecutorUnit.COLUMNAR, archive);
-      if (!((Predicate) unit).test(schema)) return null;
+      if (ExecutorJar.isOutOfReach()) return null;
+      ColumnarReads reads = (ColumnarReads) ExecutorJar.reader(ColumnarReads.class);
+      if (!reads.test(schema)) return null;
       status.columnar();
-      return (Function) unit;
+      return reads;
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {

@@ -4,7 +4,6 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.Dataset$;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
@@ -43,14 +42,13 @@ public class MetadataTable implements Table, SupportsRead, SupportsMetadataColum
   /** The frame of a relation over such a table. A frame that is more than the relation of a Python source stays as it is. */
   public static Dataset in(Dataset frame, StructField column, RuleStatus status) {
     LogicalPlan plan = frame.queryExecution().analyzed();
-    if (!(plan instanceof DataSourceV2Relation)) return frame;
-    DataSourceV2Relation relation = (DataSourceV2Relation) plan;
+    if (!(plan instanceof DataSourceV2Relation relation)) return frame;
     if (relation.table().getClass() != PythonTable.class) return frame;
     if (!canOffer(column, relation.schema(), relation.options())) return frame;
     MetadataTable table = new MetadataTable((PythonTable) relation.table(), column, status);
     LogicalPlan offering = (LogicalPlan) ReopenScans.withTable(relation, table, relation.output());
     offering.setAnalyzed();  // the plan that it is a copy of is, and to analyze it again costs more than all else here
-    return Dataset$.MODULE$.ofRows((SparkSession) frame.sparkSession(), offering);
+    return Dataset$.MODULE$.ofRows(frame.sparkSession(), offering);
   }
 
   /** Whether a read has the metadata column beside columns of its own. */

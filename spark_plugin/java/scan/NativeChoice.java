@@ -7,31 +7,26 @@ import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
+import pydelta.parquet.NativeReads;
 import pydelta.rule.RuleStatus;
 
-/** Whether simple files of scans are read by Spark's own Parquet reader. Without an offer they are read in Python. */
+/** Whether simple files of scans are read by Spark's own Parquet reader. Otherwise they are read in Python. */
 public class NativeChoice {
   /** true, false, or auto: where it is likely quicker than Python, as native_files.py says. */
   public static final String ENABLED_CONF = "spark.pydelta.nativeReader.enabled";
   private static final String USUAL = "auto";
 
   private final RuleStatus status;
-  private volatile byte[] archive = null;
 
   NativeChoice(RuleStatus status) {
     this.status = status;
   }
 
-  /** The native reader: a zip of its sources, or of its class files. */
-  void offer(byte[] archive) {
-    this.archive = archive;
-  }
-
   /** The native reader's door; null where it is not to be used, or cannot be had. */
   Function reads() {
-    if (archive == null || !isWanted()) return null;
+    if (!isWanted()) return null;
     try {
-      return ExecutorUnit.isOutOfReach() ? null : (Function) ExecutorUnit.door(ExecutorUnit.NATIVE_READER, archive);
+      return ExecutorJar.isOutOfReach() ? null : (Function) ExecutorJar.reader(NativeReads.class);
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {

@@ -57,7 +57,7 @@ class NativeScan {
     Matcher note = notes.note("native", BASE64);
     if (note == null) return null;
     byte[] text = Base64.getDecoder().decode(note.group(1));
-    return new NativeScan(notes, request, (Map) JSON.readValue(new String(text, StandardCharsets.UTF_8), Map.class));
+    return new NativeScan(notes, request, JSON.readValue(new String(text, StandardCharsets.UTF_8), Map.class));
   }
 
   /**

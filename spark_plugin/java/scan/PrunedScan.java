@@ -51,7 +51,7 @@ public class PrunedScan extends PythonScan {
 
   /** A read option; null if it was not given. */
   public String option(String name) {
-    return (String) request.options().get(name);
+    return request.options().get(name);
   }
 
   public synchronized Batch toBatch() {

@@ -119,7 +119,7 @@ public class ScanRequest {
   }
 
   public String path() {
-    return (String) options.getOrDefault("path", "?");
+    return options.getOrDefault("path", "?");
   }
 
   /** Whether no column is read: then there is no field that could carry a marker, and no predicate and no limit either. */
@@ -200,7 +200,7 @@ public class ScanRequest {
 
   /** The schema for Python's eyes only: the first field's metadata holds the marker. */
   private static StructType marked(StructType schema, String marker) {
-    StructField[] fields = (StructField[]) schema.fields().clone();
+    StructField[] fields = schema.fields().clone();
     if (fields.length == 0) return schema;
     StructField first = fields[0];
     Metadata marked = new MetadataBuilder().withMetadata(first.metadata()).putString(MARKER_KEY, marker).build();
@@ -223,8 +223,7 @@ public class ScanRequest {
   }
 
   public boolean equals(Object object) {
-    if (!(object instanceof ScanRequest)) return false;
-    ScanRequest other = (ScanRequest) object;
+    if (!(object instanceof ScanRequest other)) return false;
     return marker("").equals(other.marker(""))
         && schema.equals(other.schema)
         && fullSchema.equals(other.fullSchema)

@@ -48,7 +48,7 @@ public class StreamScans extends scala.runtime.AbstractPartialFunction {
   public static LogicalPlan in(LogicalPlan plan, ColumnarChoice choice, RuleStatus status) {
     StreamScans scans = new StreamScans(choice, status);
     scans.find(plan);
-    return scans.uses.isEmpty() ? plan : (LogicalPlan) plan.transformDown(scans);
+    return scans.uses.isEmpty() ? plan : plan.transformDown(scans);
   }
 
   private void find(LogicalPlan plan) {
@@ -62,8 +62,7 @@ public class StreamScans extends scala.runtime.AbstractPartialFunction {
   }
 
   private static boolean isOurs(Object plan) {
-    if (!(plan instanceof StreamingDataSourceV2ScanRelation)) return false;
-    StreamingDataSourceV2ScanRelation relation = (StreamingDataSourceV2ScanRelation) plan;
+    if (!(plan instanceof StreamingDataSourceV2ScanRelation relation)) return false;
     return relation.stream() instanceof PythonSourceStream && relation.startOffset().isDefined() && relation.endOffset().isDefined();
   }
 
@@ -89,7 +88,7 @@ public class StreamScans extends scala.runtime.AbstractPartialFunction {
   }
 
   private static LogicalPlan onto(LogicalPlan node, LogicalPlan child) {
-    return (LogicalPlan) node.withNewChildren((Seq) ((Seq) scala.collection.immutable.List$.MODULE$.empty()).appended(child));
+    return node.withNewChildren((Seq) ((Seq) scala.collection.immutable.List$.MODULE$.empty()).appended(child));
   }
 
   private static LogicalPlan projected(Object node) {

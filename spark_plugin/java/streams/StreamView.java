@@ -97,8 +97,7 @@ class StreamView implements MicroBatchStream {
 
   /** Equal views let Spark reuse an exchange. */
   public boolean equals(Object object) {
-    if (!(object instanceof StreamView)) return stream.equals(object);
-    StreamView other = (StreamView) object;
+    if (!(object instanceof StreamView other)) return stream.equals(object);
     return stream == other.stream && request.equals(other.request) && readers.isLike(other.readers);
   }
 

@@ -4,7 +4,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.Dataset$;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
@@ -32,15 +31,14 @@ public class StreamedTable extends PythonTable {
    */
   public static Dataset in(Dataset frame, RuleStatus status) {
     LogicalPlan plan = frame.queryExecution().analyzed();
-    if (!(plan instanceof StreamingRelationV2)) return frame;
-    StreamingRelationV2 relation = (StreamingRelationV2) plan;
+    if (!(plan instanceof StreamingRelationV2 relation)) return frame;
     if (relation.table().getClass() != PythonTable.class) return frame;
     if (!relation.extraOptions().getBoolean(ReopenScans.OPTION, true)) return frame;
     PythonTable table = (PythonTable) relation.table();
     ScanRequest request = ReopenScans.everything(scan(table, relation.extraOptions()));
     StreamedTable streamed = new StreamedTable(table, request, status);
     LogicalPlan copy = NodeCopy.with(relation, new Object[] {table}, new Object[] {streamed});
-    return Dataset$.MODULE$.ofRows((SparkSession) frame.sparkSession(), copy);
+    return Dataset$.MODULE$.ofRows(frame.sparkSession(), copy);
   }
 
   private static PythonScan scan(PythonTable table, CaseInsensitiveStringMap options) {

@@ -27,8 +27,7 @@ class ViewedScan extends PythonScan {
   }
 
   public boolean equals(Object object) {
-    if (!(object instanceof ViewedScan)) return false;
-    ViewedScan other = (ViewedScan) object;
+    if (!(object instanceof ViewedScan other)) return false;
     return request.equals(other.request) && readers.isLike(other.readers);
   }
 

@@ -375,7 +375,7 @@ class Internals:
 
     def __init__(self, spark: Any) -> None: ...
 
-    def java_class(self, name: str, archive: Any) -> Any:
+    def java_class(self, name: str) -> Any:
         return SimpleNamespace(newInstance=lambda: SimpleNamespace(open=lambda *facts: None))
 
 

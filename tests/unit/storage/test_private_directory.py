@@ -17,7 +17,7 @@ from delta_py.storage.private_directory import PrivateDirectory, UnsafeDirectory
 
 T = TypeVar("T")
 
-NAME = entry_name(b"what it is", "classes")
+NAME = entry_name(b"what it is", "object")
 MANY = 1 << 40
 USER, OTHER = 64_001, 64_002
 
@@ -177,14 +177,14 @@ def test_user_has_a_cache_below_directories_of_root_alone_or_of_the_user(shared:
     for place in (shared / "cache", home / "user" / ".cache" / "pydelta"):
         assert as_user(USER, lambda place=place: cache_in(place).put(NAME, b"content"))  # type: ignore[misc]
         assert (place.stat().st_uid, stat.S_IMODE(place.stat().st_mode)) == (USER, 0o700)
-        assert as_user(USER, lambda place=place: cache_in(place).read_code(NAME)) == b"content"  # type: ignore[misc]
+        assert as_user(USER, lambda place=place: cache_in(place).read(NAME)) == b"content"  # type: ignore[misc]
         with pytest.raises(OSError, match="UnsafeDirectoryError"):
             as_user(OTHER, lambda place=place: PrivateDirectory.open(place).descriptor)  # type: ignore[misc]
 
 
 @needs_root
 def test_directory_that_another_user_puts_in_its_place_is_not_read(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The parent of the cache belongs to somebody else, who swaps the cache for a directory with classes of their own."""
+    """The parent of the cache belongs to somebody else, who swaps the cache for a directory with entries of their own."""
     parent = shared / "project"
     parent.mkdir()
     os.chown(parent, OTHER, OTHER)
@@ -202,7 +202,7 @@ def test_directory_that_another_user_puts_in_its_place_is_not_read(shared: Path,
 
     parent.chmod(0o777)
     as_user(OTHER, swap)
-    assert cache.read_code(NAME) == b"content", "of the directory that was opened"
+    assert cache.read(NAME) == b"content", "of the directory that was opened"
     assert cache.put(NAME, b"new")
     assert (parent / "cache" / NAME).read_bytes() == b"of the attacker", "nothing is written there"
     assert DiskCache.of_environment() is None

@@ -1,0 +1,123 @@
+"""Builds the jar of the Java part for the pyspark that this Python has.
+
+    python -m spark_plugin.java.build              # where the jar is missing, or was built from other sources
+    python -m spark_plugin.java.build --force      # in any case
+
+It takes the javac of a JDK (JAVA_HOME, or else PATH), and Spark's own jars. A warning of javac is an error. Equal sources give
+equal jars, byte by byte.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from delta_py.release import own_version
+from spark_plugin.java import jars
+
+JAVA_RELEASE = "17"
+"""The oldest Java that Spark 4 runs on."""
+
+# Manifests of Spark's jars name jars that Spark does not have (path). Types of Spark's Scala API are used raw in many places.
+_NOT_LINTED = ("path", "rawtypes", "unchecked")
+_OLDEST_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+class BuildError(RuntimeError):
+    """javac is missing or refuses the sources, or there is no pyspark to compile against."""
+
+
+def build(*, force: bool = False) -> Path:
+    """The jar for the pyspark of this Python, which is written where need be. Raises BuildError."""
+    spark_jars = jars_of_pyspark()
+    spark_version = version_of_spark(spark_jars)
+    minor_version = jars.minor_version_of(spark_version)
+    if minor_version not in jars.MINOR_VERSIONS:
+        raise BuildError(f"pydelta has no jar for Spark {minor_version}, but for {', '.join(jars.MINOR_VERSIONS)}")
+    target = jars.DIRECTORY / jars.jar_name(minor_version)
+    if force or not jars.is_current(minor_version):
+        sources = jars.sources_for(minor_version)
+        manifest = jars.manifest_text(own_version(), spark_version, jars.digest_of(sources))
+        _write(target, archive_of({**compiled(sources, spark_jars), jars.MANIFEST: manifest.encode()}))
+    return target
+
+
+def compiled(sources: Mapping[str, Path], spark_jars: Path) -> dict[str, bytes]:
+    """`pydelta/rule/PruneScans.class` -> its bytes. spark_jars: a directory. Raises BuildError with what javac says."""
+    lint = "-Xlint:all," + ",".join(f"-{name}" for name in _NOT_LINTED)
+    with tempfile.TemporaryDirectory(prefix="pydelta-javac-") as classes:
+        options = ["--release", JAVA_RELEASE, lint, "-Werror", "-proc:none", "-encoding", "UTF-8", "-cp", f"{spark_jars}/*"]
+        command = [find_javac(), *options, "-d", classes, *map(str, sources.values())]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise BuildError(f"javac refuses the sources:\n{done.stderr}")
+        root = Path(classes)
+        return {file.relative_to(root).as_posix(): file.read_bytes() for file in root.rglob("*.class")}
+
+
+def archive_of(files: Mapping[str, bytes]) -> bytes:
+    """A jar of the files, by their paths. The manifest comes first, as Java wants it; times are those of no clock."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for path in sorted(files, key=lambda path: (path != jars.MANIFEST, path)):
+            entry = zipfile.ZipInfo(path, _OLDEST_TIME)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, files[path])
+    return buffer.getvalue()
+
+
+def find_javac() -> str:
+    """JAVA_HOME's, as Spark chooses its Java, or else the one on the path. Raises BuildError."""
+    home = os.environ.get("JAVA_HOME")
+    javac = shutil.which("javac", path=str(Path(home) / "bin")) if home else shutil.which("javac")
+    if javac is None:
+        raise BuildError(f"javac was not found: install a JDK, {JAVA_RELEASE} or newer, or set JAVA_HOME to one. A JRE has none.")
+    return javac
+
+
+def jars_of_pyspark() -> Path:
+    """The directory with Spark's jars. Raises BuildError."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise BuildError(f"{sys.executable} has no pyspark, which the Java sources are compiled against")
+    return Path(found.origin).parent / "jars"
+
+
+def version_of_spark(spark_jars: Path) -> str:
+    """As the name of the jar of Spark SQL has it. Raises BuildError."""
+    names = [re.fullmatch(r"spark-sql_[\d.]+-(.+)\.jar", file.name) for file in spark_jars.glob("spark-sql_*.jar")]
+    versions = [name[1] for name in names if name is not None]
+    if len(versions) != 1:
+        raise BuildError(f"there is no Spark SQL in {spark_jars}, or more than one")
+    return versions[0]
+
+
+def _write(target: Path, content: bytes) -> None:
+    """At once: another process sees the old file or the new one."""
+    target.parent.mkdir(exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        file.write(content)
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, target)
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        print(build(force="--force" in arguments))
+    except BuildError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

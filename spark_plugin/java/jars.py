@@ -1,0 +1,150 @@
+"""Which of the package's jars a session takes, and whether it is the jar of these sources.
+
+    jar = jar_for("4.3.1")              # pydelta-spark-4.3.jar: patch releases share the jar of their minor version
+    jar = jar_for("4.4.0")              # the newest jar; jar.is_for_older_spark says that it needs a self-test (self_test.py)
+    jar = jar_for("4.0.1")              # UnsupportedSparkError, which names the versions that work
+
+The jar is built by build.py and travels in the wheel. A source checkout has the sources next to it: there a jar that was built
+from other sources is refused, and the error names the command that builds it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+MINOR_VERSIONS = ("4.2", "4.3")
+"""The minor versions of Spark that pydelta is built and tested for, oldest first."""
+
+SOURCES = Path(__file__).resolve().parent
+DIRECTORY = SOURCES.parent / "jars"
+MANIFEST = "META-INF/MANIFEST.MF"
+BUILD_COMMAND = "python -m spark_plugin.java.build"
+
+_NAME_OF_DIGEST = "Sources-Digest"
+
+
+class UnsupportedSparkError(RuntimeError):
+    """This version of Spark is older than all that pydelta works with."""
+
+
+class JarError(RuntimeError):
+    """The jar was built from other sources, or cannot be used for another reason. The message says what to do."""
+
+
+class MissingJarError(JarError):
+    """There is no such jar. has_sources: whether there are sources to build it from."""
+
+    def __init__(self, message: str, *, has_sources: bool) -> None:
+        super().__init__(message)
+        self.has_sources = has_sources
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """path: of the file. minor_version: of the Spark that it was compiled for. is_for_older_spark: the session's is newer."""
+
+    path: Path
+    minor_version: str
+    is_for_older_spark: bool = False
+
+
+@cache
+def jar_for(spark_version: str) -> Jar:
+    """The jar for a session of this version of Spark.
+
+    Looked for once a process. Raises UnsupportedSparkError for a Spark that is older than all of MINOR_VERSIONS, and JarError if
+    the jar cannot be used.
+    """
+    require_supported(spark_version)
+    wanted = _numbers(spark_version)
+    minor_version = next((each for each in MINOR_VERSIONS if _numbers(each) == wanted), MINOR_VERSIONS[-1])
+    path = DIRECTORY / jar_name(minor_version)
+    _require_current(path, minor_version)
+    return Jar(path, minor_version, is_for_older_spark=_numbers(minor_version) < wanted)
+
+
+def require_supported(spark_version: str) -> None:
+    """Raises UnsupportedSparkError for a Spark that is older than all of MINOR_VERSIONS."""
+    if _numbers(spark_version) < _numbers(MINOR_VERSIONS[0]):
+        known = ", ".join(MINOR_VERSIONS)
+        raise UnsupportedSparkError(
+            f"pydelta works with Spark {known} and newer versions, and this is Spark {spark_version}. Install a newer PySpark, "
+            f"for example: pip install 'pyspark=={MINOR_VERSIONS[-1]}.*'"
+        )
+
+
+def jar_name(minor_version: str) -> str:
+    return f"pydelta-spark-{minor_version}.jar"
+
+
+def minor_version_of(spark_version: str) -> str:
+    """`4.3` of 4.3.1."""
+    return ".".join(map(str, _numbers(spark_version)))
+
+
+def sources_for(minor_version: str) -> dict[str, Path]:
+    """`rule/PruneScans.java` -> the file that is compiled for this minor version of Spark. Empty in a wheel."""
+    own = SOURCES / f"spark_{minor_version.replace('.', '_')}"
+    sources = {file.relative_to(root).as_posix(): file for root in (SOURCES, own) for file in root.glob("*/*.java")}
+    return dict(sorted(sources.items()))
+
+
+def digest_of(sources: Mapping[str, Path]) -> str:
+    """A hash of the sources' paths and contents."""
+    digest = hashlib.blake2b(digest_size=20)
+    for path, file in sources.items():
+        for part in (path.encode(), file.read_bytes()):
+            digest.update(len(part).to_bytes(8, "little"))  # so that no two sets of sources read alike
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def manifest_text(pydelta_version: str, spark_version: str, digest: str) -> str:
+    lines = ("Manifest-Version: 1.0", f"Pydelta-Version: {pydelta_version}", f"Spark-Version: {spark_version}")
+    return "\r\n".join([*lines, f"{_NAME_OF_DIGEST}: {digest}", "", ""])
+
+
+def manifest_of(jar: Path) -> dict[str, str]:
+    """The attributes of a jar's manifest. Raises JarError for a file that is no jar of pydelta's."""
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            lines = archive.read(MANIFEST).decode().splitlines()
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise JarError(f"{jar} is damaged ({error}). {_how_to_build()}") from error
+    return dict(line.split(": ", 1) for line in lines if ": " in line)
+
+
+def is_current(minor_version: str) -> bool:
+    """Whether the jar is there, and was built from the sources next to it."""
+    try:
+        _require_current(DIRECTORY / jar_name(minor_version), minor_version)
+    except JarError:
+        return False
+    return True
+
+
+def _require_current(path: Path, minor_version: str) -> None:
+    sources = sources_for(minor_version)
+    if not path.exists():
+        raise MissingJarError(f"{path} is missing. {_how_to_build(sources)}", has_sources=bool(sources))
+    if sources and manifest_of(path).get(_NAME_OF_DIGEST) != digest_of(sources):
+        raise JarError(f"{path} was built from other Java sources than those in {SOURCES}. {_how_to_build(sources)}")
+
+
+def _how_to_build(sources: Mapping[str, Path] | None = None) -> str:
+    if sources == {}:
+        return "Install pydelta again: the wheel contains this file."
+    return f"Build it with a JDK: {BUILD_COMMAND} (make setup does it too)"
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is None:
+        raise UnsupportedSparkError(f"pydelta cannot tell which Spark this is: its version is {version!r}")
+    return int(found[1]), int(found[2])

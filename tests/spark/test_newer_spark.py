@@ -1,0 +1,154 @@
+"""A Spark that is newer than this release takes the newest jar, after a self-test that switches off what does not work."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyspark
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from delta_py import write_delta
+from spark_plugin import pruning, register, self_test
+from spark_plugin.java import jars
+from spark_plugin.java.build import archive_of, compiled, jars_of_pyspark
+from spark_plugin.self_test import PARTS, Part
+from spark_plugin.spark_internals import SparkInternals
+from tests.support.settings import restore
+
+COLUMNAR = "spark.pydelta.columnarReader.enabled"
+ONE_TASK = "spark.pydelta.oneTask.enabled"
+
+
+@pytest.fixture
+def newer(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    """A session whose Spark says that it is 4.9.0. Only this environment's version is known."""
+    monkeypatch.setattr(jars, "MINOR_VERSIONS", (jars.minor_version_of(pyspark.__version__),))
+    jars.jar_for.cache_clear()
+    session = spark.newSession()
+    before = {part.setting: session.conf.get(part.setting, None) for part in PARTS}
+    monkeypatch.setattr(type(spark), "version", "4.9.0")
+    yield session
+    restore(session, before)
+    jars.jar_for.cache_clear()
+
+
+def link_problems(monkeypatch: pytest.MonkeyPatch, problems: dict[str, list[str]]) -> None:
+    monkeypatch.setattr(SparkInternals, "link_problems", lambda self: problems)
+
+
+def settings(session: SparkSession) -> dict[str, str | None]:
+    return {part.setting: session.conf.get(part.setting, None) for part in PARTS}
+
+
+def test_newer_spark_takes_the_newest_jar_after_a_self_test(newer: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    before = settings(newer)
+    with caplog.at_level(logging.INFO, "pydelta"):
+        register(newer)
+        register(newer)
+    assert [record.getMessage() for record in caplog.records if "self-test" in record.getMessage()] == [
+        "This release of pydelta is older than Spark 4.9.0, and its self-test has passed there."
+    ]
+    assert pruning.status(newer).installed
+    assert pruning.status(newer).applied > len(PARTS), "the self-test did not use the rule"
+    assert settings(newer) == before
+
+
+def test_part_whose_classes_do_not_fit_is_switched_off_by_name(
+    newer: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    link_problems(monkeypatch, {"readers": ["ColumnarReader needs a field of Spark's"]})
+    register(newer)
+    register(newer)
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert f"the columnar reader ({COLUMNAR}): ColumnarReader needs a field of Spark's" in warning
+    assert {name for name, value in settings(newer).items() if value == "false"} >= {COLUMNAR}
+    write_delta(str(tmp_path / "t"), pa.table({"id": [1]}))
+    assert [row.id for row in newer.read.format("pydelta").load(str(tmp_path / "t")).collect()] == [1]
+
+
+@pytest.mark.parametrize("failure", ["other rows", "an error"])
+def test_part_that_gives_other_rows_or_an_error_is_switched_off_by_name(
+    failure: str, newer: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def query(table: DataFrame) -> DataFrame:
+        is_on = newer.conf.get(ONE_TASK) == "true"
+        if is_on and failure == "an error":
+            raise RuntimeError("no such method")
+        return newer.range(1 if is_on else 2)
+
+    monkeypatch.setattr(self_test, "PARTS", (Part("small queries in one task", "rule", ONE_TASK, query),))
+    register(newer)
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    reason = "no such method" if failure == "an error" else "it gives ['Row(id=0)'] and not ['Row(id=0)', 'Row(id=1)']"
+    assert f"small queries in one task ({ONE_TASK}): {reason}" in warning
+    assert newer.conf.get(ONE_TASK) == "false"
+
+
+def test_rule_whose_classes_do_not_fit_is_not_installed(
+    newer: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    link_problems(monkeypatch, {"scan": ["PrunedScan needs a method of Spark's"]})
+    register(newer)
+    assert not pruning.status(newer).installed
+    assert "PrunedScan needs a method of Spark's" in caplog.text
+
+
+# ---------------------------------------------------------------- which classes fit
+
+
+def test_all_classes_of_the_jar_fit_the_spark_that_it_was_built_for(spark: SparkSession) -> None:
+    check = SparkInternals(spark).java_class("pydelta.rule.LinkCheck").newInstance()
+    assert json.loads(check.problems()) == {}
+
+
+def test_classes_that_do_not_fit_are_found_with_what_they_need(spark: SparkSession, tmp_path: Path) -> None:
+    gone = "pydelta.other.Gone"
+    needs = f"package pydelta.readers; class Needs {{ Object get() {{ return {gone}.method(1) + {gone}.FIELD; }} }}"
+    kept = "package pydelta.rule; class Kept { Object get() { return pydelta.other.Gone.kept(); } }"
+    lacks = "package pydelta.joins; class Lacks implements pydelta.other.Wide { public void one() {} }"
+    before = {
+        "Needs": needs,
+        "Kept": kept,
+        "Lacks": lacks,
+        "Gone": "package pydelta.other; public class Gone { public static String method(int a) { return null; } "
+        "public static String kept() { return null; } public static final Object FIELD = null; }",
+        "Wide": "package pydelta.other; public interface Wide { void one(); }",
+    }
+    after = {
+        "Gone": "package pydelta.other; public class Gone { public static String method(long a) { return null; } "
+        "public static String kept() { return null; } }",
+        "Wide": "package pydelta.other; public interface Wide { void one(); void two(); }",
+    }
+    classes = {}
+    for number, texts in enumerate((before, after)):
+        sources = {f"{name}.java": tmp_path / str(number) / f"{name}.java" for name in texts}
+        for name, text in texts.items():
+            sources[f"{name}.java"].parent.mkdir(exist_ok=True)
+            sources[f"{name}.java"].write_text(text)
+        classes |= compiled(sources, jars_of_pyspark())
+    check = {"rule/LinkCheck.java": jars.SOURCES / "rule" / "LinkCheck.java"}
+    jar = tmp_path / "changed.jar"
+    jar.write_bytes(archive_of({**classes, **compiled(check, jars_of_pyspark())}))
+    assert problems_of(spark, jar) == {
+        "joins": ["pydelta.joins.Lacks lacks public abstract void pydelta.other.Wide.two()"],
+        "readers": [
+            "pydelta/readers/Needs needs Member[owner=pydelta/other/Gone, name=method, descriptor=(I)Ljava/lang/String;]",
+            "pydelta/readers/Needs needs Member[owner=pydelta/other/Gone, name=FIELD, descriptor=Ljava/lang/Object;]",
+        ],
+    }
+
+
+def problems_of(spark: SparkSession, jar: Path) -> dict[str, list[str]]:
+    """As LinkCheck of this jar says, which has a loader of its own."""
+    gateway: Any = spark.sparkContext._gateway
+    urls = gateway.new_array(gateway.jvm.java.net.URL, 1)
+    urls[0] = gateway.jvm.java.io.File(str(jar)).toURI().toURL()
+    loader = gateway.jvm.java.net.URLClassLoader(urls, SparkInternals(spark)._spark_loader())
+    found: dict[str, list[str]] = json.loads(loader.loadClass("pydelta.rule.LinkCheck").newInstance().problems())
+    return found
