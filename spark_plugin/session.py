@@ -9,13 +9,14 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from spark_plugin import exceptions, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_channel import sql_requests
 from spark_plugin.driver_planning.offers import offer_once
 from spark_plugin.java.build import build
-from spark_plugin.java.jars import MissingJarError, jar_for
+from spark_plugin.java.jars import Jar, MissingJarError, jar_for
 from spark_plugin.self_test import switch_off_what_fails
 from spark_plugin.session_source import hand_down, is_registered, nonce_of, register_source, take_over
 from spark_plugin.spark_internals import SparkInternals, is_connect
@@ -30,6 +31,7 @@ ForBatch: TypeAlias = "Callable[[DataFrame, int], None]"
 
 _log = logging.getLogger("pydelta")
 _checked: set[str] = set()
+_jars: WeakKeyDictionary[SparkSession, Jar] = WeakKeyDictionary()
 
 
 def register(spark: SparkSession) -> None:
@@ -39,12 +41,12 @@ def register(spark: SparkSession) -> None:
     UnsupportedSparkError for a Spark that is too old, and JarError in a source checkout whose jar is not of its sources.
     """
     connect = is_connect(spark)
-    _require_jar(spark)
+    jar = _jar_of(spark)
     exceptions.install(connect=connect)
     method_patches.install(connect=connect, in_clones=_in_clones)
     register_source(spark)
     if connect:
-        if uploaded.install(spark) and jar_for(spark.version).is_for_older_spark:
+        if uploaded.install(spark) and jar.is_for_older_spark:
             switch_off_what_fails(spark, uploaded.link_problems(spark))
     else:
         _check_workers(spark)
@@ -52,22 +54,26 @@ def register(spark: SparkSession) -> None:
             if install_catalogs(spark) and sql_requests.install(spark):
                 sql_router.install_in_parser(spark)
             offer_once(spark)
-            if jar_for(spark.version).is_for_older_spark:
+            if jar.is_for_older_spark:
                 switch_off_what_fails(spark, SparkInternals(spark).link_problems())
     sql_router.install(spark)
     if connect:
         wrap(type(spark), "cloneSession", _cloning)
 
 
-def _require_jar(spark: SparkSession) -> None:
-    """Wheels have the jars. An installation of a source checkout (pip install -e) builds one when a session first needs it."""
-    try:
-        jar_for(spark.version)
-    except MissingJarError as error:
-        if not error.has_sources:
-            raise
-        _log.info("Built %s", build())
-        jar_for(spark.version)
+def _jar_of(spark: SparkSession) -> Jar:
+    """The jar that the session takes. Wheels have the jars. A source checkout that is installed in place (pip install -e) builds
+    a missing one when a session first needs it."""
+    if spark not in _jars:
+        version = spark.version  # a client of Spark Connect asks the server
+        try:
+            _jars[spark] = jar_for(version)
+        except MissingJarError as error:
+            if not error.has_sources:
+                raise
+            _log.info("Built %s", build())
+            _jars[spark] = jar_for(version)
+    return _jars[spark]
 
 
 def register_clone(clone: SparkSession, nonce: str) -> None:

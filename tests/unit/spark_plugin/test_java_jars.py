@@ -6,7 +6,6 @@ import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -146,8 +145,13 @@ def test_source_of_a_version_folder_replaces_the_common_one(tree: Path) -> None:
 # ---------------------------------------------------------------- register
 
 
+class Session:
+    def __init__(self, version: str) -> None:
+        self.version = version
+
+
 def spark_of(version: str) -> Any:
-    return SimpleNamespace(version=version)
+    return Session(version)
 
 
 def test_register_refuses_a_stale_jar_before_it_changes_anything(tree: Path) -> None:
@@ -163,13 +167,13 @@ def test_register_refuses_a_spark_that_is_too_old() -> None:
 
 
 def test_register_builds_the_missing_jar_of_a_checkout(tree: Path, spark_43: Path) -> None:
-    session_module._require_jar(spark_of("4.3.1"))
+    session_module._jar_of(spark_of("4.3.1"))
     assert jars.is_current("4.3")
 
 
 def test_register_says_what_is_missing_where_it_cannot_build(tree: Path, spark_43: Path) -> None:
     with pytest.raises(MissingJarError, match=r"pydelta-spark-4\.2\.jar is missing"):  # of a server with another Spark
-        session_module._require_jar(spark_of("4.2.0"))
+        session_module._jar_of(spark_of("4.2.0"))
 
 
 # ---------------------------------------------------------------- the build
