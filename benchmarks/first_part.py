@@ -17,7 +17,7 @@ _TARGET = 0.6
 
 
 def first_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
-    """Processes take turns. The first of each kind does not count: it compiles what pydelta keeps, and reads files from disk."""
+    """Processes take turns. The first of each kind does not count: it fills caches, and reads files from disk."""
     table = query_tables(directory, sizes) / "plain"
     new, old = Path(sys.executable), peer_python(peer)
     kinds = [(python, "spark", SELECT_1) for python in (old, new)]
