@@ -68,6 +68,24 @@ def test_architecture_list_of_modules_is_the_modules_that_exist() -> None:
     assert sorted(set(listed) - set(MODULES)) == [], "ARCHITECTURE.md lists modules that do not exist"
 
 
+def test_architecture_lists_each_java_class_once_under_its_package() -> None:
+    tables = (ROOT / "ARCHITECTURE.md").read_text().partition("### Classes, by package")[2].partition("\n### ")[0]
+    parts = re.split(r"^\*\*([a-z]+)\.\*\* ", tables, flags=re.MULTILINE)
+    listed = {
+        package: sorted(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+        for package, table in zip(parts[1::2], parts[2::2], strict=True)
+    }
+    found: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "spark_plugin" / "java").glob("*/*.java")):
+        found.setdefault(path.parent.name, []).append(path.stem)
+    assert listed == found
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "spark_plugin" / "java").rglob("*.java")), ids=lambda path: path.stem)
+def test_java_source_is_in_the_folder_of_its_package(path: Path) -> None:
+    assert path.read_text().startswith(f"package pydelta.{path.parent.name};\n")
+
+
 def test_rooms_stand_together_in_the_list_so_that_they_cannot_import_in_circles() -> None:
     rooms = [tuple(Path(module).parts[:2]) for module in listed_modules()]
     changes = [room for before, room in zip([None, *rooms], rooms, strict=False) if room != before]
