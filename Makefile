@@ -56,8 +56,8 @@ check: jar ## ruff, mypy (--strict but for tests), javac, the rules of the layer
 
 # javac compiles with every warning an error. Nothing is done where the jar is that of the sources.
 jar: $(VENV)/.ready java ## the jar of the Java part, for the Spark of each environment that there is
-	@for python in $(wildcard $(VENV)/bin/python $(PEER)/bin/python $(SPARK42)/bin/python); do \
-		$$python -m spark_plugin.java.build || exit 1; done
+	@for python in $(VENV)/bin/python $(PEER)/bin/python $(SPARK42)/bin/python; do \
+		test ! -x $$python || $$python -m spark_plugin.java.build || exit 1; done
 
 test: jar ## unit, property, acceptance and Spark tests; ALL=1 takes every sampled case
 	PYDELTA_ALL="$(ALL)" $(RUN) $(TOGETHER) tests/unit tests/property tests/acceptance tests/spark
