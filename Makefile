@@ -145,7 +145,7 @@ dist: $(DIST)/.ready $(VENV)/.ready $(SPARK42)/.ready java ## wheel and sdist, a
 	@ls dist
 
 clean: ## remove the environments and what tools left behind
-	rm -rf $(VENV) $(PEER) $(SPARK42) $(CANARY) $(DIST) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(PEER) $(SPARK42) $(CANARY) $(DIST) spark_plugin/jars build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 peer: $(PEER)/.ready jar ## the environment of the peers, with Spark 4.2: delta-spark and deltalake
