@@ -1,7 +1,7 @@
 """The package's Java sources as class files: compiled once, and kept in the cache directory.
 
     archive = class_archive(("pruning", "sql_catalog"), platform, compile)   # a jar, as bytes
-    archive = source_archive("columnar")                                      # the sources of one folder, not compiled
+    archive = source_archive("columnar", "4.3.0")                             # the sources of one folder, not compiled
     archive = release_archive(("pruning", "sql_catalog"), "4.3.0")            # for a client of Spark Connect; None: not there
 
 `compile` is asked only where the cache directory has no such entry. An entry is known by the platform (versions and builds of
@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 
 from delta_py.storage.disk_cache import DiskCache, entry_name
+from spark_plugin.spark_versions import java_folder
 
 Compile = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
 """Sources -> class files, both by their paths."""
@@ -37,7 +38,7 @@ def has_cache() -> bool:
 
 def class_archive(folders: Sequence[str], platform: str, compile: Compile) -> bytes:
     """The class files of the folders' sources, compiled together. Raises what `compile` raises."""
-    sources = sources_of(*folders)
+    sources = sources_of(*folders, spark=platform)
     cache, name = DiskCache.of_environment(), _entry(platform, sources)
     known = None if cache is None else _kept(cache, name)
     if known is not None:
@@ -50,7 +51,7 @@ def class_archive(folders: Sequence[str], platform: str, compile: Compile) -> by
 
 def keep_release(folders: Sequence[str], spark_version: str, archive: bytes) -> None:
     """Let clients of Spark Connect find the class files of the folders' sources: by the version of Spark alone."""
-    cache, name = DiskCache.of_environment(), _entry(spark_version, sources_of(*folders))
+    cache, name = DiskCache.of_environment(), _entry(spark_version, sources_of(*folders, spark=spark_version))
     if cache is not None and _kept(cache, name) is None:
         cache.put(name, archive)
 
@@ -61,24 +62,28 @@ def release_archive(folders: Sequence[str], spark_version: str) -> bytes | None:
     if built.is_file():
         return built.read_bytes()
     cache = DiskCache.of_environment()
-    return None if cache is None else _kept(cache, _entry(spark_version, sources_of(*folders)))
+    return None if cache is None else _kept(cache, _entry(spark_version, sources_of(*folders, spark=spark_version)))
 
 
 def release_name(folders: Sequence[str], spark_version: str) -> str:
     """The jar's name in the wheel. It tells the sources, so that a jar of others is never taken."""
-    return f"spark-{spark_version}-{_meaning(spark_version, sources_of(*folders)).hex()[:16]}.jar"
+    return f"spark-{spark_version}-{_meaning(spark_version, sources_of(*folders, spark=spark_version)).hex()[:16]}.jar"
 
 
-def source_archive(folder: str) -> bytes:
-    return archive_of(sources_of(folder))
+def source_archive(folder: str, spark: str) -> bytes:
+    return archive_of(sources_of(folder, spark=spark))
 
 
-def sources_of(*folders: str) -> dict[str, bytes]:
-    """`pydelta/pruning/PruneScans.java` -> its bytes, of the files beside the folders' Python."""
+def sources_of(*folders: str, spark: str) -> dict[str, bytes]:
+    """`pydelta/pruning/PruneScans.java` -> its bytes: of the files next to the folders' Python, and of those below that are for
+    one version of Spark. spark: a text that contains this version."""
+    package, version_folder = resources.files("spark_plugin"), java_folder(spark)
     return {
         f"pydelta/{folder}/{entry.name}": entry.read_bytes()
         for folder in folders
-        for entry in resources.files("spark_plugin").joinpath(folder).iterdir()
+        for place in (package.joinpath(folder), package.joinpath(folder, version_folder))
+        if place.is_dir()
+        for entry in place.iterdir()
         if entry.name.endswith(".java")
     }
 

@@ -16,6 +16,7 @@ from spark_plugin.driver_channel import sql_requests
 from spark_plugin.driver_planning.offers import offer_once
 from spark_plugin.session_source import hand_down, is_registered, nonce_of, register_source, take_over
 from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_versions import refuse_older
 from spark_plugin.sql_catalog import uploaded
 from spark_plugin.sql_catalog.install import install as install_catalogs
 from spark_plugin.wrapping import Method, wrap
@@ -33,7 +34,9 @@ def register(spark: SparkSession) -> None:
     """Make the format, its write modes, its errors, column pruning and its SQL known to a session. Calling it again is harmless.
 
     Classic sessions and Spark Connect. What cannot be had (pruning over Connect) is said once, with what to do instead.
+    Raises UnsupportedOperationError for a Spark that is older than all supported versions.
     """
+    refuse_older(spark.version)
     connect = is_connect(spark)
     exceptions.install(connect=connect)
     method_patches.install(connect=connect, in_clones=_in_clones)

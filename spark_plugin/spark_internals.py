@@ -30,9 +30,7 @@ from pyspark.sql.types import DataType
 from pyspark.sql.udf import _wrap_function
 
 from spark_plugin.jvm_plans import HIDDEN_COLUMN, NotRowByRow, column_metadata, listed, nodes_repeat, read_paths
-
-KNOWN_VERSIONS = ("4.2.", "4.3.")
-"""How the versions of Spark begin with which all of this is tested. The Java sources must compile with each of them."""
+from spark_plugin.spark_versions import is_supported, supported_text
 
 RULE = "pydelta.pruning.PruneScans"
 
@@ -71,11 +69,11 @@ class SparkInternals:
         return str(self._spark._jsparkSession.sessionUUID())
 
     def require_known_version(self) -> None:
-        """Raises NotImplementedError for a version of Spark that is not among KNOWN_VERSIONS."""
-        version = self.version
-        if not version.startswith(KNOWN_VERSIONS):
-            known = " and ".join(f"{known}x" for known in KNOWN_VERSIONS)
-            raise NotImplementedError(f"it is made for Spark {known}, and this is {version} (pyspark {pyspark.__version__})")
+        """Raises NotImplementedError for a version of Spark that is not supported: the Java sources may not compile with it."""
+        if not is_supported(self.version):
+            raise NotImplementedError(
+                f"it is made for Spark {supported_text()}, and this is {self.version} (pyspark {pyspark.__version__})"
+            )
 
     # ------------------------------------------------------------ the session
 

@@ -194,7 +194,7 @@ def _driver_classes(internals: SparkInternals) -> bytes:
 def _executor_unit(internals: SparkInternals, folder: str) -> bytes:
     """The classes of a reader; its sources where they could not be kept, as not every session needs it."""
     if not has_cache():
-        return source_archive(folder)
+        return source_archive(folder, internals.version)
     return class_archive((folder,), internals.java_platform, internals.compile_java)
 
 
@@ -204,7 +204,7 @@ def _native_reader(internals: SparkInternals) -> bytes:
         return _executor_unit(internals, "native_reader")
     except Exception:  # an error of the compiler comes as one of Py4J
         _log.debug("The native reader was not compiled beforehand", exc_info=True)
-        return source_archive("native_reader")
+        return source_archive("native_reader", internals.version)
 
 
 def _reason(error: Exception) -> str:

@@ -699,7 +699,7 @@ def test_unit_that_does_not_compile_leaves_the_rest_as_it_is(
         df = spark.read.format("pydelta").load(make_table(tmp_path / "t", [pa.table({"id": [1, 2]})]))
         assert (rows(df), tasks(df)) == (["Row(id=1)", "Row(id=2)"], [False])
     finally:
-        rule.offerNative(source_archive("native_reader"))
+        rule.offerNative(source_archive("native_reader", spark.version))
     assert native() == 0
     assert pruning.status(spark).columnar == before + 1
     assert "NativeReads.java" in str(pruning.status(spark).native_error)

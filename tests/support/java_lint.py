@@ -17,6 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from spark_plugin.spark_versions import JAVA_FOLDERS, java_folder
+
 PLUGIN = Path(__file__).resolve().parents[2] / "spark_plugin"
 JAVA = "17"
 _PRIVATE_LOCK = re.compile(r"(?!.*\bstatic\b).*\bprivate\b.*\bsynchronized\b.*\(")
@@ -33,7 +35,7 @@ def main(arguments: list[str]) -> int:
         print("javac was not found: install a JDK (17), or set JAVA_HOME to one. Java's runtime is not enough.", file=sys.stderr)
         return 1
     jars = jars_of(arguments[0] if arguments else sys.executable)
-    units = units_of_plugin()
+    units = units_of_plugin(java_folder(spark_version(jars)))
     locking = [place for unit in units for source in sources_of(unit) for place in locks_of_classes(source)]
     for place in locking:
         print(f"{place}: Janino makes private methods static, so that this locks the class, not the object: drop `private`")
@@ -48,11 +50,17 @@ def locks_of_classes(source: Path) -> list[str]:
     return [f"{source}:{number}" for number, line in enumerate(lines, 1) if _PRIVATE_LOCK.match(line)]
 
 
-def units_of_plugin() -> list[tuple[Path, ...]]:
-    folders = sorted({file.parent for file in PLUGIN.rglob("*.java")})
+def units_of_plugin(version_folder: str) -> list[tuple[Path, ...]]:
+    """version_folder: of JAVA_FOLDERS. A unit has its classes from there too."""
+    folders = sorted({file.parent for file in PLUGIN.rglob("*.java") if file.parent.name not in JAVA_FOLDERS})
     assert folders, f"no Java source under {PLUGIN}"
-    together = tuple(folder for folder in folders if folder.name in TOGETHER)
-    return [together, *((folder,) for folder in folders if folder not in together)]
+    together = [folder for folder in folders if folder.name in TOGETHER]
+    units = [together, *([folder] for folder in folders if folder not in together)]
+    return [(*unit, *(folder / version_folder for folder in unit)) for unit in units]
+
+
+def spark_version(jars: Path) -> str:
+    return next(iter(jars.glob("spark-sql_*.jar"))).stem.rpartition("-")[2]
 
 
 def sources_of(folders: tuple[Path, ...]) -> list[Path]:

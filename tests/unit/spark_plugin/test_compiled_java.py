@@ -59,7 +59,7 @@ def test_compiled_once_for_a_platform(cache: Path) -> None:
     assert (compiler.calls, len(entries(cache))) == (1, 1)
     class_archive(FOLDERS, "Spark 4.2", compiler)
     assert (compiler.calls, len(entries(cache))) == (2, 2)
-    assert set(names(first)) == {path.replace(".java", ".class") for path in sources_of(*FOLDERS)}
+    assert set(names(first)) == {path.replace(".java", ".class") for path in sources_of(*FOLDERS, spark="4.3")}
 
 
 def test_compiled_anew_for_other_sources(cache: Path) -> None:
@@ -126,8 +126,8 @@ def test_nothing_is_kept_of_sources_that_do_not_compile(cache: Path) -> None:
 
 
 def test_sources_are_packed_as_they_are() -> None:
-    archive = zipfile.ZipFile(io.BytesIO(source_archive("columnar")))
-    assert {name: archive.read(name) for name in archive.namelist()} == sources_of("columnar")
+    archive = zipfile.ZipFile(io.BytesIO(source_archive("columnar", "4.3.0")))
+    assert {name: archive.read(name) for name in archive.namelist()} == sources_of("columnar", spark="4.3.0")
     assert all(name.startswith("pydelta/columnar/") for name in archive.namelist())
 
 

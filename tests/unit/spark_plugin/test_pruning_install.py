@@ -19,7 +19,7 @@ class LockedGateway:
 @pytest.mark.parametrize(
     ("session", "reason"),
     [
-        (SimpleNamespace(version="4.1.2"), "this is 4.1.2"),
+        (SimpleNamespace(version="4.0.5"), "this is 4.0.5"),
         (SimpleNamespace(version="5.0.0"), "this is 5.0.0"),
         (SimpleNamespace(version="4.3.0", _jsparkSession=LockedGateway()), "not whitelisted"),
         (SimpleNamespace(version="4.3.0"), "_jsparkSession"),

@@ -1,0 +1,89 @@
+"""Which versions of Spark are supported, and what stands for what one of them lacks."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pyspark
+import pytest
+
+from delta_py.errors import UnsupportedOperationError
+from spark_plugin import register
+from spark_plugin.data_source import DeltaSource
+from spark_plugin.pyspark_internals import read_limit_as_by_worker
+from spark_plugin.spark_versions import (
+    CAPABILITIES,
+    JAVA_FOLDERS,
+    SUPPORTED,
+    ReadAllAvailable,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    capability_table,
+    is_supported,
+    java_folder,
+    minor_version,
+    read_limit_of_json,
+    refuse_older,
+)
+from tests.support.pages import ROOT
+
+PAGE = ROOT / "docs" / "spark-versions-and-connect.md"
+
+
+@pytest.mark.parametrize(("version", "supported"), [("4.0.5", False), ("4.1.0", True), ("4.2.1", True), ("4.3.9", True), ("4.4.0", False)])
+def test_supported_versions(version: str, supported: bool) -> None:
+    assert is_supported(version) is supported
+
+
+@pytest.mark.parametrize("version", ["4.1.0", "4.1.4", "4.2.1", "4.3.0", "4.4.0", "5.0.0.dev1"])
+def test_supported_and_newer_versions_are_not_refused(version: str) -> None:
+    refuse_older(version)
+
+
+@pytest.mark.parametrize("version", ["3.5.9", "4.0.0", "4.0.5"])
+def test_older_spark_is_refused_with_the_supported_versions(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    session: Any = SimpleNamespace(version=version)
+    expected = f"supports Spark 4.1, 4.2 and 4.3, and this is Spark {version}. Nothing was read or written. Install"
+    with pytest.raises(UnsupportedOperationError, match=expected):
+        register(session)
+    monkeypatch.setattr(pyspark, "__version__", version)
+    with pytest.raises(UnsupportedOperationError, match=expected):
+        DeltaSource({"path": "/data/t", "__pydelta_private": "x"})
+
+
+def test_text_without_numbers_is_no_version() -> None:
+    with pytest.raises(ValueError, match="'newest' is no version"):
+        minor_version("newest")
+
+
+@pytest.mark.parametrize(
+    ("version", "folder"),
+    [("4.1.4", "spark41"), ("4.1.4 abc 2.13.17 17", "spark41"), ("4.2.0", "spark42"), ("Spark 4.3", "spark42"), ("5.0", "spark42")],
+)
+def test_java_folder_is_that_of_the_version_or_of_the_one_before(version: str, folder: str) -> None:
+    assert java_folder(version) == folder
+
+
+def test_java_folders_have_the_same_classes_but_for_what_a_version_lacks() -> None:
+    """A class that only a newer Spark can have is used by the classes of its folder alone."""
+    plugin = ROOT / "spark_plugin"
+    for unit in {folder.parent for folder in plugin.rglob("*") if folder.name in JAVA_FOLDERS}:
+        old, new = ({file.name for file in (unit / folder).glob("*.java")} for folder in JAVA_FOLDERS)
+        assert old <= new, unit
+        common = "".join(file.read_text() for file in unit.glob("*.java"))
+        for name in new - old:
+            assert name.removesuffix(".java") not in common, f"{name} is not there on Spark 4.1"
+
+
+@pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxFiles(3), ReadMaxBytes(2**40)], ids=lambda limit: type(limit).__name__)
+def test_read_limit_comes_back_as_it_was(limit: Any) -> None:
+    assert read_limit_of_json(read_limit_as_by_worker(limit)) == limit
+
+
+def test_table_of_the_docs_is_that_of_the_capabilities() -> None:
+    assert capability_table() in PAGE.read_text(), f"put this table into {PAGE.name}:\n{capability_table()}"
+
+
+def test_capability_is_lacking_in_supported_versions_only() -> None:
+    assert {version for each in CAPABILITIES for version in each.without} <= set(SUPPORTED)
