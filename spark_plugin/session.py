@@ -16,7 +16,7 @@ from spark_plugin.driver_channel import sql_requests
 from spark_plugin.driver_planning.offers import offer_once
 from spark_plugin.session_source import hand_down, is_registered, nonce_of, register_source, take_over
 from spark_plugin.spark_internals import is_connect
-from spark_plugin.spark_versions import refuse_older
+from spark_plugin.spark_versions import CLIENTS_CLONE_SESSIONS, refuse_older
 from spark_plugin.sql_catalog import uploaded
 from spark_plugin.sql_catalog.install import install as install_catalogs
 from spark_plugin.wrapping import Method, wrap
@@ -50,7 +50,7 @@ def register(spark: SparkSession) -> None:
                 sql_router.install_in_parser(spark)
             offer_once(spark)
     sql_router.install(spark)
-    if connect:
+    if connect and CLIENTS_CLONE_SESSIONS:
         wrap(type(spark), "cloneSession", _cloning)
 
 

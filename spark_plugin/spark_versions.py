@@ -83,6 +83,12 @@ def java_folder(version: str) -> str:
 IS_41 = minor_version(pyspark.__version__) < (4, 2)
 """Whether the pyspark of this process is the oldest supported one."""
 
+CLIENTS_CLONE_SESSIONS = not IS_41
+"""Whether a client of Spark Connect has `cloneSession`, which came with pyspark 4.2."""
+
+HAS_INSERT_CLAUSES = not IS_41
+"""Whether Spark's parser knows REPLACE USING, REPLACE ON and WITH SCHEMA EVOLUTION of INSERT, which came with Spark 4.2."""
+
 
 def to_arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow schema in which Spark takes rows of a Python source: timestamps are in UTC.
@@ -155,6 +161,11 @@ CAPABILITIES = (
         "changes_from",
         "`t CHANGES FROM VERSION 1` in SQL",
         {(4, 1): "a syntax error of Spark; `table_changes` and `readChangeFeed` work"},
+    ),
+    Capability(
+        "insert_clauses",
+        "`INSERT ... REPLACE USING`, `REPLACE ON` and `INSERT WITH SCHEMA EVOLUTION`",
+        {(4, 1): "a syntax error of Spark"},
     ),
     Capability("streams", "streams, with limits for their batches"),
     Capability("streams_without_register", "streaming reads without `register`", {(4, 1): "refused"}),

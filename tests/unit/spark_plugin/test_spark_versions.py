@@ -31,7 +31,9 @@ from tests.support.pages import ROOT
 PAGE = ROOT / "docs" / "spark-versions-and-connect.md"
 
 
-@pytest.mark.parametrize(("version", "supported"), [("4.0.5", False), ("4.1.0", True), ("4.2.1", True), ("4.3.9", True), ("4.4.0", False)])
+@pytest.mark.parametrize(
+    ("version", "supported"), [("4.0.5", False), ("4.1.0", True), ("4.2.1", True), ("4.3.9", True), ("4.4.0", False)]
+)
 def test_supported_versions(version: str, supported: bool) -> None:
     assert is_supported(version) is supported
 
@@ -59,7 +61,7 @@ def test_text_without_numbers_is_no_version() -> None:
 
 @pytest.mark.parametrize(
     ("version", "folder"),
-    [("4.1.4", "spark41"), ("4.1.4 abc 2.13.17 17", "spark41"), ("4.2.0", "spark42"), ("Spark 4.3", "spark42"), ("5.0", "spark42")],
+    [("4.1.4", "spark41"), ("4.1.4 abc 2.13 17", "spark41"), ("4.2.0", "spark42"), ("Spark 4.3", "spark42"), ("5.0", "spark42")],
 )
 def test_java_folder_is_that_of_the_version_or_of_the_one_before(version: str, folder: str) -> None:
     assert java_folder(version) == folder
@@ -76,7 +78,7 @@ def test_java_folders_have_the_same_classes_but_for_what_a_version_lacks() -> No
             assert name.removesuffix(".java") not in common, f"{name} is not there on Spark 4.1"
 
 
-@pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxFiles(3), ReadMaxBytes(2**40)], ids=lambda limit: type(limit).__name__)
+@pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxFiles(3), ReadMaxBytes(2**40)], ids=["all", "files", "bytes"])
 def test_read_limit_comes_back_as_it_was(limit: Any) -> None:
     assert read_limit_of_json(read_limit_as_by_worker(limit)) == limit
 
