@@ -137,6 +137,34 @@ def read_limit_of_json(text: str) -> ReadLimit:
     return limit
 
 
+# ---------------------------------------------------------------- SQL
+
+
+_NEWER_CLAUSES = (
+    (re.compile(r"\bCHANGES\s+FROM\b", re.IGNORECASE), "CHANGES FROM", "the function table_changes or the option readChangeFeed"),
+    (re.compile(r"\bREPLACE\s+USING\b", re.IGNORECASE), "INSERT ... REPLACE USING", "the option replaceUsing of a write"),
+    (re.compile(r"\bREPLACE\s+ON\b", re.IGNORECASE), "INSERT ... REPLACE ON", "the option replaceOn of a write"),
+    (
+        re.compile(r"\bINSERT\s+WITH\s+SCHEMA\s+EVOLUTION\b", re.IGNORECASE),
+        "INSERT WITH SCHEMA EVOLUTION",
+        "the option mergeSchema of a write",
+    ),
+)
+
+
+def hint_at_newer_clause(text: str, version: str) -> str | None:
+    """What to use in place of a clause that Spark's parser does not know before 4.2; None for a statement without one.
+
+    text: a statement that the parser has refused. version: of the Spark that refused it.
+    """
+    if minor_version(version) >= (4, 2):
+        return None
+    for clause, name, instead in _NEWER_CLAUSES:
+        if clause.search(text):
+            return f"{name} came with Spark 4.2, and this is Spark {version}. Use {instead}."
+    return None
+
+
 # ---------------------------------------------------------------- what users can do
 
 
@@ -160,12 +188,12 @@ CAPABILITIES = (
     Capability(
         "changes_from",
         "`t CHANGES FROM VERSION 1` in SQL",
-        {(4, 1): "a syntax error of Spark; `table_changes` and `readChangeFeed` work"},
+        {(4, 1): "a syntax error with a hint; `table_changes` and `readChangeFeed` work"},
     ),
     Capability(
         "insert_clauses",
         "`INSERT ... REPLACE USING`, `REPLACE ON` and `INSERT WITH SCHEMA EVOLUTION`",
-        {(4, 1): "a syntax error of Spark"},
+        {(4, 1): "a syntax error with a hint; the options of writes work"},
     ),
     Capability("streams", "streams, with limits for their batches"),
     Capability("streams_without_register", "streaming reads without `register`", {(4, 1): "refused"}),

@@ -20,6 +20,7 @@ from spark_plugin.spark_versions import (
     ReadMaxBytes,
     ReadMaxFiles,
     capability_table,
+    hint_at_newer_clause,
     is_supported,
     java_folder,
     minor_version,
@@ -76,6 +77,24 @@ def test_java_folders_have_the_same_classes_but_for_what_a_version_lacks() -> No
         common = "".join(file.read_text() for file in unit.glob("*.java"))
         for name in new - old:
             assert name.removesuffix(".java") not in common, f"{name} is not there on Spark 4.1"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SELECT * FROM t CHANGES  FROM VERSION 1", "came with Spark 4.2, and this is Spark 4.1.4. Use the function"),
+        ("insert into t replace using (id) select 1", "Use the option replaceUsing of a write."),
+        ("INSERT INTO t AS x REPLACE ON x.id = 1 SELECT 1", "Use the option replaceOn of a write."),
+        ("INSERT WITH SCHEMA EVOLUTION INTO t SELECT 1", "Use the option mergeSchema of a write."),
+    ],
+)
+def test_refused_clause_of_a_newer_spark_has_a_hint(text: str, hint: str) -> None:
+    assert hint in str(hint_at_newer_clause(text, "4.1.4"))
+    assert hint_at_newer_clause(text, "4.2.0") is None
+
+
+def test_refused_statement_without_newer_clauses_has_no_hint() -> None:
+    assert hint_at_newer_clause("SELEC changes FRO t", "4.1.4") is None
 
 
 @pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxFiles(3), ReadMaxBytes(2**40)], ids=["all", "files", "bytes"])
