@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pyspark
+
 from spark_plugin import exceptions, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_channel import sql_requests
@@ -36,8 +38,10 @@ def register(spark: SparkSession) -> None:
     Classic sessions and Spark Connect. What cannot be had (pruning over Connect) is said once, with what to do instead.
     Raises UnsupportedOperationError for a Spark that is older than all supported versions.
     """
-    refuse_older(spark.version)
     connect = is_connect(spark)
+    refuse_older(pyspark.__version__)
+    if connect and not is_registered(spark):  # a server is asked once
+        refuse_older(spark.version)
     exceptions.install(connect=connect)
     method_patches.install(connect=connect, in_clones=_in_clones)
     register_source(spark)

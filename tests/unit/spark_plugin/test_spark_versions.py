@@ -46,13 +46,20 @@ def test_supported_and_newer_versions_are_not_refused(version: str) -> None:
 
 @pytest.mark.parametrize("version", ["3.5.9", "4.0.0", "4.0.5"])
 def test_older_spark_is_refused_with_the_supported_versions(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark, "__version__", version)
     session: Any = SimpleNamespace(version=version)
     expected = f"supports Spark 4.1, 4.2 and 4.3, and this is Spark {version}. Nothing was read or written. Install"
     with pytest.raises(UnsupportedOperationError, match=expected):
         register(session)
-    monkeypatch.setattr(pyspark, "__version__", version)
     with pytest.raises(UnsupportedOperationError, match=expected):
         DeltaSource({"path": "/data/t", "__pydelta_private": "x"})
+
+
+def test_older_server_of_a_client_is_refused() -> None:
+    """The client's pyspark may be newer."""
+    client: Any = type("Client", (SimpleNamespace,), {"__module__": "pyspark.sql.connect.session"})
+    with pytest.raises(UnsupportedOperationError, match=r"this is Spark 4\.0\.5"):
+        register(client(version="4.0.5", session_id="a session of an older server"))
 
 
 def test_text_without_numbers_is_no_version() -> None:
