@@ -75,13 +75,13 @@ def source_archive(folder: str, spark: str) -> bytes:
 
 
 def sources_of(*folders: str, spark: str) -> dict[str, bytes]:
-    """`pydelta/pruning/PruneScans.java` -> its bytes: of the files next to the folders' Python, and of those below that are for
-    one version of Spark. spark: a text that contains this version."""
+    """`pydelta/pruning/PruneScans.java` -> its bytes, of the files next to the folders' Python. Those of a folder below, for one
+    version of Spark, take the place of others of their names. spark: a text that contains the version."""
     package, version_folder = resources.files("spark_plugin"), java_folder(spark)
     return {
         f"pydelta/{folder}/{entry.name}": entry.read_bytes()
         for folder in folders
-        for place in (package.joinpath(folder), package.joinpath(folder, version_folder))
+        for place in (package.joinpath(folder), *([package.joinpath(folder, version_folder)] if version_folder else []))
         if place.is_dir()
         for entry in place.iterdir()
         if entry.name.endswith(".java")

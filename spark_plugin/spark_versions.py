@@ -4,7 +4,7 @@ The rest of pydelta is written for the newest version of Spark. Where an older o
 function or class that does the same there. `CAPABILITIES` says what users can do with which version; the table in
 docs/spark-versions-and-connect.md is made of it, and tests try each capability on the version that runs them.
 
-What differs in Java is in the folders of JAVA_FOLDERS, next to the classes that are the same for all versions.
+What differs in Java is in the folders of JAVA_FOLDERS, below the sources for all other versions.
 """
 
 from __future__ import annotations
@@ -63,18 +63,14 @@ def refuse_older(version: str) -> None:
 # ---------------------------------------------------------------- Java
 
 
-_JAVA_SINCE = {(4, 1): "spark41", (4, 2): "spark42"}
-JAVA_FOLDERS = tuple(_JAVA_SINCE.values())
-"""Folders of Java sources that differ: each is for its version of Spark, and for newer ones up to the next folder's."""
+JAVA_FOLDERS = {(4, 1): "spark41"}
+"""By minor versions of Spark: the folder of Java sources that take the place of those of the same names next to it."""
 
 
-def java_folder(version: str) -> str:
-    """The folder of JAVA_FOLDERS for a version of Spark; the newest for a text that names none."""
+def java_folder(version: str) -> str | None:
+    """The folder of JAVA_FOLDERS for a text that contains a version of Spark; None where all sources are the common ones."""
     numbers = re.search(r"(\d+)\.(\d+)", version)
-    if numbers is None:
-        return JAVA_FOLDERS[-1]
-    wanted = int(numbers[1]), int(numbers[2])
-    return next((folder for since, folder in reversed(_JAVA_SINCE.items()) if since <= wanted), JAVA_FOLDERS[0])
+    return None if numbers is None else JAVA_FOLDERS.get((int(numbers[1]), int(numbers[2])))
 
 
 # ---------------------------------------------------------------- pyspark

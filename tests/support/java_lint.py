@@ -35,11 +35,12 @@ def main(arguments: list[str]) -> int:
         print("javac was not found: install a JDK (17), or set JAVA_HOME to one. Java's runtime is not enough.", file=sys.stderr)
         return 1
     jars = jars_of(arguments[0] if arguments else sys.executable)
-    units = units_of_plugin(java_folder(spark_version(jars)))
-    locking = [place for unit in units for source in sources_of(unit) for place in locks_of_classes(source)]
+    version_folder = java_folder(spark_version(jars))
+    units = units_of_plugin()
+    locking = [place for unit in units for source in sources_of(unit, version_folder) for place in locks_of_classes(source)]
     for place in locking:
         print(f"{place}: Janino makes private methods static, so that this locks the class, not the object: drop `private`")
-    failed = [unit for unit in units if not compiles(javac, jars, sources_of(unit))]
+    failed = [unit for unit in units if not compiles(javac, jars, sources_of(unit, version_folder))]
     print(f"javac: {len(units) - len(failed)} of {len(units)} units compile without warnings against {jars}")
     return 1 if failed or locking else 0
 
@@ -50,21 +51,24 @@ def locks_of_classes(source: Path) -> list[str]:
     return [f"{source}:{number}" for number, line in enumerate(lines, 1) if _PRIVATE_LOCK.match(line)]
 
 
-def units_of_plugin(version_folder: str) -> list[tuple[Path, ...]]:
-    """version_folder: of JAVA_FOLDERS. A unit has its classes from there too."""
-    folders = sorted({file.parent for file in PLUGIN.rglob("*.java") if file.parent.name not in JAVA_FOLDERS})
+def units_of_plugin() -> list[tuple[Path, ...]]:
+    folders = sorted({file.parent for file in PLUGIN.rglob("*.java") if file.parent.name not in JAVA_FOLDERS.values()})
     assert folders, f"no Java source under {PLUGIN}"
-    together = [folder for folder in folders if folder.name in TOGETHER]
-    units = [together, *([folder] for folder in folders if folder not in together)]
-    return [(*unit, *(folder / version_folder for folder in unit)) for unit in units]
+    together = tuple(folder for folder in folders if folder.name in TOGETHER)
+    return [together, *((folder,) for folder in folders if folder not in together)]
 
 
 def spark_version(jars: Path) -> str:
     return next(iter(jars.glob("spark-sql_*.jar"))).stem.rpartition("-")[2]
 
 
-def sources_of(folders: tuple[Path, ...]) -> list[Path]:
-    return [file for folder in folders for file in sorted(folder.glob("*.java"))]
+def sources_of(folders: tuple[Path, ...], version_folder: str | None) -> list[Path]:
+    """version_folder: below the others, with sources that take the place of those of their names."""
+    found = {}
+    for folder in folders:
+        for place in (folder, *([folder / version_folder] if version_folder else [])):
+            found.update({(folder, file.name): file for file in sorted(place.glob("*.java"))})
+    return list(found.values())
 
 
 def find_javac() -> str | None:

@@ -10,6 +10,7 @@ import pytest
 
 from delta_py.errors import UnsupportedOperationError
 from spark_plugin import register
+from spark_plugin.compiled_java import sources_of
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.pyspark_internals import read_limit_as_by_worker
 from spark_plugin.spark_versions import (
@@ -69,21 +70,20 @@ def test_text_without_numbers_is_no_version() -> None:
 
 @pytest.mark.parametrize(
     ("version", "folder"),
-    [("4.1.4", "spark41"), ("4.1.4 abc 2.13 17", "spark41"), ("4.2.0", "spark42"), ("Spark 4.3", "spark42"), ("5.0", "spark42")],
+    [("4.1.4", "spark41"), ("4.1.4 abc 2.13 17", "spark41"), ("4.2.0", None), ("Spark 4.3", None), ("a build", None)],
 )
-def test_java_folder_is_that_of_the_version_or_of_the_one_before(version: str, folder: str) -> None:
+def test_java_folder_is_that_of_the_minor_version(version: str, folder: str | None) -> None:
     assert java_folder(version) == folder
 
 
-def test_java_folders_have_the_same_classes_but_for_what_a_version_lacks() -> None:
-    """A class that only a newer Spark can have is used by the classes of its folder alone."""
-    plugin = ROOT / "spark_plugin"
-    for unit in {folder.parent for folder in plugin.rglob("*") if folder.name in JAVA_FOLDERS}:
-        old, new = ({file.name for file in (unit / folder).glob("*.java")} for folder in JAVA_FOLDERS)
-        assert old <= new, unit
-        common = "".join(file.read_text() for file in unit.glob("*.java"))
-        for name in new - old:
-            assert name.removesuffix(".java") not in common, f"{name} is not there on Spark 4.1"
+def test_java_sources_of_a_version_take_the_place_of_common_ones() -> None:
+    folders = [folder for folder in (ROOT / "spark_plugin").rglob("*") if folder.name in JAVA_FOLDERS.values()]
+    assert folders
+    for folder in folders:
+        assert {file.name for file in folder.iterdir()} <= {file.name for file in folder.parent.glob("*.java")}, folder
+    for version, is_own in (("4.1.4", True), ("4.2.0", False)):
+        runner = sources_of("columnar", spark=version)["pydelta/columnar/WholeBatchRunner.java"]
+        assert (b"Spark 4.1" in runner) is is_own
 
 
 @pytest.mark.parametrize(
