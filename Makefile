@@ -6,10 +6,14 @@ SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 PEER := .venv-peer
-SPARK42 := .venv-spark42
 CANARY := .venv-canary
 DIST := .venv-dist
 CLUSTER := build/cluster
+# The versions of Spark that are tested besides the one of .venv: `make spark41` runs PYSPARK_41 in .venv-spark41.
+SPARKS := 41 42 421
+PYSPARK_41 := 4.1.4
+PYSPARK_42 := 4.2.0
+PYSPARK_421 := 4.2.1
 # K=expression narrows every test target to the tests whose names match (pytest -k).
 K ?=
 # SEED=number is the seed of all random tests, SAMPLE=number the slice of the sampled cases; a run's header names both.
@@ -39,12 +43,12 @@ with_env = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/p
 RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
-.PHONY: help setup demo check jar test unit acceptance spark spark42 canary cluster applications interop emulators storage faults fuzz \
+.PHONY: help setup demo check jar test unit acceptance spark $(SPARKS:%=spark%) capabilities canary cluster applications interop emulators storage faults fuzz \
 	page nightly seconds bench all dist clean java peer
 
 help: ## this list
 	@echo "make TARGET [K=name]"
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9 ]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: jar ## make a Delta table of real data, read it, filter it, travel in its history
 	@$(RUN) examples/demo.py
@@ -56,7 +60,7 @@ check: jar ## ruff, mypy (--strict but for tests), javac, the rules of the layer
 
 # javac compiles with every warning an error. Nothing is done where the jar is that of the sources.
 jar: $(VENV)/.ready java ## the jar of the Java part, for the Spark of each environment that there is
-	@for python in $(VENV)/bin/python $(PEER)/bin/python $(SPARK42)/bin/python; do \
+	@for python in $(VENV)/bin/python $(PEER)/bin/python $(SPARKS:%=.venv-spark%/bin/python); do \
 		test ! -x $$python || $$python -m spark_plugin.java.build || exit 1; done
 
 test: jar ## unit, property, acceptance and Spark tests; ALL=1 takes every sampled case
@@ -74,8 +78,12 @@ acceptance: $(VENV)/.ready ## the tables of the Delta projects, read without Spa
 spark: jar ## Spark tests only; ALL=1 takes every table and every query shape in every setting
 	PYDELTA_ALL="$(ALL)" $(RUN) $(PYTEST) tests/spark
 
-spark42: $(SPARK42)/.ready jar ## the Spark tests on Spark 4.2
-	PYDELTA_ALL="$(ALL)" $(call with_env,$(SPARK42)) $(TOGETHER) tests/spark
+spark41 spark42 spark421: spark%: .venv-spark%/.ready jar ## the Spark tests on another version of Spark: 4.1.4, 4.2.0, 4.2.1
+	PYDELTA_ALL="$(ALL)" $(call with_env,.venv-spark$*) $(TOGETHER) tests/spark
+
+capabilities: $(VENV)/.ready $(SPARKS:%=.venv-spark%/.ready) java ## what docs/ say of each version of Spark, tried on each of them
+	$(foreach venv,$(VENV) $(SPARKS:%=.venv-spark%),$(call with_env,$(venv)) $(PYTEST) tests/spark/test_spark_capabilities.py \
+		tests/spark/test_rule_odd_values.py &&) true
 
 canary: $(CANARY)/.ready jar ## the Spark tests on the newest Spark that the registry has, pre-releases too
 	@$(CANARY)/bin/python -c "import pyspark; print('Spark', pyspark.__version__)"
@@ -124,16 +132,16 @@ bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready emulators jar ## measur
 
 all: check test applications interop storage faults fuzz page ## everything but the benchmarks
 
-nightly: ## hours: every sampled case, new random seeds, all of interop and applications, killed drivers, Spark 4.2, a cluster
-	$(MAKE) --keep-going all spark42 cluster ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) \
+nightly: ## hours: every sampled case, new random seeds, all of interop and applications, killed drivers, each Spark, a cluster
+	$(MAKE) --keep-going all $(SPARKS:%=spark%) cluster ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) \
 		N=$(or $(N),100) SCHEDULES=$(or $(SCHEDULES),1000000) KILLS=$(or $(KILLS),20) \
 		FUZZ=$(or $(FUZZ),5000) CROSSES=$(or $(CROSSES),2000) ROUNDS=$(or $(ROUNDS),1000)
 
 # The wheel is installed with the exact versions of constraints.txt into an environment that has nothing else, not even pip: what is
 # found there is what it depends on.
 # Wheel and sdist contain the jars of all versions of Spark. The sdist has the Java sources too.
-dist: $(DIST)/.ready $(VENV)/.ready $(SPARK42)/.ready java ## wheel and sdist, and an SBOM of what the wheel depends on (CycloneDX), in dist/
-	for python in $(VENV)/bin/python $(SPARK42)/bin/python; do $$python -m spark_plugin.java.build --force || exit 1; done
+dist: $(DIST)/.ready $(VENV)/.ready $(SPARKS:%=.venv-spark%/.ready) java ## wheel and sdist, and an SBOM of what the wheel depends on (CycloneDX), in dist/
+	for python in $(VENV)/bin/python .venv-spark41/bin/python .venv-spark42/bin/python; do $$python -m spark_plugin.java.build --force || exit 1; done
 	rm -rf dist build/lib build/bdist.* build/sbom  # setuptools takes what is left in build/lib into the wheel
 	$(DIST)/bin/python -m build --no-isolation --outdir dist .
 	$(VENV)/bin/python tests/support/dist_contents.py dist
@@ -145,7 +153,7 @@ dist: $(DIST)/.ready $(VENV)/.ready $(SPARK42)/.ready java ## wheel and sdist, a
 	@ls dist
 
 clean: ## remove the environments and what tools left behind
-	rm -rf $(VENV) $(PEER) $(SPARK42) $(CANARY) $(DIST) spark_plugin/jars build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(PEER) $(SPARKS:%=.venv-spark%) $(CANARY) $(DIST) spark_plugin/jars build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 peer: $(PEER)/.ready jar ## the environment of the peers, with Spark 4.2: delta-spark and deltalake
@@ -159,9 +167,9 @@ $(PEER)/.ready: pyproject.toml constraints-peer.txt
 	@$(call make_venv,$(PEER),constraints-peer.txt,peer)
 
 # The same packages as .venv, but for Spark.
-$(SPARK42)/.ready: pyproject.toml constraints.txt
-	@mkdir -p build && sed 's/^pyspark==.*/pyspark==4.2.0/' constraints.txt > build/constraints-spark42.txt
-	@$(call make_venv,$(SPARK42),build/constraints-spark42.txt,dev)
+$(SPARKS:%=.venv-spark%/.ready): .venv-spark%/.ready: pyproject.toml constraints.txt
+	@mkdir -p build && sed 's/^pyspark==.*/pyspark==$(PYSPARK_$*)/' constraints.txt > build/constraints-spark$*.txt
+	@$(call make_venv,.venv-spark$*,build/constraints-spark$*.txt,dev)
 
 $(DIST)/.ready: pyproject.toml constraints.txt
 	@$(call make_venv,$(DIST),constraints.txt,dist)

@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
 
 import pyarrow as pa
+import pyspark
 from pyspark import cloudpickle
 from pyspark.sql.datasource import (
     DataSource,
@@ -24,7 +25,6 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
     InputPartition,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedTableFeatureError
@@ -78,6 +78,7 @@ from spark_plugin.source.few_rows import FewRows
 from spark_plugin.source.pinned import Pinned, PinnedChanges, PinnedTable, PinnedView, pin
 from spark_plugin.source.readers import FORMAT as FORMAT
 from spark_plugin.source.readers import DeltaReader, TaskSource
+from spark_plugin.spark_versions import refuse_older, to_arrow_schema
 
 if TYPE_CHECKING:
     from delta_py.scan.partial_rows import PartialRows
@@ -104,7 +105,9 @@ class DeltaSource(DataSource):
     _snapshots: type[Snapshot] = Snapshot
 
     def __init__(self, options: dict[str, str]) -> None:
-        """Raises InvalidOptionError for private options that pydelta's own methods have not set."""
+        """Raises InvalidOptionError for private options that pydelta's own methods have not set, and UnsupportedOperationError
+        for a Spark that is older than all supported versions."""
+        refuse_older(pyspark.__version__)
         super().__init__(with_session(admitted(options, self.nonce)))
         self._pinned: Pinned | None = None
         self._stream: PinnedStream | None = None
@@ -381,7 +384,7 @@ class RowsReader(DataSourceReader):
 
     def __init__(self, rows: pa.Table, columns: StructType) -> None:
         self._rows = rows
-        self._schema: pa.Schema = to_arrow_schema(columns, timezone="UTC")
+        self._schema: pa.Schema = to_arrow_schema(columns)
 
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(None)]

@@ -173,13 +173,6 @@ def read_limit_as_by_worker(limit: Any) -> str:
     return json.dumps(dataclasses.asdict(limit) | {"_type": type(limit).__name__})
 
 
-def read_limit_of_json(text: str) -> Any:
-    """As the JVM writes it to a stream's process."""
-    from pyspark.sql.datasource_internal import ReadLimitRegistry
-
-    return ReadLimitRegistry().get(json.loads(text))
-
-
 # ---------------------------------------------------------------- errors
 
 

@@ -11,6 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
+import pyspark
+
 from spark_plugin import exceptions, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_channel import sql_requests
@@ -20,6 +22,7 @@ from spark_plugin.java.jars import Jar, MissingJarError, jar_for
 from spark_plugin.self_test import switch_off_what_fails
 from spark_plugin.session_source import hand_down, is_registered, nonce_of, register_source, take_over
 from spark_plugin.spark_internals import SparkInternals, is_connect
+from spark_plugin.spark_versions import CLIENTS_CLONE_SESSIONS, refuse_older
 from spark_plugin.sql_catalog import uploaded
 from spark_plugin.sql_catalog.install import install as install_catalogs
 from spark_plugin.wrapping import Method, wrap
@@ -38,9 +41,11 @@ def register(spark: SparkSession) -> None:
     """Make the format, its write modes, its errors, column pruning and its SQL known to a session. Calling it again is harmless.
 
     Classic sessions and Spark Connect. What a session cannot have is said once, with what to do instead. Raises
-    UnsupportedSparkError for a Spark that is too old, and JarError in a source checkout whose jar is not of its sources.
+    UnsupportedOperationError for a Spark that is older than all supported versions, and JarError in a source checkout whose jar
+    was built from other sources.
     """
     connect = is_connect(spark)
+    refuse_older(pyspark.__version__)
     jar = _jar_of(spark)
     exceptions.install(connect=connect)
     method_patches.install(connect=connect, in_clones=_in_clones)
@@ -57,7 +62,7 @@ def register(spark: SparkSession) -> None:
             if jar.is_for_older_spark:
                 switch_off_what_fails(spark, SparkInternals(spark).link_problems())
     sql_router.install(spark)
-    if connect:
+    if connect and CLIENTS_CLONE_SESSIONS:
         wrap(type(spark), "cloneSession", _cloning)
 
 

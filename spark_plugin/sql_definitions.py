@@ -19,6 +19,7 @@ from pyspark.sql.types import DataType, StructField
 
 from delta_py.protocol.names import joined_name, quoted
 from spark_plugin.jvm_plans import data_type_from, data_type_of
+from spark_plugin.spark_versions import HAS_INSERT_CLAUSES
 from spark_plugin.sql_internals import ParsedPlan, ParsedTarget, items
 from spark_plugin.wrapping import spark_sql
 
@@ -212,13 +213,15 @@ def parsed_insert(plan: ParsedPlan) -> ParsedInsert | None:
         by_name=bool(node.byName()),
         overwrites=bool(node.overwrite()) and not replaces,
         if_not_exists=bool(node.ifPartitionNotExists()),
-        evolves=bool(node.withSchemaEvolution()),
+        evolves=HAS_INSERT_CLAUSES and bool(node.withSchemaEvolution()),
         **replaces,
     )
 
 
 def _replace_criteria(plan: ParsedPlan) -> dict[str, Any]:
     """What REPLACE says, as the fields of ParsedInsert."""
+    if not HAS_INSERT_CLAUSES:
+        return {}
     criteria = plan.node.replaceCriteriaOpt()
     if not criteria.isDefined():
         return {}

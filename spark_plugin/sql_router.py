@@ -26,10 +26,13 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pyspark.errors import ParseException
+
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import active, conf, is_on
 from spark_plugin.pyspark_internals import formatted_sql, reason_of, session_class
 from spark_plugin.spark_internals import SparkInternals, is_connect
+from spark_plugin.spark_versions import hint_at_newer_clause
 from spark_plugin.sql_internals import parameters_of, with_variables
 from spark_plugin.wrapping import Method, wrap
 
@@ -157,11 +160,24 @@ def _routing(original: Method) -> Method:
             if frame is not None:
                 return frame
             if not is_connect(self):
-                with SparkInternals(self).left_to_spark(sqlQuery):
+                with SparkInternals(self).left_to_spark(sqlQuery), _hinting(self, sqlQuery):
                     return original(self, sqlQuery, args, **kwargs)
-        return original(self, sqlQuery, args, **kwargs)
+        with _hinting(self, sqlQuery):
+            return original(self, sqlQuery, args, **kwargs)
 
     return sql
+
+
+@contextmanager
+def _hinting(spark: Any, text: Any) -> Iterator[None]:
+    """Adds a note to a syntax error: what to use in place of a clause that only a newer Spark knows."""
+    try:
+        yield
+    except ParseException as error:
+        hint = hint_at_newer_clause(text, spark.version) if isinstance(text, str) else None
+        if hint is not None:
+            error.add_note(hint)
+        raise
 
 
 def route_of(text: str) -> Route | None:

@@ -21,8 +21,6 @@ from spark_plugin.driver_planning.sources import unpickled
 from spark_plugin.pyspark_internals import (
     data_type_of_json,
     partitions_as_by_worker,
-    read_limit_as_by_worker,
-    read_limit_of_json,
 )
 
 if TYPE_CHECKING:
@@ -100,24 +98,13 @@ def _answer(reader: DeltaStreamReader, call: str, arguments: list[str]) -> bytes
     match call:
         case "initialOffset":
             return _json(reader.initialOffset())
-        case "latestOffset":
-            start, limit = arguments
-            return _json(reader.latestOffset(json.loads(start), read_limit_of_json(limit)))
         case "partitions":
             start, end = arguments
             return partitions_as_by_worker(reader.partitions(json.loads(start), json.loads(end)))
         case "commit":
             reader.commit(json.loads(arguments[0]))
             return _DONE
-        case "prepareForTriggerAvailableNow":
-            reader.prepareForTriggerAvailableNow()
-            return _DONE
-        case "getDefaultReadLimit":
-            return read_limit_as_by_worker(reader.getDefaultReadLimit()).encode()
-        case "reportLatestOffset":
-            place = reader.reportLatestOffset()
-            return b"" if place is None else _json(place)
-    raise ValueError(f"a stream's source has no call {call}")
+    return reader.answer(call, arguments).encode()
 
 
 def _json(offset: dict[str, Any]) -> bytes:

@@ -2,7 +2,7 @@
 
     jar = jar_for("4.3.1")              # pydelta-spark-4.3.jar: patch releases share the jar of their minor version
     jar = jar_for("4.4.0")              # the newest jar; jar.is_for_older_spark says that it needs a self-test (self_test.py)
-    jar = jar_for("4.0.1")              # UnsupportedSparkError, which names the versions that work
+    jar = jar_for("4.0.1")              # UnsupportedOperationError, which names the versions that work
 
 The jar is built by build.py and travels in the wheel. A source checkout has the sources next to it: there a jar that was built
 from other sources is refused, and the error names the command that builds it.
@@ -11,15 +11,16 @@ from other sources is refused, and the error names the command that builds it.
 from __future__ import annotations
 
 import hashlib
-import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-MINOR_VERSIONS = ("4.2", "4.3")
-"""The minor versions of Spark that pydelta is built and tested for, oldest first."""
+from spark_plugin.spark_versions import SUPPORTED, minor_version, refuse_older
+
+MINOR_VERSIONS = tuple(f"{major}.{minor}" for major, minor in SUPPORTED)
+"""The minor versions of Spark that a jar is built for, oldest first."""
 
 SOURCES = Path(__file__).resolve().parent
 DIRECTORY = SOURCES.parent / "jars"
@@ -27,10 +28,6 @@ MANIFEST = "META-INF/MANIFEST.MF"
 BUILD_COMMAND = "python -m spark_plugin.java.build"
 
 _NAME_OF_DIGEST = "Sources-Digest"
-
-
-class UnsupportedSparkError(RuntimeError):
-    """This version of Spark is older than all that pydelta works with."""
 
 
 class JarError(RuntimeError):
@@ -58,25 +55,16 @@ class Jar:
 def jar_for(spark_version: str) -> Jar:
     """The jar for a session of this version of Spark.
 
-    Looked for once a process. Raises UnsupportedSparkError for a Spark that is older than all of MINOR_VERSIONS, and JarError if
-    the jar cannot be used.
+    Looked for once a process. Raises UnsupportedOperationError for a Spark that is older than all of MINOR_VERSIONS, and JarError
+    if the jar cannot be used.
     """
-    require_supported(spark_version)
-    wanted = _numbers(spark_version)
-    minor_version = next((each for each in MINOR_VERSIONS if _numbers(each) == wanted), MINOR_VERSIONS[-1])
-    path = DIRECTORY / jar_name(minor_version)
-    _require_current(path, minor_version)
-    return Jar(path, minor_version, is_for_older_spark=_numbers(minor_version) < wanted)
-
-
-def require_supported(spark_version: str) -> None:
-    """Raises UnsupportedSparkError for a Spark that is older than all of MINOR_VERSIONS."""
-    if _numbers(spark_version) < _numbers(MINOR_VERSIONS[0]):
-        known = ", ".join(MINOR_VERSIONS)
-        raise UnsupportedSparkError(
-            f"pydelta works with Spark {known} and newer versions, and this is Spark {spark_version}. Install a newer PySpark, "
-            f"for example: pip install 'pyspark=={MINOR_VERSIONS[-1]}.*'"
-        )
+    refuse_older(spark_version)
+    wanted = minor_version_of(spark_version)
+    newest = MINOR_VERSIONS[-1]
+    of_jar = wanted if wanted in MINOR_VERSIONS else newest
+    path = DIRECTORY / jar_name(of_jar)
+    _require_current(path, of_jar)
+    return Jar(path, of_jar, is_for_older_spark=minor_version(newest) < minor_version(spark_version))
 
 
 def jar_name(minor_version: str) -> str:
@@ -85,7 +73,7 @@ def jar_name(minor_version: str) -> str:
 
 def minor_version_of(spark_version: str) -> str:
     """`4.3` of 4.3.1."""
-    return ".".join(map(str, _numbers(spark_version)))
+    return ".".join(map(str, minor_version(spark_version)))
 
 
 def sources_for(minor_version: str) -> dict[str, Path]:
@@ -141,10 +129,3 @@ def _how_to_build(sources: Mapping[str, Path] | None = None) -> str:
     if sources == {}:
         return "Install pydelta again: the wheel contains this file."
     return f"Build it with a JDK: {BUILD_COMMAND} (make setup does it too)"
-
-
-def _numbers(version: str) -> tuple[int, int]:
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found is None:
-        raise UnsupportedSparkError(f"pydelta cannot tell which Spark this is: its version is {version!r}")
-    return int(found[1]), int(found[2])

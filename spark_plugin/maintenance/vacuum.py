@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
 
 from delta_py.commands.quarantine import restore_quarantined
@@ -20,6 +19,7 @@ from spark_plugin.dml.at_table import at_table
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.frames import to_frame
 from spark_plugin.options.settings import TablePath, active, is_on
+from spark_plugin.spark_versions import to_arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from delta_py.scan.planning import ScanReport
 
 MARKER_KEY = "pydelta.pruning"
+QUESTION_KEY = "pydelta.question"
 _START = "start"
 
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -155,6 +156,28 @@ def asked_of_batch(start: Any) -> tuple[Any, StructType | None]:
     if not isinstance(start, dict) or start.keys() != {MARKER_KEY, _START}:
         return start, None
     return json.loads(start[_START]), StructType.fromJson(json.loads(start[MARKER_KEY]))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamQuestion:
+    """A call about offsets, which a stream's process gets in the form of a request for a batch's partitions: Spark 4.1 has no
+    other call with arguments. nonce: begins and ends the answer."""
+
+    call: str
+    arguments: tuple[str, ...]
+    nonce: str
+
+    def note(self, answer: str) -> str:
+        """As StreamRunner.java finds it in the pickled partition: pickle stores a str as its bytes. answer: ASCII."""
+        return f"{self.nonce}:{answer}:{self.nonce}"
+
+
+def question_of(start: Any) -> StreamQuestion | None:
+    """What StreamRunner.java asks by the start of a batch; None for a start. No offset of a stream has such a key."""
+    if not isinstance(start, dict) or start.keys() != {QUESTION_KEY}:
+        return None
+    question = start[QUESTION_KEY]
+    return StreamQuestion(question["call"], tuple(question["arguments"]), question["nonce"])
 
 
 def log_question(schema: StructType) -> Question | None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from delta_py.parquet.decode_budget import DecodeBudget, Limits, OverBudgetError
@@ -19,6 +18,7 @@ from delta_py.parquet.reader import read_files
 from delta_py.protocol.collations import is_collated
 from spark_plugin.pruning.limited import first_rows
 from spark_plugin.source.task_batches import relabelled
+from spark_plugin.spark_versions import to_arrow_schema
 
 if TYPE_CHECKING:
     from delta_py.scan.planning import Scan
@@ -59,7 +59,7 @@ class FewRows:
 
     def read(self) -> bytes | None:
         """The rows as an Arrow stream; None where they are more than few. Raises what read_files raises."""
-        sink, schema = pa.BufferOutputStream(), to_arrow_schema(self.columns, timezone="UTC")
+        sink, schema = pa.BufferOutputStream(), to_arrow_schema(self.columns)
         try:
             with pa.ipc.new_stream(sink, schema) as writer:
                 for batch in self._bounded(schema):

@@ -7,11 +7,11 @@ from typing import cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from delta_py.scan.partial_rows import PartialRows, partial_batches
 from spark_plugin.source.task_batches import relabelled
+from spark_plugin.spark_versions import to_arrow_schema
 
 
 class PartialReader(DataSourceReader):
@@ -19,7 +19,7 @@ class PartialReader(DataSourceReader):
 
     def __init__(self, rows: DataSourceReader, wanted: PartialRows, schema: StructType) -> None:
         self._rows, self._wanted = rows, wanted
-        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema = to_arrow_schema(schema)
 
     def partitions(self) -> list[InputPartition]:
         return [*self._rows.partitions()]

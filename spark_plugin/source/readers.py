@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from delta_py.parquet.reader import read_files
@@ -19,6 +18,7 @@ from delta_py.scan.file_groups import FileGroup
 from delta_py.scan.scan_state import ScanState
 from spark_plugin.source.prompt_answers import PromptTask
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
+from spark_plugin.spark_versions import to_arrow_schema
 
 if TYPE_CHECKING:
     from delta_py.log.leases import Lease
@@ -65,7 +65,7 @@ class DeltaReader(PromptTask, DataSourceReader):
         self._native = native
         self.few = few
         self._state: ScanState = scan.state
-        self._schema: pa.Schema = to_arrow_schema(columns, timezone="UTC")
+        self._schema: pa.Schema = to_arrow_schema(columns)
         check_layout(delta_arrow_schema(scan.output_schema), self._schema)
 
     def partitions(self) -> list[InputPartition]:

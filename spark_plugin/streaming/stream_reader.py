@@ -7,13 +7,13 @@ that tasks run. Which files make up a batch is decided by delta_py (streaming/so
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from delta_py.changes.change_feed import CHANGE_COLUMNS
@@ -32,31 +32,26 @@ from delta_py.streaming.schema_log import TrackedSchema
 from delta_py.streaming.source import StreamSource
 from spark_plugin.convert import check_requested, from_spark_schema
 from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
-from spark_plugin.pruning import asked_of_batch, native_wish, pushed_predicate, strip_marker
+from spark_plugin.pruning import asked_of_batch, native_wish, pushed_predicate, question_of, strip_marker
+from spark_plugin.pyspark_internals import read_limit_as_by_worker
 from spark_plugin.source.pinned import offered, scan_options, selected, with_filter
 from spark_plugin.source.prompt_answers import PromptTask
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
+from spark_plugin.spark_versions import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+    read_limit_of_json,
+    to_arrow_schema,
+)
 from spark_plugin.streaming.schema_tracking import look_up, open_tracker
 
 if TYPE_CHECKING:
     from delta_py.expressions.tree import Expression
     from delta_py.scan.planning import Scan
     from spark_plugin.source.native_files import NativeFiles
-
-try:
-    from pyspark.sql.streaming.datasource import (
-        ReadAllAvailable,
-        ReadLimit,
-        ReadMaxBytes,
-        ReadMaxFiles,
-        SupportsTriggerAvailableNow,
-    )
-except ImportError as error:
-    raise UnsupportedOperationError(
-        "Streaming reads need Spark 4.2 or newer: an older one does not let a Python source limit its batches. Read in batches "
-        "with spark.read, or use a newer pyspark."
-    ) from error
-
 
 @dataclass(frozen=True, slots=True)
 class PinnedStream:
@@ -133,7 +128,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         self._state = self._source.state()
         output = DeltaSchema(tuple(column.logical for column in self._state.columns))
         check_requested(output, requested)
-        self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema: pa.Schema = to_arrow_schema(schema)
         check_layout(delta_arrow_schema(output), self._schema)
         self._last_version: int | None = None
         self._place: StreamOffset | None = None
@@ -158,7 +153,15 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         assert limits.bytes is not None, "a stream has a limit of its own"
         return ReadMaxBytes(limits.bytes)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
+        """Without a start where Spark 4.1 asks: its own stream of a Python source has neither limits nor a start.
+
+        Raises UnsupportedOperationError there."""
+        if start is None:
+            raise UnsupportedOperationError(
+                "A stream of Spark 4.1 does not tell a Python source where it goes on, unless the session has pydelta's classes. "
+                "Call register(spark) before the stream is started, or use Spark 4.2 or newer. Nothing was read."
+            )
         limits = Limits() if isinstance(limit, ReadAllAvailable) else self._options.limits
         begin = self._reading_from(StreamOffset.from_json(start))
         self._place = self._driver.admit(begin, limits, last_version=self._last_version)
@@ -175,6 +178,23 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         end = StreamOffset(self._place.table_id, self._place.version + lag.versions + self._place.is_initial)
         outstanding = {"numFilesOutstanding": lag.files, "numBytesOutstanding": lag.bytes, "numVersionsOutstanding": lag.versions}
         return {**end.to_json(), **outstanding, "outstandingIsAtLeast": lag.at_least}
+
+    def answer(self, call: str, arguments: Sequence[str]) -> str:
+        """The answer to a call about offsets that not every version of Spark has, as text; an empty one for none. Raises what the
+        call raises, and ValueError for a call that is not known."""
+        match call:
+            case "latestOffset":
+                start, limit = arguments
+                return json.dumps(self.latestOffset(json.loads(start), read_limit_of_json(limit)))
+            case "getDefaultReadLimit":
+                return read_limit_as_by_worker(self.getDefaultReadLimit())
+            case "prepareForTriggerAvailableNow":
+                self.prepareForTriggerAvailableNow()
+                return ""
+            case "reportLatestOffset":
+                place = self.reportLatestOffset()
+                return "" if place is None else json.dumps(place)
+        raise ValueError(f"a stream's source has no call {call}")
 
     def commit(self, end: dict[str, Any]) -> None:
         self._driver.commit(self._reading_from(StreamOffset.from_json(end)))
@@ -200,6 +220,9 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """start: of the rule's, or Spark's own. The tasks are read by the function of a reader of the columns that the rule asks
         for, or of all."""
+        question = question_of(start)
+        if question is not None:
+            return [InputPartition(question.note(self.answer(question.call, question.arguments)))]
         start, asked = asked_of_batch(start)
         begin, until = StreamOffset.from_json(start), StreamOffset.from_json(end)
         self._reading_from(begin.true_start(until))

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
-import pyspark
 import pytest
 
+from tests.support.needs_spark import has_spark, skip_before_spark
 from tests.support.sampling import sampled
 from tests.support.small_table import make_table
 from tests.support.spark_script import run_script
@@ -110,9 +110,9 @@ spark.stop()
 
 @pytest.mark.parametrize("name", sampled(SETTINGS, 5))
 def test_application_with_settings_of_its_own_gets_the_row_readers_rows(name: str, tmp_path: Path) -> None:
-    old = pyspark.__version__.startswith("4.2.")
-    if old and name in SINCE_SPARK_4_3:
-        pytest.skip("Spark has this since 4.3")
+    old = not has_spark("4.3")
+    if name in SINCE_SPARK_4_3:
+        skip_before_spark("4.3", f"the setting {name}")
     texts = [None, "", "é", "long " * 20]
     files = [
         pa.table(

@@ -124,7 +124,7 @@ else:
         caught("CALL pydelta.system.nothing('saved')"),
         caught("BEGIN CALL pydelta.system.optimize('saved'); END"),
     ]
-    other = spark if spark.version.startswith("4.2.") else spark.newSession()  # which came with 4.3
+    other = spark if spark.version.startswith(("4.1.", "4.2.")) else spark.newSession()  # which came with 4.3
     register(other)
     found["other"] = [list(row) for row in other.sql(f"SELECT count(*) FROM {table}").collect()]
     if other is not spark:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from delta_py import DeltaTable
+from tests.support.needs_spark import needs_spark
 from tests.support.spark_script import run_script
 
 PRELUDE = """
@@ -86,6 +87,7 @@ os._exit(0)
 """
 
 
+@needs_spark("4.2", "more than one session of a client")
 def test_merge_of_a_session_that_is_not_the_active_one(tmp_path: Path) -> None:
     found = run_script(PRELUDE + OTHERS + END, str(tmp_path / "t"))
     assert found["merged"] == [2, 1, 2]
@@ -100,6 +102,7 @@ def test_function_of_a_streams_batches_has_the_sql_of_the_session_that_registere
     assert sorted(found["rows"]) == sorted([*old, *[[2, "new"], [10, "new"], [11, "batch"]] * 2])
 
 
+@needs_spark("4.2", "cloneSession of Spark Connect")
 def test_clone_of_a_registered_session_reads_and_writes_in_sql(tmp_path: Path) -> None:
     found = run_script(PRELUDE + CLONES + END, str(tmp_path / "t"))
     assert found["read"] == [3, [[n, "old"] for n in range(3)]]

@@ -14,7 +14,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyspark
 import pytest
 from pyspark import TaskContext
 from pyspark.errors import PySparkException, UnsupportedOperationException
@@ -25,6 +24,7 @@ from spark_plugin import pruning, register
 from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.corpus import load_case
 from tests.support.frames import rows
+from tests.support.needs_spark import before_spark, has_spark, needs_spark, skip_before_spark
 from tests.support.sampling import sampled
 from tests.support.settings import restore
 from tests.support.small_table import make_table
@@ -49,7 +49,7 @@ def columnar(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     """Switches the reader on; gives the number of scans that took it since. Arrow's memory is free when the test ends."""
     before = pruning.status(spark)
     conf({COLUMNAR_CONF: "true"})
-    if spark.version.startswith("4.2."):
+    if has_spark("4.2") and not has_spark("4.3"):
         conf({UDF_COLUMNAR_INPUT: "false"})
     yield lambda: pruning.status(spark).columnar - before.columnar
     after = pruning.status(spark)
@@ -376,8 +376,8 @@ FRAMES: dict[str, Callable[[DataFrame], DataFrame]] = {
 def test_query_in_columns_gives_the_row_readers_rows(
     name: str, setting: str, spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
 ) -> None:
-    if setting == "tiny_batches" and spark.version.startswith("4.2."):
-        pytest.skip("Spark 4.2 gives wrong rows of cut batches of functions in Python")
+    if setting == "tiny_batches":
+        skip_before_spark("4.3", "right rows of cut batches of functions in Python")
     conf(SETTINGS[setting])
 
     def asked() -> DataFrame:
@@ -592,7 +592,8 @@ WITH_UDFS: dict[str, Callable[[DataFrame], DataFrame]] = {
 }
 
 
-@pytest.mark.skipif(not pyspark.__version__.startswith("4.2."), reason="what Spark 4.2 does")
+@needs_spark("4.2", "columns as the input of Python UDFs")
+@before_spark("4.3", "queries with Python UDFs over columns do not end")
 @pytest.mark.parametrize("name", WITH_UDFS)
 def test_query_with_a_udf_on_a_spark_that_hangs_on_its_columns_gets_rows(
     name: str, spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
@@ -607,7 +608,7 @@ def test_query_with_a_udf_on_a_spark_that_hangs_on_its_columns_gets_rows(
     assert in_columns(df.filter("flag"))
 
 
-@pytest.mark.skipif(not pyspark.__version__.startswith("4.2."), reason="what Spark 4.2 does")
+@before_spark("4.3", "rows of cut batches are repeated")
 def test_spark_that_repeats_rows_of_cut_batches_is_refused_by_rows_and_right_in_columns(
     spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
 ) -> None:

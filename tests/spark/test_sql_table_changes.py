@@ -22,6 +22,7 @@ from spark_plugin.exceptions import (
     UnsupportedOperationError,
 )
 from spark_plugin.pruning import status
+from tests.support.needs_spark import needs_spark
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -143,6 +144,10 @@ def test_a_table_without_a_feed_is_refused(spark: SparkSession, tmp_path: Path) 
 # ---------------------------------------------------------------- CHANGES of Spark's grammar
 
 
+CHANGES_FROM = needs_spark("4.2", "CHANGES FROM and DataFrameReader.changes")
+
+
+@CHANGES_FROM
 def test_changes_clause_by_path_and_by_name(spark: SparkSession, path: str, name: str) -> None:
     place = f"pydelta.`{path.replace('`', '``')}`"
     for table in (place, name):
@@ -157,6 +162,7 @@ def test_changes_clause_by_path_and_by_name(spark: SparkSession, path: str, name
     assert sorted(row.id for row in spark.read.option("startingVersion", 1).changes(name).collect()) == [2, 3, 9]
 
 
+@CHANGES_FROM
 def test_changes_clause_with_times_that_are_excluded(spark: SparkSession, path: str) -> None:
     place = f"pydelta.`{path.replace('`', '``')}`"
     history = PlainTable(path).history().sort_by("version")
@@ -165,6 +171,7 @@ def test_changes_clause_with_times_that_are_excluded(spark: SparkSession, path: 
     assert changes(spark, f"{place} changes from timestamp '{second}' to timestamp '{third}'") == ALL[2:]
 
 
+@CHANGES_FROM
 def test_changes_clause_skips_files(spark: SparkSession, path: str) -> None:
     place = f"pydelta.`{path.replace('`', '``')}`"
     assert changes(spark, f"{place} changes from version 0 where id = 3") == ALL[2:3]
@@ -173,6 +180,7 @@ def test_changes_clause_skips_files(spark: SparkSession, path: str) -> None:
     assert status(spark).last_error is None
 
 
+@CHANGES_FROM
 def test_changes_clause_as_a_stream(spark: SparkSession, name: str) -> None:
     feed = spark.readStream.option("startingVersion", 1).changes(name)
     query = feed.writeStream.format("memory").queryName("fed_stream").trigger(availableNow=True).start()
@@ -180,6 +188,7 @@ def test_changes_clause_as_a_stream(spark: SparkSession, name: str) -> None:
     assert changes(spark, "fed_stream") == ALL[2:]
 
 
+@CHANGES_FROM
 def test_changes_clause_that_is_refused(spark: SparkSession, name: str, path: str) -> None:
     def refusal(relation: str) -> str:
         with pytest.raises(AnalysisException) as caught:

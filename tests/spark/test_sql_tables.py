@@ -22,8 +22,10 @@ from spark_plugin.exceptions import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from tests.support.needs_spark import has_spark, needs_spark
 
 NAME = "sql_tables_t"
+INSERT_CLAUSES = needs_spark("4.2", "REPLACE USING, REPLACE ON and WITH SCHEMA EVOLUTION of INSERT")
 
 
 @pytest.fixture
@@ -150,7 +152,10 @@ def test_a_path_without_columns_gets_them_later(spark: SparkSession, tmp_path: P
         spark.sql(f"CREATE OR REPLACE TABLE {table} USING pydelta")
     assert raised.value.error_class == "DELTA_SCHEMA_NOT_PROVIDED"
     assert spark.sql(f"DELETE FROM {table}").first() == (0,)
-    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {table} BY NAME SELECT 1 AS a")
+    if has_spark("4.2"):
+        spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {table} BY NAME SELECT 1 AS a")
+    else:
+        spark.sql("SELECT 1 AS a").write.format("pydelta").mode("append").option("mergeSchema", "true").save(place)
     assert rows(spark, tmp_path / "t") == [(1,)]
     spark.sql(f"EXECUTE IMMEDIATE 'CREATE TABLE {by_path(tmp_path / 'u')} USING pydelta'")
     spark.sql(f"EXECUTE IMMEDIATE 'ALTER TABLE {by_path(tmp_path / 'u')} ADD COLUMNS (a INT)'")
@@ -301,6 +306,7 @@ def test_if_not_exists_leaves_a_table_of_any_format_as_it_is(spark: SparkSession
     assert spark.table(name).columns == ["a"]
 
 
+@INSERT_CLAUSES
 def test_insert_in_the_place_of_rows_that_match(spark: SparkSession, table: Path) -> None:
     name = by_path(table)
     spark.sql(f"INSERT INTO {name} REPLACE USING (n) VALUES (2, 'new', 'z'), (2, 'newer', 'z'), (9, 'i', 'x')")
@@ -310,6 +316,7 @@ def test_insert_in_the_place_of_rows_that_match(spark: SparkSession, table: Path
     assert rows(spark, table) == [(2, "new", "z"), (2, "newer", "z"), (5, "a", "x"), (9, "i", "x")]
 
 
+@INSERT_CLAUSES
 def test_insert_in_the_place_of_rows_that_a_condition_names(spark: SparkSession, table: Path) -> None:
     """The query's columns have their own names in the condition, and go by position or by name."""
     name = by_path(table)
@@ -336,6 +343,7 @@ def test_insert_in_the_place_of_rows_that_a_condition_names(spark: SparkSession,
         spark.sql("DROP TABLE replaced_on")
 
 
+@INSERT_CLAUSES
 def test_insert_that_evolves(spark: SparkSession, table: Path) -> None:
     name = by_path(table)
     spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {name} SELECT 3, 'c', 'x', 1.5D AS extra")
@@ -344,6 +352,7 @@ def test_insert_that_evolves(spark: SparkSession, table: Path) -> None:
     assert (4, None, "x", None, True) in rows(spark, table)
 
 
+@INSERT_CLAUSES
 def test_insert_that_evolves_widens_types(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     spark.sql(
@@ -359,6 +368,7 @@ def test_insert_that_evolves_widens_types(spark: SparkSession, tmp_path: Path) -
     assert rows(spark, path) == [(Decimal("1.00"), 2, (0.5,), 3), (Decimal("5.00"), 70000, (0.1,), 4)]
 
 
+@INSERT_CLAUSES
 def test_insert_that_evolves_leaves_types_that_rules_give(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     spark.sql(
@@ -372,6 +382,7 @@ def test_insert_that_evolves_leaves_types_that_rules_give(spark: SparkSession, t
     assert rows(spark, path) == [(5, 10, 7)]
 
 
+@INSERT_CLAUSES
 def test_insert_that_evolves_adds_fields_of_structs(spark: SparkSession, tmp_path: Path) -> None:
     name = by_path(tmp_path / "t")
     spark.sql(f"CREATE TABLE {name} (id INT, st STRUCT<a: INT, b: STRING>, l ARRAY<STRUCT<x: INT>>)")
@@ -407,14 +418,25 @@ def test_inserts_that_cannot_be(spark: SparkSession, table: Path) -> None:
         (f"INSERT INTO {name} PARTITION (p = 'x') (n, p) VALUES (1, 'x')", SchemaMismatchError, "two values"),
         (f"INSERT INTO {name} PARTITION (n = 1) SELECT 'a', 'x'", InvalidOptionError, "no partition column"),
         (f"INSERT OVERWRITE {name} PARTITION (p = 'x') IF NOT EXISTS SELECT 1, 'a'", UnsupportedOperationError, "IF NOT EXISTS"),
+        (f"INSERT INTO {name} BY NAME SELECT 1 AS nobody", SchemaMismatchError, "nobody"),
+        (f"INSERT INTO {name} VALUES (3000000000, 'a', 'x')", SchemaMismatchError, "too large"),
+        (f"INSERT INTO {by_path(table / 'none')} VALUES (1)", TableNotFoundError, "none"),
+    ]
+    for statement, kind, text in refused:
+        with pytest.raises(kind, match=text):
+            spark.sql(statement)
+    assert Snapshot.load(LocalStore(str(table))).version == 0
+
+
+@INSERT_CLAUSES
+def test_inserts_in_the_place_of_rows_that_cannot_be(spark: SparkSession, table: Path) -> None:
+    name = by_path(table)
+    refused: list[tuple[str, type[Exception], str]] = [
         (f"INSERT INTO {name} AS t REPLACE ON t.nobody = 1 SELECT 1, 'a', 'x'", SchemaMismatchError, "nobody"),
         (f"INSERT INTO {name} AS t REPLACE ON n = 1 SELECT 1 AS n, 'a' AS s, 'x' AS p", SchemaMismatchError, "both the table"),
         (f"INSERT INTO {name} AS t REPLACE ON t.n = 1 SELECT 1, 'a'", SchemaMismatchError, "3 columns are to be filled"),
         (f"INSERT INTO {name} REPLACE USING (nobody) SELECT 1, 'a', 'x'", SchemaMismatchError, "nobody"),
         (f"INSERT INTO {name} REPLACE USING (p) SELECT 1, 'a' AS p, 'x' AS s", SchemaMismatchError, "elsewhere"),
-        (f"INSERT INTO {name} BY NAME SELECT 1 AS nobody", SchemaMismatchError, "nobody"),
-        (f"INSERT INTO {name} VALUES (3000000000, 'a', 'x')", SchemaMismatchError, "too large"),
-        (f"INSERT INTO {by_path(table / 'none')} VALUES (1)", TableNotFoundError, "none"),
     ]
     for statement, kind, text in refused:
         with pytest.raises(kind, match=text):

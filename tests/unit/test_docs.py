@@ -64,7 +64,7 @@ def test_readme_links_to_every_page() -> None:
 def test_map_of_the_java_part_has_every_class() -> None:
     section = (ROOT / "ARCHITECTURE.md").read_text().partition("\n## The Java part\n")[2].partition("\n## ")[0]
     mapped = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
-    assert sorted(mapped) == sorted(path.stem for path in SOURCES if path.suffix == ".java")
+    assert sorted(mapped) == sorted({path.stem for path in SOURCES if path.suffix == ".java"})
 
 
 PAGE = """

@@ -1,12 +1,13 @@
 package pydelta.catalog;
 
 import java.io.IOException;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.TableIdentifier;
-import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable$;
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType$;
@@ -21,6 +22,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * already for a table that it is to drop with its files.
  */
 class Entering implements Runnable {
+  private static final String DEFAULT = "apply$default$";
+
   private final TableIdentifier name;
   private final String path;
   private final boolean isManaged;
@@ -50,16 +53,36 @@ class Entering implements Runnable {
     options.put("path", path);
     StructType columns = Source.open(path, options, null, null).schema();
     StructType entered = Columns.ofEntry(columns, columns, Entry.json(options));
-    CatalogTable$ made = CatalogTable$.MODULE$;
-    CatalogStorageFormat storage = DataSource$.MODULE$.buildStorageFormatFromOptions(scalaMap(options));
-    CatalogTable table = new CatalogTable(
-        name, isManaged ? CatalogTableType$.MODULE$.MANAGED() : CatalogTableType$.MODULE$.EXTERNAL(),
-        storage, entered, new Some(Source.FORMAT), made.apply$default$6(), made.apply$default$7(), made.apply$default$8(),
-        made.apply$default$9(), made.apply$default$10(), made.apply$default$11(), scalaMap(NewTable.others(properties)),
-        made.apply$default$13(), made.apply$default$14(), scala.Option.apply((String) properties.get("comment")), made.apply$default$16(),
-        made.apply$default$17(), made.apply$default$18(), made.apply$default$19(), made.apply$default$20(), made.apply$default$21(),
-        made.apply$default$22());
-    Source.session().sessionState().catalog().createTable(table, false, false);
+    Constructor constructor = CatalogTable.class.getConstructors()[0];
+    Object[] parts = defaults(constructor.getParameterCount());
+    parts[0] = name;
+    parts[1] = isManaged ? CatalogTableType$.MODULE$.MANAGED() : CatalogTableType$.MODULE$.EXTERNAL();
+    parts[2] = DataSource$.MODULE$.buildStorageFormatFromOptions(scalaMap(options));
+    parts[3] = entered;
+    parts[4] = new Some(Source.FORMAT);
+    parts[11] = scalaMap(NewTable.others(properties));
+    parts[14] = scala.Option.apply((String) properties.get("comment"));
+    try {
+      CatalogTable table = (CatalogTable) constructor.newInstance(parts);
+      Source.session().sessionState().catalog().createTable(table, false, false);
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException("this Spark makes entries of its catalog in another way", error);
+    }
+  }
+
+  /** Spark's, of the parts of a CatalogTable that have one. Spark 4.2 has a part more than 4.1, the last one. */
+  private static Object[] defaults(int count) {
+    Object[] parts = new Object[count];
+    Method[] methods = CatalogTable$.class.getMethods();
+    for (int i = 0; i < methods.length; i++) {
+      if (!methods[i].getName().startsWith(DEFAULT)) continue;
+      try {
+        parts[Integer.parseInt(methods[i].getName().substring(DEFAULT.length())) - 1] = methods[i].invoke(CatalogTable$.MODULE$);
+      } catch (ReflectiveOperationException error) {
+        throw new IllegalStateException("this Spark makes entries of its catalog in another way", error);
+      }
+    }
+    return parts;
   }
 
   private static scala.collection.immutable.Map scalaMap(Map map) {

@@ -4,13 +4,9 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
-import org.apache.spark.sql.connector.catalog.Changelog;
-import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
-import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
-import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
@@ -18,7 +14,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A catalog in which a table's name is its path: pydelta.`/path`. Its procedures are in the namespace `system`. */
-public class PathCatalog implements StagingTableCatalog, ProcedureCatalog {
+public class PathCatalog extends PathChanges {
   private String name = null;
 
   public PathCatalog() {}
@@ -44,15 +40,6 @@ public class PathCatalog implements StagingTableCatalog, ProcedureCatalog {
     return open(ident, "timestampAsOf", Travel.text(micros));
   }
 
-  public Changelog loadChangelog(Identifier ident, ChangelogContext asked, CaseInsensitiveStringMap options)
-      throws NoSuchTableException {
-    try {
-      return new SourceChangelog(TableChanges.byPath(called(ident), path(ident), SourceChangelog.range(called(ident), asked)));
-    } catch (UnsupportedOperationException error) {
-      throw SourceChangelog.heard(error);
-    }
-  }
-
   private Table open(Identifier ident, String option, String value) throws NoSuchTableException {
     Map options = new HashMap();
     options.put("path", path(ident));
@@ -69,6 +56,10 @@ public class PathCatalog implements StagingTableCatalog, ProcedureCatalog {
       if (error instanceof NoSuchTableException || Errors.isTableNotFound(error)) return false;
       throw Errors.unchecked(error);
     }
+  }
+
+  SourceTable changes(Identifier ident, Map range) throws NoSuchTableException {
+    return TableChanges.byPath(called(ident), path(ident), range);
   }
 
   String path(Identifier ident) throws NoSuchTableException {

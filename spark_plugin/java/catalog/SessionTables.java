@@ -11,25 +11,20 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.catalyst.catalog.CatalogUtils;
-import org.apache.spark.sql.connector.catalog.Changelog;
-import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.Column;
-import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagedTable;
-import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.errors.QueryCompilationErrors$;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * Spark's session catalog. Tables of ours are opened where their entries say that they are, at the version that a statement names;
  * their columns are the log's. Everything else is what Spark's own catalog gives.
  */
-public class SessionTables extends DelegatingCatalogExtension implements StagingTableCatalog {
+public class SessionTables extends SessionChanges {
   public SessionTables() {}
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {
@@ -47,15 +42,13 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
     return Entry.isOurs(found) ? Entry.of(ident, found).open("timestampAsOf", Travel.text(micros)) : super.loadTable(ident, micros);
   }
 
-  public Changelog loadChangelog(Identifier ident, ChangelogContext asked, CaseInsensitiveStringMap options)
-      throws NoSuchTableException {
-    Table found = super.loadTable(ident);
-    if (!Entry.isOurs(found)) throw new UnsupportedOperationException();  // as of Spark's own catalog, which has none
-    try {
-      return new SourceChangelog(Entry.of(ident, found).changes(SourceChangelog.range(called(ident), asked)));
-    } catch (UnsupportedOperationException error) {
-      throw SourceChangelog.heard(error);
-    }
+  SourceTable changes(Identifier ident, Map range) throws NoSuchTableException {
+    return Entry.of(ident, super.loadTable(ident)).changes(range);
+  }
+
+  /** Whether a name is of a table of ours. */
+  boolean isOurs(Identifier ident) throws NoSuchTableException {
+    return Entry.isOurs(super.loadTable(ident));
   }
 
   /** As Spark's own catalog has it: where it takes the source's provider itself. */
@@ -219,7 +212,7 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
     return provider == null ? SQLConf.get().defaultDataSourceName() : provider;
   }
 
-  private String called(Identifier ident) {
+  String called(Identifier ident) {
     return Entry.called(name(), ident);
   }
 

@@ -73,26 +73,6 @@ class PythonStream {
         ? ((PythonStreamingInputPartition) partition).pickedPartition() : ((PythonInputPartition) partition).pickedPartition();
   }
 
-  /**
-   * Takes batches as the source makes them. Spark would cut them by the settings arrow.maxRecordsPerOutputBatch and
-   * arrow.maxBytesPerOutputBatch, and Spark 4.2.0 repeats rows there: its last cut is the whole batch.
-   */
-  private static class WholeBatchRunner extends ArrowPythonRunner {
-    WholeBatchRunner(
-        Seq functions, int evalType, int[][] arguments, StructType schema, String timeZone, boolean largeTypes, Map conf,
-        Map metrics, scala.Option artifacts, scala.Option session) {
-      super(functions, evalType, arguments, schema, timeZone, largeTypes, conf, metrics, artifacts, session);
-    }
-
-    public int arrowMaxRecordsPerOutputBatch() {
-      return -1;
-    }
-
-    public int arrowMaxBytesPerOutputBatch() {
-      return -1;
-    }
-  }
-
   /** Fails on a Spark without a field that is read here. */
   static void check() {
     String[] ofFactory = new String[] {"source", "pickledReadFunc", "outputSchema", "jobArtifactUUID", "sessionUUID"};

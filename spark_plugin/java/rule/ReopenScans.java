@@ -5,7 +5,6 @@ import java.util.Locale;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.execution.datasources.v2.ChangelogTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
@@ -29,6 +28,7 @@ import scala.collection.immutable.Seq;
  */
 public class ReopenScans extends scala.runtime.AbstractPartialFunction {
   public static final String OPTION = "pruning";
+  private static final String CHANGELOG = "org.apache.spark.sql.execution.datasources.v2.ChangelogTable";  // since Spark 4.2
 
   private final Set formats;
   private final RuleStatus status;
@@ -83,7 +83,7 @@ public class ReopenScans extends scala.runtime.AbstractPartialFunction {
 
   /** Whether the table gives the columns of its scan and nothing beside. */
   private static boolean isKnown(Table table) {
-    return table instanceof PythonTable || table instanceof MetadataTable || table instanceof ChangelogTable;
+    return table instanceof PythonTable || table instanceof MetadataTable || table.getClass().getName().equals(CHANGELOG);
   }
 
   /** All attributes of the relation, without a metadata column that the analyzer put there and that no query reads any more. */

@@ -51,14 +51,16 @@ public class ColumnarChoice {
   }
 
   /**
-   * Raises where Spark's own reader would give rows more than once: Spark 4.2, where it is told to cut batches of more than a
-   * number of rows, gives the whole batch as the last cut.
+   * Raises where Spark's own reader would give rows more than once: Spark 4.1 and 4.2, where they are told to cut batches of more
+   * than a number of rows, give the whole batch as the last cut.
    */
   public static void refuseRepeatedRows() {
     String most = SQLConf.get().getConfString(MAX_ROWS_CONF, "-1").trim();
-    if (!org.apache.spark.package$.MODULE$.SPARK_VERSION().startsWith("4.2.") || Integer.parseInt(most) <= 0) return;
+    String version = org.apache.spark.package$.MODULE$.SPARK_VERSION();
+    boolean repeats = version.startsWith("4.1.") || version.startsWith("4.2.");
+    if (!repeats || Integer.parseInt(most) <= 0) return;
     throw new UnsupportedOperationException(
-        "Spark 4.2 gives rows of a Python data source more than once where " + MAX_ROWS_CONF + " is set, and here it is " + most
+        "Spark " + version + " gives rows of a Python data source more than once where " + MAX_ROWS_CONF + " is set, and here it is " + most
             + ". Set it to -1, which is Spark's default, or use Spark 4.3.");
   }
 

@@ -3,10 +3,17 @@ package pydelta.streams;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStreamWithTriggerAvailableNow;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingInputPartition;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingPartitionReaderFactory;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourceOffset;
 import org.apache.spark.sql.types.StructType;
 import pydelta.driver.DriverChoice;
 import pydelta.rule.RuleStatus;
@@ -15,20 +22,71 @@ import scala.None$;
 import scala.Option;
 
 /**
- * Spark's stream of a Python source. StreamScans puts a StreamView of it into the plan of each batch, and Spark counts the rows of a
+ * A stream of a Python source, with limits for its batches, which Spark's own has since 4.2. StreamScans puts a StreamView of it into the plan of each batch, and Spark counts the rows of a
  * batch by the stream of its scan: so a stream equals its views.
  */
-class PythonSourceStream extends PythonMicroBatchStreamWithTriggerAvailableNow {
+class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNow {
+  private static final String ALL = "{\"_type\": \"ReadAllAvailable\"}";
+
   private final ScanRequest request;
+  private final StreamRunner runner;
   private final RuleStatus status;
 
   /** StructType of some columns -> the function that reads these, as bytes. */
   private final Map functions = new HashMap();
 
   PythonSourceStream(ScanRequest request, StreamRunner runner, RuleStatus status) {
-    super(request.source(), request.shortName(), request.schema(), request.options(), runner);
     this.request = request;
+    this.runner = runner;
     this.status = status;
+  }
+
+  public Offset initialOffset() {
+    return new PythonStreamingSourceOffset(runner.initialOffset());
+  }
+
+  /** Spark asks a stream with limits for the other one. */
+  public Offset latestOffset() {
+    throw new UnsupportedOperationException("a stream with limits is asked with a start and a limit");
+  }
+
+  public Offset latestOffset(Offset start, ReadLimit limit) {
+    String asked = limit instanceof ReadAllAvailable ? ALL : ((Limit) limit).json;
+    return new PythonStreamingSourceOffset(runner.latestOffset(start.json(), asked));
+  }
+
+  public ReadLimit getDefaultReadLimit() {
+    return new Limit(runner.getDefaultReadLimit());
+  }
+
+  public void prepareForTriggerAvailableNow() {
+    runner.prepareForTriggerAvailableNow();
+  }
+
+  /** Null where nothing was read yet. */
+  public Offset reportLatestOffset() {
+    String place = runner.reportLatestOffset();
+    return place == null ? null : new PythonStreamingSourceOffset(place);
+  }
+
+  public Offset deserializeOffset(String json) {
+    return new PythonStreamingSourceOffset(json);
+  }
+
+  public InputPartition[] planInputPartitions(Offset start, Offset end) {
+    byte[][] pickled = (byte[][]) runner.partitions(start.json(), end.json())._1();
+    InputPartition[] partitions = new InputPartition[pickled.length];
+    Option none = (Option) None$.MODULE$;
+    for (int i = 0; i < pickled.length; i++) partitions[i] = new PythonStreamingInputPartition(i, pickled[i], none);
+    return partitions;
+  }
+
+  public void commit(Offset end) {
+    runner.commit(end.json());
+  }
+
+  public void stop() {
+    runner.stop();
   }
 
   /** All columns. */
@@ -74,5 +132,14 @@ class PythonSourceStream extends PythonMicroBatchStreamWithTriggerAvailableNow {
   /** What a query's progress says of its source. */
   public String toString() {
     return request.shortName() + "[" + request.path() + "]";
+  }
+
+  /** What the source has said of its batches. Spark hands it back. */
+  private static class Limit implements ReadLimit {
+    final String json;
+
+    Limit(String json) {
+      this.json = json;
+    }
   }
 }

@@ -6,16 +6,13 @@ import java.io.InterruptedIOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
-import org.apache.spark.sql.connector.read.streaming.Offset;
-import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
-import org.apache.spark.sql.connector.read.streaming.ReadLimit;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourceReadLimit;
 import org.apache.spark.sql.execution.python.streaming.PythonStreamingSourceRunner;
 import pydelta.driver.DriverChoice;
 import pydelta.rule.RuleStatus;
@@ -32,6 +29,7 @@ import scala.Tuple2;
  */
 class StreamRunner extends PythonStreamingSourceRunner {
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final String QUESTION_KEY = "pydelta.question";  // of handover.py
   private static final byte[] NO_BYTES = new byte[0];
 
   /** Where more calls are made at once than the driver's Python takes. */
@@ -80,15 +78,9 @@ class StreamRunner extends PythonStreamingSourceRunner {
     return answer == null ? (String) answered(super.initialOffset()) : text(answer);
   }
 
-  public String latestOffset(Offset start, ReadLimit limit) {
-    byte[] answer = ask("latestOffset", new String[] {start.json(), json(limit)});
-    return answer == null ? (String) answered(super.latestOffset(start, limit)) : text(answer);
-  }
-
-  /** Of a limit that Spark does not hand to Python either: null, which is refused. */
-  private static String json(ReadLimit limit) {
-    if (limit instanceof ReadAllAvailable) return READ_ALL_AVAILABLE_JSON();
-    return limit instanceof PythonStreamingSourceReadLimit ? ((PythonStreamingSourceReadLimit) limit).json() : null;
+  /** limit: in JSON, as getDefaultReadLimit gives it. */
+  String latestOffset(String start, String limit) {
+    return asked("latestOffset", new String[] {start, limit});
   }
 
   public Tuple2 partitions(String start, String end) {
@@ -110,23 +102,37 @@ class StreamRunner extends PythonStreamingSourceRunner {
   }
 
   public void prepareForTriggerAvailableNow() {
-    if (ask("prepareForTriggerAvailableNow", new String[0]) == null) {
-      super.prepareForTriggerAvailableNow();
-      answered(null);
-    }
+    asked("prepareForTriggerAvailableNow", new String[0]);
     isPrepared = true;
   }
 
   public String getDefaultReadLimit() {
-    byte[] answer = ask("getDefaultReadLimit", new String[0]);
-    return answer == null ? (String) answered(super.getDefaultReadLimit()) : text(answer);
+    return asked("getDefaultReadLimit", new String[0]);
   }
 
   /** Null where nothing was read yet. */
   public String reportLatestOffset() {
-    byte[] answer = ask("reportLatestOffset", new String[0]);
-    if (answer == null) return (String) answered(super.reportLatestOffset());
-    return answer.length == 0 ? null : text(answer);
+    String place = asked("reportLatestOffset", new String[0]);
+    return place.isEmpty() ? null : place;
+  }
+
+  /** A call that processes of Spark 4.1 do not know. */
+  private String asked(String call, String[] arguments) {
+    byte[] answer = ask(call, arguments);
+    return answer == null ? (String) answered(askProcess(call, arguments)) : text(answer);
+  }
+
+  /** The process is asked as if for the tasks of a batch, which it knows in each version of Spark, and answers in the only one. */
+  private String askProcess(String call, String[] arguments) {
+    String nonce = ScanRequest.newNonce();
+    Map question = new HashMap();
+    question.put("call", call);
+    question.put("arguments", arguments);
+    question.put("nonce", nonce);
+    byte[][] partitions = super.partitions(json(Collections.singletonMap(QUESTION_KEY, question)), "{}")._1();
+    String partition = new String(partitions[0], StandardCharsets.ISO_8859_1);
+    int start = partition.indexOf(nonce + ":") + nonce.length() + 1;
+    return partition.substring(start, partition.indexOf(":" + nonce, start));
   }
 
   public void stop() {
@@ -179,15 +185,18 @@ class StreamRunner extends PythonStreamingSourceRunner {
     asked.put("stream", stream);
     asked.put("call", call);
     asked.put("arguments", arguments);
-    byte[] head;
-    try {
-      head = JSON.writeValueAsBytes(asked);
-    } catch (JsonProcessingException error) {
-      throw new UncheckedIOException(error);
-    }
+    byte[] head = json(asked).getBytes(StandardCharsets.UTF_8);
     ByteBuffer bytes = ByteBuffer.allocate(4 + head.length + source.length);
     bytes.putInt(head.length).put(head).put(source);
     return new Object[] {"stream", bytes.array()};
+  }
+
+  private static String json(Map values) {
+    try {
+      return JSON.writeValueAsString(values);
+    } catch (JsonProcessingException error) {
+      throw new UncheckedIOException(error);
+    }
   }
 
   /** False where the thread is interrupted. */
@@ -216,7 +225,7 @@ class StreamRunner extends PythonStreamingSourceRunner {
   private void goOnInProcess() {
     driver = null;
     super.init();
-    if (isPrepared) super.prepareForTriggerAvailableNow();
+    if (isPrepared) askProcess("prepareForTriggerAvailableNow", new String[0]);
   }
 
   /** The process has done what was asked of it. */

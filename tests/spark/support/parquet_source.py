@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, InputPartition, IsNotNull
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from delta_py.expressions import tree
 from delta_py.protocol.schema import LONG
 from delta_py.scan.planning import ScanReport
 from spark_plugin.pruning import explain_text, limited, pushed_predicate, strip_marker
+from spark_plugin.spark_versions import to_arrow_schema
 
 FORMAT = "pruning_test"
 TRACE = "trace"
@@ -57,7 +57,7 @@ class ParquetReader(DataSourceReader):
         self.path = options["path"]
         self.trace = options.get(TRACE)
         self.asked = schema
-        self.schema = to_arrow_schema(strip_marker(schema), timezone="UTC")
+        self.schema = to_arrow_schema(strip_marker(schema))
         self.predicate = pushed_predicate(schema)
 
     def partitions(self) -> Sequence[InputPartition]:

@@ -16,8 +16,11 @@ from delta_py.errors import UnsupportedOperationError
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning import streams as streams_module
 from spark_plugin.driver_planning.streams import Streams
+from spark_plugin.pruning.handover import QUESTION_KEY
+from spark_plugin.spark_versions import read_limit_of_json
 from spark_plugin.streaming.stream_reader import DeltaStreamReader
 from tests.support.driver_requests import stream_body
+from tests.support.needs_spark import needs_spark
 from tests.support.streamed_tables import daily_table, rows
 
 ALL = '{"_type": "ReadAllAvailable"}'
@@ -53,6 +56,7 @@ def texts(*given: str) -> io.BytesIO:
     return io.BytesIO(b"".join(len(each.encode()).to_bytes(4, "big") + each.encode() for each in given))
 
 
+@needs_spark("4.2", "processes of streams that know limits")
 def test_answers_are_byte_by_byte_those_of_sparks_process(table: str) -> None:
     here = Asked(Streams(), table, maxFilesPerTrigger="2")
     other = DeltaSource({"path": table, "maxFilesPerTrigger": "2"}).streamReader(here.schema)
@@ -73,6 +77,28 @@ def test_answers_are_byte_by_byte_those_of_sparks_process(table: str) -> None:
         assert here("partitions", *bounds) + b"\0\0\0\0" == parts.getvalue(), "which has a word more: no rows come with them"
         here("commit", end.decode())
         start = end
+
+
+@pytest.mark.parametrize("call", ["latestOffset", "getDefaultReadLimit", "prepareForTriggerAvailableNow", "reportLatestOffset"])
+def test_process_of_each_spark_answers_questions(call: str, table: str) -> None:
+    """In a request for the tasks of a batch. The answer is the one of the driver's Python."""
+    here = Asked(Streams(), table, maxFilesPerTrigger="2")
+    other = DeltaSource({"path": table, "maxFilesPerTrigger": "2"}).streamReader(here.schema)
+    first = [here("initialOffset").decode(), here("getDefaultReadLimit").decode()]
+    here("latestOffset", *first)
+    other.latestOffset(json.loads(first[0]), read_limit_of_json(first[1]))
+    arguments = first if call == "latestOffset" else []
+    question = json.dumps({QUESTION_KEY: {"call": call, "arguments": arguments, "nonce": "a-nonce"}})
+    pickled = io.BytesIO()
+    process.partitions_func(other, DeltaSource({}), here.schema, 1000, texts(question, "{}"), pickled)
+    assert b"a-nonce:" + here(call, *arguments) + b":a-nonce" in pickled.getvalue()
+
+
+def test_stream_that_is_not_told_its_start_is_refused(table: str) -> None:
+    """As Spark's own stream of version 4.1 asks."""
+    reader = DeltaSource({"path": table}).streamReader(DeltaSource({"path": table}).schema())
+    with pytest.raises(UnsupportedOperationError, match=r"Call register\(spark\) before the stream is started"):
+        reader.latestOffset()
 
 
 def test_trigger_for_all_there_is_ends_where_the_table_was_when_it_began(table: str) -> None:
@@ -118,9 +144,7 @@ def test_stream_that_ended_is_not_kept(table: str, monkeypatch: pytest.MonkeyPat
     assert len(stopped) == 1, "once"
 
 
-def test_of_too_many_streams_the_one_that_was_not_asked_for_the_longest_goes(
-    table: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_too_many_streams_the_one_that_was_not_asked_for_the_longest_goes(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams_module, "MOST_STREAMS", 2)
     streams = Streams()
     one, two = Asked(streams, table, "1"), Asked(streams, table, "2")

@@ -1,0 +1,31 @@
+package pydelta.catalog;
+
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.Changelog;
+import org.apache.spark.sql.connector.catalog.ChangelogContext;
+import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** The change feeds of tables of the session catalog, for `CHANGES FROM`. */
+abstract class SessionChanges extends DelegatingCatalogExtension implements StagingTableCatalog {
+  abstract String called(Identifier ident);
+
+  /** Whether a name is of a table of ours. */
+  abstract boolean isOurs(Identifier ident) throws NoSuchTableException;
+
+  /** range: options of reads, as SourceChangelog makes them. */
+  abstract SourceTable changes(Identifier ident, Map range) throws NoSuchTableException;
+
+  public Changelog loadChangelog(Identifier ident, ChangelogContext asked, CaseInsensitiveStringMap options)
+      throws NoSuchTableException {
+    if (!isOurs(ident)) throw new UnsupportedOperationException();  // as of Spark's own catalog, which has none
+    try {
+      return new SourceChangelog(changes(ident, SourceChangelog.range(called(ident), asked)));
+    } catch (UnsupportedOperationException error) {
+      throw SourceChangelog.heard(error);
+    }
+  }
+}

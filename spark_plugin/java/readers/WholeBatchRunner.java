@@ -1,0 +1,26 @@
+package pydelta.readers;
+
+import org.apache.spark.sql.execution.python.ArrowPythonRunner;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
+
+/**
+ * Takes batches as the source makes them. Spark would cut them by the settings arrow.maxRecordsPerOutputBatch and
+ * arrow.maxBytesPerOutputBatch, and Spark 4.2 repeats rows there: its last cut is the whole batch.
+ */
+class WholeBatchRunner extends ArrowPythonRunner {
+  WholeBatchRunner(
+      Seq functions, int evalType, int[][] arguments, StructType schema, String timeZone, boolean largeTypes, Map conf,
+      Map metrics, scala.Option artifacts, scala.Option session) {
+    super(functions, evalType, arguments, schema, timeZone, largeTypes, conf, metrics, artifacts, session);
+  }
+
+  public int arrowMaxRecordsPerOutputBatch() {
+    return -1;
+  }
+
+  public int arrowMaxBytesPerOutputBatch() {
+    return -1;
+  }
+}

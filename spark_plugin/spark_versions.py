@@ -1,0 +1,203 @@
+"""What differs between versions of Spark, and the version with which each difference came.
+
+The rest of pydelta is written for the newest version of Spark. Where an older one lacks something, that something is here: a
+function or class that does the same there. `CAPABILITIES` says what users can do with which version; the table in
+docs/spark-versions-and-connect.md is made of it, and tests try each capability on the version that runs them.
+
+What differs in Java is in folders like spark_plugin/java/spark_4_1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+from pyspark.sql.pandas import types as pandas_types
+
+from delta_py.errors import UnsupportedOperationError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+SUPPORTED = ((4, 1), (4, 2), (4, 3))
+"""The minor versions of Spark with which all tests run."""
+
+
+# ---------------------------------------------------------------- versions
+
+
+def minor_version(version: str) -> tuple[int, int]:
+    """`4.2.1` -> (4, 2). Raises UnsupportedOperationError for a text that does not begin with two numbers."""
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is None:
+        raise UnsupportedOperationError(f"pydelta cannot tell which Spark this is: its version is {version!r}")
+    return int(numbers[1]), int(numbers[2])
+
+
+def is_supported(version: str) -> bool:
+    """Whether all tests run with this minor version of Spark."""
+    return minor_version(version) in SUPPORTED
+
+
+def supported_text() -> str:
+    """`4.1, 4.2 and 4.3`."""
+    *others, newest = (f"{major}.{minor}" for major, minor in SUPPORTED)
+    return f"{', '.join(others)} and {newest}"
+
+
+def refuse_older(version: str) -> None:
+    """Raises UnsupportedOperationError for a Spark that is older than all supported ones. A newer one may work."""
+    if minor_version(version) < SUPPORTED[0]:
+        oldest = ".".join(map(str, SUPPORTED[0]))
+        raise UnsupportedOperationError(
+            f"pydelta supports Spark {supported_text()}, and this is Spark {version}. Nothing was read or written. Install a "
+            f"supported version where Spark and its Python workers run: pip install 'pyspark[sql]>={oldest}'."
+        )
+
+
+# ---------------------------------------------------------------- pyspark
+
+
+IS_41 = minor_version(pyspark.__version__) < (4, 2)
+"""Whether the pyspark of this process is the oldest supported one."""
+
+CLIENTS_CLONE_SESSIONS = not IS_41
+"""Whether a client of Spark Connect has `cloneSession`, which came with pyspark 4.2."""
+
+HAS_INSERT_CLAUSES = not IS_41
+"""Whether Spark's parser knows REPLACE USING, REPLACE ON and WITH SCHEMA EVOLUTION of INSERT, which came with Spark 4.2."""
+
+
+def to_arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema in which Spark takes rows of a Python source: timestamps are in UTC.
+
+    pyspark 4.2 wants the time zone of timestamps. 4.1 has UTC unless told otherwise, and no such parameter.
+    """
+    to_arrow: Any = pandas_types.to_arrow_schema
+    arrow_schema: pa.Schema = to_arrow(schema) if IS_41 else to_arrow(schema, timezone="UTC")
+    return arrow_schema
+
+
+# pyspark 4.2 brought limits for the batches of a Python source. With 4.1 these classes stand for them, because
+# PythonSourceStream.java asks the reader of a stream for limits with every version.
+if TYPE_CHECKING or not IS_41:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable as ReadAllAvailable
+    from pyspark.sql.streaming.datasource import ReadLimit as ReadLimit
+    from pyspark.sql.streaming.datasource import ReadMaxBytes as ReadMaxBytes
+    from pyspark.sql.streaming.datasource import ReadMaxFiles as ReadMaxFiles
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as SupportsTriggerAvailableNow
+else:
+
+    class ReadLimit:
+        """How much a batch may read."""
+
+    @dataclass
+    class ReadAllAvailable(ReadLimit):
+        """All that there is."""
+
+    @dataclass
+    class ReadMaxFiles(ReadLimit):
+        max_files: int
+
+    @dataclass
+    class ReadMaxBytes(ReadLimit):
+        max_bytes: int
+
+    class SupportsTriggerAvailableNow:
+        """The trigger AvailableNow reads what was there when the query started, in several batches."""
+
+
+def read_limit_of_json(text: str) -> ReadLimit:
+    """The limit that `read_limit_as_by_worker` has written, or PythonSourceStream.java."""
+    fields = json.loads(text)
+    kinds: dict[str, type[Any]] = {kind.__name__: kind for kind in (ReadAllAvailable, ReadMaxFiles, ReadMaxBytes)}
+    limit: ReadLimit = kinds[fields.pop("_type")](**fields)
+    return limit
+
+
+# ---------------------------------------------------------------- SQL
+
+
+_NEWER_CLAUSES = (
+    (re.compile(r"\bCHANGES\s+FROM\b", re.IGNORECASE), "CHANGES FROM", "the function table_changes or the option readChangeFeed"),
+    (re.compile(r"\bREPLACE\s+USING\b", re.IGNORECASE), "INSERT ... REPLACE USING", "the option replaceUsing of a write"),
+    (re.compile(r"\bREPLACE\s+ON\b", re.IGNORECASE), "INSERT ... REPLACE ON", "the option replaceOn of a write"),
+    (
+        re.compile(r"\bINSERT\s+WITH\s+SCHEMA\s+EVOLUTION\b", re.IGNORECASE),
+        "INSERT WITH SCHEMA EVOLUTION",
+        "the option mergeSchema of a write",
+    ),
+)
+
+
+def hint_at_newer_clause(text: str, version: str) -> str | None:
+    """What to use in place of a clause that Spark's parser does not know before 4.2; None for a statement without one.
+
+    text: a statement that the parser has refused. version: of the Spark that refused it.
+    """
+    if minor_version(version) >= (4, 2):
+        return None
+    for clause, name, instead in _NEWER_CLAUSES:
+        if clause.search(text):
+            return f"{name} came with Spark 4.2, and this is Spark {version}. Use {instead}."
+    return None
+
+
+# ---------------------------------------------------------------- what users can do
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """One row of the table in docs/spark-versions-and-connect.md. tests/spark/test_spark_capabilities.py tries it by its name.
+
+    without: the minor versions that lack it, and what there is instead.
+    """
+
+    name: str
+    text: str
+    without: Mapping[tuple[int, int], str] = field(default_factory=dict)
+
+
+CAPABILITIES = (
+    Capability("batches", "batch reads and writes"),
+    Capability("row_changes", "DELETE, UPDATE, MERGE, by SQL and by `DeltaTable`"),
+    Capability("sql_names", "SQL with tables by path and by name, at any version"),
+    Capability("procedures", "`CALL pydelta.system...`"),
+    Capability(
+        "changes_from",
+        "`t CHANGES FROM VERSION 1` in SQL",
+        {(4, 1): "a syntax error with a hint; `table_changes` and `readChangeFeed` work"},
+    ),
+    Capability(
+        "insert_clauses",
+        "`INSERT ... REPLACE USING`, `REPLACE ON` and `INSERT WITH SCHEMA EVOLUTION`",
+        {(4, 1): "a syntax error with a hint; the options of writes work"},
+    ),
+    Capability("streams", "streams, with limits for their batches"),
+    Capability("streams_without_register", "streaming reads without `register`", {(4, 1): "refused"}),
+    Capability("pruning", "pruning of files, columns and joins"),
+    Capability("columnar", "columnar reader"),
+    Capability(
+        "udf_columns",
+        "columns for queries with Python UDFs",
+        {(4, 2): "rows, unless `spark.sql.execution.arrow.pythonUDF.columnarInput.enabled` is false"},
+    ),
+    Capability(
+        "cut_batches",
+        "reads by rows where `spark.sql.execution.arrow.maxRecordsPerOutputBatch` is set",
+        {(4, 1): "refused", (4, 2): "refused"},
+    ),
+)
+
+
+def capability_table() -> str:
+    """CAPABILITIES in Markdown, a column for each supported minor version."""
+    heads = ["", *(f"Spark {major}.{minor}" for major, minor in SUPPORTED)]
+    rows = [[each.text, *(each.without.get(version, "yes") for version in SUPPORTED)] for each in CAPABILITIES]
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines)

@@ -1,0 +1,96 @@
+"""Which versions of Spark are supported, and what stands for what one of them lacks."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pyspark
+import pytest
+
+from delta_py.errors import UnsupportedOperationError
+from spark_plugin import register
+from spark_plugin.data_source import DeltaSource
+from spark_plugin.pyspark_internals import read_limit_as_by_worker
+from spark_plugin.spark_versions import (
+    CAPABILITIES,
+    SUPPORTED,
+    ReadAllAvailable,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    capability_table,
+    hint_at_newer_clause,
+    is_supported,
+    minor_version,
+    read_limit_of_json,
+    refuse_older,
+)
+from tests.support.pages import ROOT
+
+PAGE = ROOT / "docs" / "spark-versions-and-connect.md"
+
+
+@pytest.mark.parametrize(
+    ("version", "supported"), [("4.0.5", False), ("4.1.0", True), ("4.2.1", True), ("4.3.9", True), ("4.4.0", False)]
+)
+def test_supported_versions(version: str, supported: bool) -> None:
+    assert is_supported(version) is supported
+
+
+@pytest.mark.parametrize("version", ["4.1.0", "4.1.4", "4.2.1", "4.3.0", "4.4.0", "5.0.0.dev1"])
+def test_supported_and_newer_versions_are_not_refused(version: str) -> None:
+    refuse_older(version)
+
+
+@pytest.mark.parametrize("version", ["3.5.9", "4.0.0", "4.0.5"])
+def test_older_spark_is_refused_with_the_supported_versions(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark, "__version__", version)
+    session: Any = SimpleNamespace(version=version)
+    expected = f"supports Spark 4.1, 4.2 and 4.3, and this is Spark {version}. Nothing was read or written. Install"
+    with pytest.raises(UnsupportedOperationError, match=expected):
+        register(session)
+    with pytest.raises(UnsupportedOperationError, match=expected):
+        DeltaSource({"path": "/data/t", "__pydelta_private": "x"})
+
+
+def test_older_server_of_a_client_is_refused() -> None:
+    """The client's pyspark may be newer."""
+    client: Any = type("Client", (SimpleNamespace,), {"__module__": "pyspark.sql.connect.session", "__hash__": object.__hash__})
+    with pytest.raises(UnsupportedOperationError, match=r"this is Spark 4\.0\.5"):
+        register(client(version="4.0.5", session_id="a session of an older server"))
+
+
+def test_text_without_numbers_is_no_version() -> None:
+    with pytest.raises(UnsupportedOperationError, match="its version is 'newest'"):
+        minor_version("newest")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SELECT * FROM t CHANGES  FROM VERSION 1", "came with Spark 4.2, and this is Spark 4.1.4. Use the function"),
+        ("insert into t replace using (id) select 1", "Use the option replaceUsing of a write."),
+        ("INSERT INTO t AS x REPLACE ON x.id = 1 SELECT 1", "Use the option replaceOn of a write."),
+        ("INSERT WITH SCHEMA EVOLUTION INTO t SELECT 1", "Use the option mergeSchema of a write."),
+    ],
+)
+def test_refused_clause_of_a_newer_spark_has_a_hint(text: str, hint: str) -> None:
+    assert hint in str(hint_at_newer_clause(text, "4.1.4"))
+    assert hint_at_newer_clause(text, "4.2.0") is None
+
+
+def test_refused_statement_without_newer_clauses_has_no_hint() -> None:
+    assert hint_at_newer_clause("SELEC changes FRO t", "4.1.4") is None
+
+
+@pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxFiles(3), ReadMaxBytes(2**40)], ids=["all", "files", "bytes"])
+def test_read_limit_comes_back_as_it_was(limit: Any) -> None:
+    assert read_limit_of_json(read_limit_as_by_worker(limit)) == limit
+
+
+def test_table_of_the_docs_is_that_of_the_capabilities() -> None:
+    assert capability_table() in PAGE.read_text(), f"put this table into {PAGE.name}:\n{capability_table()}"
+
+
+def test_capability_is_lacking_in_supported_versions_only() -> None:
+    assert {version for each in CAPABILITIES for version in each.without} <= set(SUPPORTED)
