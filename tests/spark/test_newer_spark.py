@@ -91,6 +91,19 @@ def test_part_that_gives_other_rows_or_an_error_is_switched_off_by_name(
     assert newer.conf.get(ONE_TASK) == "false"
 
 
+def test_table_that_the_session_does_not_see_switches_nothing_off(
+    newer: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on a cluster whose executors are on other machines. Only the classes are checked then."""
+    monkeypatch.setattr(self_test, "_make_table", lambda path: None)
+    link_problems(monkeypatch, {"joins": ["JoinRules needs a rule of Spark's"]})
+    before = settings(newer)
+    with caplog.at_level(logging.INFO, "pydelta"):
+        register(newer)
+    assert "The self-test compares no rows" in caplog.text
+    assert settings(newer) == {**before, "spark.pydelta.joinPlanning.enabled": "false"}
+
+
 def test_rule_whose_classes_do_not_fit_is_not_installed(
     newer: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
