@@ -179,7 +179,7 @@ CAPABILITIES = (
         {(4, 1): "a syntax error with a hint; the options of writes work"},
     ),
     Capability("streams", "streams, with limits for their batches"),
-    Capability("streams_without_register", "streaming reads without `register`", {(4, 1): "refused"}),
+    Capability("streams_without_register", "streaming reads without `register`, and over Spark Connect", {(4, 1): "refused"}),
     Capability("pruning", "pruning of files, columns and joins"),
     Capability("columnar", "columnar reader"),
     Capability(

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from delta_py.scan.planning import Scan
     from spark_plugin.source.native_files import NativeFiles
 
+
 @dataclass(frozen=True, slots=True)
 class PinnedStream:
     """A stream whose columns are fixed. snapshot: the version whose schema they are; none of its list of files. tracked: the
@@ -159,8 +160,9 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         Raises UnsupportedOperationError there."""
         if start is None:
             raise UnsupportedOperationError(
-                "A stream of Spark 4.1 does not tell a Python source where it goes on, unless the session has pydelta's classes. "
-                "Call register(spark) before the stream is started, or use Spark 4.2 or newer. Nothing was read."
+                "A stream of Spark 4.1 does not tell a Python source where it goes on, unless a registered classic session reads "
+                "it. Call register(spark) before readStream. Over Spark Connect use Spark 4.2 or newer, or read in batches. "
+                "Nothing was read."
             )
         limits = Limits() if isinstance(limit, ReadAllAvailable) else self._options.limits
         begin = self._reading_from(StreamOffset.from_json(start))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_py import DeltaTable
+from tests.support.needs_spark import has_spark
 from tests.support.small_table import make_table
 from tests.support.spark_script import run_script
 
@@ -148,8 +149,12 @@ def write(batch, number):
     batch.write.format("pydelta").mode("append").save(new + "-batches")
 
 stream = spark.readStream.format("pydelta").load(path).writeStream.foreachBatch(write)
-stream.option("checkpointLocation", new + "-checkpoint").trigger(availableNow=True).start().awaitTermination()
-found["batches"] = spark.read.format("pydelta").load(new + "-batches").count()
+query = stream.option("checkpointLocation", new + "-checkpoint").trigger(availableNow=True).start()
+if spark.version.startswith("4.1."):  # whose streams do not tell a source where they go on
+    found["batches"] = caught(Exception, query.awaitTermination)[2]
+else:
+    query.awaitTermination()
+    found["batches"] = spark.read.format("pydelta").load(new + "-batches").count()
 
 for number in range(2):
     one.write.format("pydelta").mode("append").save(new + "-kept")
@@ -243,7 +248,7 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert found["ruled"][0] == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" and "- id : 1" in found["ruled"][2]
     assert DeltaTable(ruled).to_arrow().to_pylist() == [{"id": 0, "name": "x"}]
     assert [caught and "gives the options" in caught[2] for caught in found["private"]] == [True] * 4
-    assert found["batches"] == 4
+    assert found["batches"] == 4 if has_spark("4.2") else "Over Spark Connect use Spark 4.2" in found["batches"]
     assert (found["optimized"], found["ordered"], found["vacuumed"]) == (2, 1, [3, [], 2])
     assert found["short"][0] == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
     assert len(list(Path(f"{new}-kept").glob("*.parquet"))) == 1

@@ -97,7 +97,7 @@ def test_process_of_each_spark_answers_questions(call: str, table: str) -> None:
 def test_stream_that_is_not_told_its_start_is_refused(table: str) -> None:
     """As Spark's own stream of version 4.1 asks."""
     reader = DeltaSource({"path": table}).streamReader(DeltaSource({"path": table}).schema())
-    with pytest.raises(UnsupportedOperationError, match=r"Call register\(spark\) before the stream is started"):
+    with pytest.raises(UnsupportedOperationError, match=r"Call register\(spark\) before readStream"):
         reader.latestOffset()
 
 
