@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingParti
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourceOffset;
 import org.apache.spark.sql.types.StructType;
 import pydelta.driver.DriverChoice;
+import pydelta.rule.ReopenScans;
 import pydelta.rule.RuleStatus;
 import pydelta.scan.ScanRequest;
 import scala.None$;
@@ -92,6 +93,11 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
   /** All columns. */
   StructType schema() {
     return request.schema();
+  }
+
+  /** False where an option of the read says that batches are read whole, and by rows. */
+  boolean isPruned() {
+    return request.options().getBoolean(ReopenScans.OPTION, true);
   }
 
   /** What a batch that reads some of the columns asks. predicates: PredicateJson. */

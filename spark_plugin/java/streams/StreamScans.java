@@ -63,7 +63,8 @@ public class StreamScans extends scala.runtime.AbstractPartialFunction {
 
   private static boolean isOurs(Object plan) {
     if (!(plan instanceof StreamingDataSourceV2ScanRelation relation)) return false;
-    return relation.stream() instanceof PythonSourceStream && relation.startOffset().isDefined() && relation.endOffset().isDefined();
+    if (!(relation.stream() instanceof PythonSourceStream stream) || !stream.isPruned()) return false;
+    return relation.startOffset().isDefined() && relation.endOffset().isDefined();
   }
 
   public boolean isDefinedAt(Object node) {

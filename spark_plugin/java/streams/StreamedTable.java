@@ -26,14 +26,12 @@ public class StreamedTable extends PythonTable {
   }
 
   /**
-   * The frame of a stream over such a table. A frame that is more than the relation of a Python source stays as it is, and so does
-   * one whose option `pruning` is false.
+   * The frame of a stream over such a table. A frame that is more than the relation of a Python source stays as it is.
    */
   public static Dataset in(Dataset frame, RuleStatus status) {
     LogicalPlan plan = frame.queryExecution().analyzed();
     if (!(plan instanceof StreamingRelationV2 relation)) return frame;
     if (relation.table().getClass() != PythonTable.class) return frame;
-    if (!relation.extraOptions().getBoolean(ReopenScans.OPTION, true)) return frame;
     PythonTable table = (PythonTable) relation.table();
     ScanRequest request = ReopenScans.everything(scan(table, relation.extraOptions()));
     StreamedTable streamed = new StreamedTable(table, request, status);
