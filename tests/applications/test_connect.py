@@ -151,7 +151,7 @@ def write(batch, number):
 stream = spark.readStream.format("pydelta").load(path).writeStream.foreachBatch(write)
 query = stream.option("checkpointLocation", new + "-checkpoint").trigger(availableNow=True).start()
 if spark.version.startswith("4.1."):  # whose streams do not tell a source where they go on
-    found["batches"] = caught(Exception, query.awaitTermination)[2]
+    found["batches"] = str(caught(Exception, query.awaitTermination) or query.exception())
 else:
     query.awaitTermination()
     found["batches"] = spark.read.format("pydelta").load(new + "-batches").count()
