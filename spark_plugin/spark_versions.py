@@ -168,6 +168,7 @@ CAPABILITIES = (
     Capability("row_changes", "DELETE, UPDATE, MERGE, by SQL and by `DeltaTable`"),
     Capability("sql_names", "SQL with tables by path and by name, at any version"),
     Capability("procedures", "`CALL pydelta.system...`"),
+    Capability("procedure_parameters", "`DESCRIBE PROCEDURE` with parameters", {(4, 1): "name and description"}),
     Capability(
         "changes_from",
         "`t CHANGES FROM VERSION 1` in SQL",

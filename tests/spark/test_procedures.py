@@ -63,11 +63,9 @@ def test_procedures_do_and_return_what_the_statements_do(spark: SparkSession, pa
     assert spark.sql("EXECUTE IMMEDIATE 'CALL pydelta.system.history(?)' USING :t", {"t": copy}).count() == 1
 
 
-def test_procedures_are_shown_and_described(spark: SparkSession) -> None:
+def test_procedures_are_shown_and_explained(spark: SparkSession) -> None:
     shown = spark.sql("SHOW PROCEDURES IN pydelta.system").collect()
     assert {row["procedure_name"] for row in shown} == set(PROCEDURES)
-    described = [row[0] for row in spark.sql("DESCRIBE PROCEDURE pydelta.system.restore").collect()]
-    assert any("timestamp" in line and "STRING" in line for line in described), described
     plan = spark.sql("EXPLAIN CALL pydelta.system.restore('/nowhere', 0)").first()[0]
     assert "restore" in plan, "a plan is shown, and nothing is called"
 

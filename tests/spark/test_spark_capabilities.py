@@ -60,6 +60,12 @@ def procedures(spark: SparkSession, path: str) -> bool:
     return spark.sql(f"CALL pydelta.system.history('{path}')").count() > 0
 
 
+def procedure_parameters(spark: SparkSession, path: str) -> bool:
+    described = [row[0] for row in spark.sql("DESCRIBE PROCEDURE pydelta.system.restore").collect()]
+    assert any("restore" in line for line in described)
+    return any("timestamp" in line and "STRING" in line for line in described)
+
+
 def changes_from(spark: SparkSession, path: str) -> bool:
     feed = f"{path}-feed"
     spark.range(2).write.format("pydelta").option("delta.enableChangeDataFeed", "true").save(feed)
@@ -153,7 +159,8 @@ def _columnar_scans(spark: SparkSession, query: Callable[[], Any]) -> int:
 
 
 TRIED: dict[str, Callable[[SparkSession, str], bool]] = {
-    **{each.__name__: each for each in (batches, row_changes, sql_names, procedures, changes_from, insert_clauses)},
+    **{each.__name__: each for each in (batches, row_changes, sql_names, procedures, procedure_parameters)},
+    **{each.__name__: each for each in (changes_from, insert_clauses)},
     **{each.__name__: each for each in (streams, streams_without_register, columnar, udf_columns, cut_batches)},
     "pruning": is_pruned,
 }

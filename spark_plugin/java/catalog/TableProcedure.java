@@ -25,7 +25,6 @@ import org.apache.spark.sql.connector.catalog.DefaultValue;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
-import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.internal.connector.ProcedureParameterImpl;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
@@ -39,7 +38,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * A procedure that Python carries out: CALL pydelta.system.optimize(table => 'shop.sales'). Which there are, and their parameters,
  * Python has told (sql_catalog/procedures.py).
  */
-class TableProcedure implements UnboundProcedure, BoundProcedure {
+class TableProcedure implements DescribedProcedure {
   private static final String NAMESPACE = "system";
 
   private final String name;
