@@ -50,7 +50,11 @@ STEPS = st.one_of(
     st.sampled_from(["append", "append", "append", "delete", "optimize", "refresh", "cover", "restore", "checkpoint"]),
     st.sampled_from(["rename", "widen", "clone", "shallow clone"]),
 )
-CONFIGURATION = {"delta.enableDeletionVectors": "true", "delta.enableTypeWidening": "true"}
+CONFIGURATION = {
+    "delta.enableDeletionVectors": "true",
+    "delta.enableTypeWidening": "true",
+    "delta.feature.timestampNtz": "supported",  # a date may become such a timestamp
+}
 MAPPED = {"delta.columnMapping.mode": "name"}
 
 
