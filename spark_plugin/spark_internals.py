@@ -194,6 +194,13 @@ class SparkInternals:
         problems: dict[str, list[str]] = orjson.loads(found)
         return problems
 
+    def require_links(self, *packages: str) -> None:
+        """Raises NotImplementedError if the classes of one of these packages of our Java do not fit this Spark."""
+        problems = self.link_problems()
+        reasons = [problems[package][0] for package in packages if package in problems]
+        if reasons:
+            raise NotImplementedError(f"this release of pydelta is older than Spark {self.version}: {reasons[0]}")
+
     def _once(self, name: str, load: Callable[[], Any]) -> Any:
         """What `load` gave for this name in this JVM."""
         gateway = self._gateway

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 SUPPORTED = ((4, 1), (4, 2), (4, 3))
-"""The minor versions of Spark with which all tests run."""
+"""The minor versions of Spark that pydelta is made for. Each has a jar."""
 
 
 # ---------------------------------------------------------------- versions
@@ -37,11 +37,6 @@ def minor_version(version: str) -> tuple[int, int]:
     if numbers is None:
         raise UnsupportedOperationError(f"pydelta cannot tell which Spark this is: its version is {version!r}")
     return int(numbers[1]), int(numbers[2])
-
-
-def is_supported(version: str) -> bool:
-    """Whether all tests run with this minor version of Spark."""
-    return minor_version(version) in SUPPORTED
 
 
 def supported_text() -> str:

@@ -108,6 +108,11 @@ def manifest_of(jar: Path) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in lines if ": " in line)
 
 
+def is_built_from(sources: Mapping[str, Path], jar: Path) -> bool:
+    """Whether the jar's manifest names these sources. Raises JarError for a file that is no jar of pydelta's."""
+    return manifest_of(jar).get(_NAME_OF_DIGEST) == digest_of(sources)
+
+
 def is_current(minor_version: str) -> bool:
     """Whether the jar is there, and was built from the sources next to it."""
     try:
@@ -121,7 +126,7 @@ def _require_current(path: Path, minor_version: str) -> None:
     sources = sources_for(minor_version)
     if not path.exists():
         raise MissingJarError(f"{path} is missing. {_how_to_build(sources)}", has_sources=bool(sources))
-    if sources and manifest_of(path).get(_NAME_OF_DIGEST) != digest_of(sources):
+    if sources and not is_built_from(sources, path):
         raise JarError(f"{path} was built from other Java sources than those in {SOURCES}. {_how_to_build(sources)}")
 
 

@@ -96,7 +96,7 @@ def install(spark: SparkSession, *formats: str) -> bool:
         internals = SparkInternals(spark)
         rule = internals.pruning_rule()
         if rule is None:
-            _require_links(internals)
+            internals.require_links(*_NEEDED_PACKAGES)
             rule = internals.java_class(RULE).newInstance()
             rule.offerMetadata(metadata_schema())
             internals.add_optimizer_rule(rule)
@@ -179,14 +179,6 @@ def _scan_report(numbers: dict[str, int] | None) -> ScanReport | None:
 def _require_classic(spark: SparkSession) -> None:
     if is_connect(spark):
         raise NotImplementedError("a Spark Connect client cannot add optimizer rules")
-
-
-def _require_links(internals: SparkInternals) -> None:
-    """Raises NotImplementedError where classes without which there is no rule do not fit a Spark that is newer than the jar."""
-    problems = internals.link_problems()
-    reasons = [problems[package][0] for package in _NEEDED_PACKAGES if package in problems]
-    if reasons:
-        raise NotImplementedError(f"this release of pydelta is older than Spark {internals.version}: {reasons[0]}")
 
 
 def _reason(error: Exception) -> str:

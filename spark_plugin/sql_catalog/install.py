@@ -42,9 +42,7 @@ def install(spark: SparkSession) -> bool:
         is_there = conf(spark, catalog_conf("pydelta")) == PATH_CATALOG
         if rule is None or not (is_there or internals.loads_by_name(rule)):
             raise NotImplementedError("Spark does not load classes of pydelta by their names here")
-        problems = internals.link_problems().get("catalog")
-        if problems is not None:
-            raise NotImplementedError(f"this release of pydelta is older than Spark {internals.version}: {problems[0]}")
+        internals.require_links("catalog")
         rule.tell("nonce", nonce_of(spark))
         rule.tell("settings", "\n".join(SETTINGS))
         rule.tell("procedures", procedures_json())

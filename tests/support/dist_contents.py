@@ -43,9 +43,8 @@ def _jar_problems(where: str, names: Iterable[str], read: Callable[[str], bytes]
         with tempfile.NamedTemporaryFile(suffix=".jar") as file:
             file.write(read(name))
             file.flush()
-            digest = jars.manifest_of(Path(file.name)).get("Sources-Digest")
-        if digest != jars.digest_of(jars.sources_for(minor_version)):
-            problems.append(f"{name} of the {where} was built from other sources")
+            if not jars.is_built_from(jars.sources_for(minor_version), Path(file.name)):
+                problems.append(f"{name} of the {where} was built from other sources")
     return problems
 
 

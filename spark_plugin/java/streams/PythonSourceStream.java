@@ -23,8 +23,8 @@ import scala.None$;
 import scala.Option;
 
 /**
- * A stream of a Python source, with limits for its batches, which Spark's own has since 4.2. StreamScans puts a StreamView of it into the plan of each batch, and Spark counts the rows of a
- * batch by the stream of its scan: so a stream equals its views.
+ * A stream of a Python source, with limits for its batches, which Spark's own has since 4.2. StreamScans puts a StreamView of it
+ * into the plan of each batch, and Spark counts the rows of a batch by the stream of its scan: so a stream equals its views.
  */
 class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNow {
   private static final String ALL = "{\"_type\": \"ReadAllAvailable\"}";
