@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.session import session, timed
+from spark_plugin.roads import DISABLE_CONF, PREFER_CONF
 
-NATIVE_CONF = "spark.pydelta.nativeReader.enabled"
-ROADS = {"pydelta-python": "false", "pydelta-native": "true"}
+ROADS = {"pydelta-python": (DISABLE_CONF, "parquet"), "pydelta-native": (PREFER_CONF, "parquet")}
 WAREHOUSE = ("region", "nation", "customer", "supplier", "part", "orders", "lineitem")
 
 
@@ -144,7 +144,10 @@ def measured(spark: SparkSession, query: Query, directory: Path, readers: list[s
     for round_number in range(rounds + 1):
         for reader in taking_part:
 
-            spark.conf.unset(NATIVE_CONF) if reader not in ROADS else spark.conf.set(NATIVE_CONF, ROADS[reader])
+            spark.conf.unset(DISABLE_CONF)
+            spark.conf.unset(PREFER_CONF)
+            if reader in ROADS:
+                spark.conf.set(*ROADS[reader])
 
             def run(reader: str = reader) -> None:
                 answers[reader] = answer(spark, query, directory, reader)

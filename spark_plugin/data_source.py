@@ -31,7 +31,6 @@ from delta_py.errors import InvalidOptionError, SchemaMismatchError, Unsupported
 from delta_py.expressions.to_sql import to_sql
 from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.scan.planning import cut_to
-from delta_py.scan.scan_state import ColumnSource
 from delta_py.snapshot import Snapshot
 from spark_plugin.convert import (
     check_requested,
@@ -53,37 +52,14 @@ from spark_plugin.options.common import (
 from spark_plugin.options.private import admitted
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
 from spark_plugin.options.told_settings import with_session
-from spark_plugin.pruning import (
-    answer_text,
-    columns_of_partial_rows,
-    exact_predicate,
-    explain_text,
-    facts_text,
-    few_text,
-    is_only_question,
-    is_planned_again,
-    limited,
-    log_question,
-    native_wish,
-    partial_rows,
-    partial_text,
-    predicate_of,
-    pushed_limit,
-    pushed_predicate,
-    strip_marker,
-    wants_metadata_column,
-    wants_statistics,
-)
-from spark_plugin.source.few_rows import FewRows
+from spark_plugin.pruning import ScanRequest, limited, plan_text, predicate_of
 from spark_plugin.source.pinned import Pinned, PinnedChanges, PinnedTable, PinnedView, pin
+from spark_plugin.source.read_plan import ReadPlan, plan_read
 from spark_plugin.source.readers import FORMAT as FORMAT
 from spark_plugin.source.readers import DeltaReader, TaskSource
 from spark_plugin.spark_versions import refuse_older, to_arrow_schema
 
 if TYPE_CHECKING:
-    from delta_py.scan.partial_rows import PartialRows
-    from delta_py.scan.planning import Scan
-    from spark_plugin.source.native_files import NativeFiles
     from spark_plugin.streaming.stream_reader import DeltaStreamReader, PinnedStream
 
 _CREATE_WORKER = "pyspark.sql.worker.create_data_source"
@@ -131,36 +107,19 @@ class DeltaSource(DataSource):
         """schema: the columns that are wanted: all, those of the user's `.schema(...)`, or those of the pruning rule."""
         entry = None if has_path(self.options) else metadata_value(schema, CATALOG_KEY)
         self.options = with_catalog_entry(self.options, entry)
-        pinned, columns = self._pin(), strip_marker(schema)
+        pinned, request = self._pin(), ScanRequest.parse(schema)
         if isinstance(pinned, PinnedView):
-            return limited(RowsReader(pinned.rows(), columns), schema)
+            return limited(RowsReader(pinned.rows(), request.columns), request.limit)
         _check_asked(pinned)
-        if wants_metadata_column(schema):
+        if request.wants_metadata_column:
             pinned = _with_metadata_column(pinned)
-        answer = _answer_from_log(pinned, schema)
-        if answer is not None or is_only_question(schema):
-            return AnswerReader("" if answer is None else answer_text(answer, schema))
-        partial = partial_rows(schema)
-        if partial is not None:
-            return _partial_reader(pinned, schema, partial)
-        requested = from_spark_schema(columns)
         try:
-            predicate = pushed_predicate(schema) if pinned.options.pruning else None
-            scan = pinned.plan(requested, predicate, pushed_limit(schema), count_rows=wants_statistics(schema))
-            check_requested(scan.output_schema, requested)
+            plan = plan_read(pinned, request)
         except SchemaMismatchError as error:
             if entry is None:
                 raise
             raise _stale_entry(error, pinned.options.path) from error
-        note = explain_text(scan.report, schema) + _facts(pinned, scan, schema)
-        again, lease = is_planned_again(schema), pinned.lease()
-        native = None if lease is not None or pushed_limit(schema) is not None else _native_files(pinned, scan, schema)
-        note += "" if native is None else native.note
-        few = FewRows.of(scan, columns, pushed_limit(schema))
-        note += "" if few is None else few_text(schema)
-        session = pinned.options.session
-        reader = DeltaReader(scan, columns, session, note=note, again=again, lease=lease, native=native, few=few)
-        return limited(reader, schema)
+        return _planned_reader(pinned, request, plan)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if COMMAND in self.options:
@@ -289,62 +248,19 @@ def _with_metadata_column(pinned: PinnedTable | PinnedChanges) -> PinnedTable:
     return pinned.with_metadata_column()
 
 
-def _answer_from_log(pinned: Pinned, schema: StructType) -> pa.Table | None:
-    """What the rule asks of the log instead of rows; None if it does not ask or the log does not say."""
-    question = log_question(schema)
-    if question is None or not isinstance(pinned, PinnedTable):
-        return None
-    allowed = pinned.options.pruning and pinned.options.log_answers
-    return pinned.answer(question, pushed_predicate(schema)) if allowed else None
+def _planned_reader(pinned: PinnedTable | PinnedChanges, request: ScanRequest, plan: ReadPlan) -> DataSourceReader:
+    note = plan_text(plan.message(), request.nonce)
+    if plan.scan is None:
+        return AnswerReader(note)
+    session, lease = pinned.options.session, pinned.lease()
+    if request.partial is not None:
+        from spark_plugin.source.partial_reader import PartialReader  # few scans are read so
 
-
-def _facts(pinned: Pinned, scan: Scan, schema: StructType) -> str:
-    """What Spark may know of the scan when it plans joins. schema: of the scan, as Spark names its columns."""
-    if not (pinned.options.pruning and pinned.options.join_planning):
-        return ""
-    partitions = {
-        name: column
-        for name, column in zip(schema.names, scan.state.columns, strict=True)
-        if column.source is ColumnSource.PARTITION
-    }
-    numbers = {}
-    if wants_statistics(schema):
-        from delta_py.scan.partition_numbers import partition_numbers  # few sessions want them
-
-        numbers = partition_numbers(scan.files, partitions, pinned.options.session.time_zone)
-    rows = scan.report.rows_kept if wants_statistics(schema) else None
-    return facts_text({"rows": rows, "partition_columns": [*partitions], "columns": numbers}, schema)
-
-
-def _partial_reader(pinned: Pinned, schema: StructType, wanted: PartialRows) -> DataSourceReader:
-    """schema: of the partial rows. Without the note of `partial_text` the rule reads the rows themselves."""
-    from spark_plugin.source.partial_reader import PartialReader  # few scans are read so
-
-    if not isinstance(pinned, PinnedTable) or pinned.options.files is not None or not pinned.options.pruning:
-        return AnswerReader("")
-    try:
-        predicate = exact_predicate(schema)
-    except ValueError:
-        return AnswerReader("")
-    if not pinned.has_few_groups(wanted.by, predicate):
-        return AnswerReader("")
-    columns = columns_of_partial_rows(schema)
-    requested = from_spark_schema(columns)
-    scan = pinned.plan(requested, predicate, is_exact=True, counted=wanted.counted)
-    check_requested(scan.output_schema, requested)
-    note = explain_text(scan.report, schema) + partial_text(schema)
-    rows = DeltaReader(scan, columns, pinned.options.session, note=note, lease=pinned.lease())
-    return PartialReader(rows, wanted, strip_marker(schema))
-
-
-def _native_files(pinned: Pinned, scan: Scan, schema: StructType) -> NativeFiles | None:
-    """The files that Spark's own Parquet reader may read; None where Python reads them all. schema: that which asked."""
-    wish = native_wish(schema)
-    if wish is None or not isinstance(pinned, PinnedTable) or pinned.options.files is not None:
-        return None
-    from spark_plugin.source.native_files import native_files  # few sessions want them
-
-    return native_files(scan, schema, wish)
+        rows = DeltaReader(plan.scan, request.partial.read_columns, session, note=note, lease=lease)
+        return PartialReader(rows, request.partial.rows, request.columns)
+    again, native, few = request.is_planned_again, plan.native, plan.few
+    reader = DeltaReader(plan.scan, request.columns, session, note=note, again=again, lease=lease, native=native, few=few)
+    return limited(reader, request.limit)
 
 
 def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
@@ -367,7 +283,7 @@ class _Answer(InputPartition):
 
 
 class AnswerReader(DataSourceReader):
-    """What the pruning rule asked of the log, in place of rows; an empty text: the log does not say it. Never read."""
+    """What the pruning rule is told in the place of rows: the log's answer, or that there is none. Never read."""
 
     def __init__(self, note: str) -> None:
         self._note = note

@@ -19,6 +19,7 @@ from spark_plugin.driver_channel import sql_requests
 from spark_plugin.driver_planning.offers import offer_once
 from spark_plugin.java.build import build
 from spark_plugin.java.jars import Jar, MissingJarError, jar_for
+from spark_plugin.options.settings import check_disabled
 from spark_plugin.self_test import switch_off_what_fails
 from spark_plugin.session_source import hand_down, is_registered, nonce_of, register_source, take_over
 from spark_plugin.spark_internals import SparkInternals, is_connect
@@ -41,9 +42,10 @@ def register(spark: SparkSession) -> None:
     """Make the format, its write modes, its errors, column pruning and its SQL known to a session. Calling it again is harmless.
 
     Classic sessions and Spark Connect. What a session cannot have is said once, with what to do instead. Raises
-    UnsupportedOperationError for a Spark that is older than all supported versions, and JarError in a source checkout whose jar
-    was built from other sources.
+    InvalidOptionError for an unknown name in `spark.pydelta.disable`, UnsupportedOperationError for a Spark that is older than
+    all supported versions, and JarError in a source checkout whose jar was built from other sources.
     """
+    check_disabled(spark)
     connect = is_connect(spark)
     refuse_older(pyspark.__version__)
     jar = _jar_of(spark)

@@ -11,7 +11,7 @@ route's handlers are asked in turn:
 
 None means: not a statement on a table of ours, and nothing was done. When all say so, Spark gets the statement as it was
 written. Only sessions in which pydelta is registered are routed, and those that are cloned from them, as foreachBatch does;
-`spark.pydelta.sql.enabled` set to false ends it.
+`sql` in `spark.pydelta.disable` ends it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pyspark.errors import ParseException
 
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options.settings import active, conf, is_on
+from spark_plugin.options.settings import active, conf, is_enabled, is_on
 from spark_plugin.pyspark_internals import formatted_sql, reason_of, session_class
+from spark_plugin.roads import SQL
 from spark_plugin.spark_internals import SparkInternals, is_connect
 from spark_plugin.spark_versions import hint_at_newer_clause
 from spark_plugin.sql_internals import parameters_of, with_variables
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-ENABLED = "spark.pydelta.sql.enabled"
+_REGISTERED = "spark.pydelta.registered"
+"""Set in the sessions that are routed: a clone of the session has it too."""
+
 JVM_ENABLED = "spark.pydelta.sql.jvm.enabled"
 """Set to false before `register` to leave statements to Spark that do not come through `spark.sql` of Python."""
 
@@ -115,8 +118,8 @@ def install(spark: Any) -> None:
     wrap(session_class(connect=connect), "sql", _routing)
     if connect:
         _clients.add(spark.session_id)
-    elif conf(spark, ENABLED) is None:
-        spark.conf.set(ENABLED, "true")  # a clone of the session has it too
+    else:
+        spark.conf.set(_REGISTERED, "true")
 
 
 def install_in_parser(spark: Any) -> None:
@@ -192,7 +195,8 @@ def _has_word(text: str, words: tuple[str, ...]) -> bool:
 
 
 def _is_routed(spark: Any) -> bool:
-    return is_on(spark, ENABLED, default=is_connect(spark) and spark.session_id in _clients)
+    is_registered = spark.session_id in _clients if is_connect(spark) else conf(spark, _REGISTERED) is not None
+    return is_registered and is_enabled(spark, SQL)
 
 
 def _handled(spark: Any, route: Route, text: str, args: Any, kwargs: Mapping[str, Any]) -> Any:

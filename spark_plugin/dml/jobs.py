@@ -47,11 +47,12 @@ from spark_plugin.dml.target_names import Alias, called
 from spark_plugin.dml.task_answers import from_text
 from spark_plugin.dml.tasks import RESULT, file_rewriter, row_writer
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options.common import FILES, SESSION
+from spark_plugin.options.common import DISABLED, FILES, SESSION
 from spark_plugin.options.settings import TablePath, active, conf, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
 from spark_plugin.pruning import wanted_rows
-from spark_plugin.pruning.handover import Wanted
+from spark_plugin.pruning.needed_rows import Wanted
+from spark_plugin.roads import Road
 from spark_plugin.session_source import private
 from spark_plugin.source.arrow_batches import unweighed
 from spark_plugin.spark_internals import is_connect
@@ -59,6 +60,10 @@ from spark_plugin.spark_internals import is_connect
 Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
 Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]
 """Other columns of a frame's rows, beside one of its own, which is named: those of a view."""
+
+
+_NOT_OF_A_DML = ",".join((Road.LOG, Road.DRIVER, Road.PARTIAL, Road.JOINS))
+"""Its jobs read the rows of the files that it has chosen, and say where each row is."""
 
 
 @dataclass
@@ -89,8 +94,7 @@ class Target:
         """The table's columns, or those that are shown of it, `_metadata` if it is offered, and the struct ROW_ADDRESS. It may be
         read once choose_files has said of which files."""
         reader = self.spark.read.format(FORMAT).option("versionAsOf", self.dml.snapshot.version)
-        reader = reader.options(**private(self.spark, {FILES: self.listed}))
-        reader = reader.option("logAnswers", "false").option("joinPlanning", "false")
+        reader = reader.options(**private(self.spark, {FILES: self.listed, DISABLED: _NOT_OF_A_DML}))
         reader = reader.option("metadataColumn", str(self.has_metadata).lower())
         loaded = reader.options(**self.table.storage).load(self.table.url)
         loaded = loaded if self.shown is None else self.shown(loaded, ROW_ADDRESS)

@@ -4,8 +4,8 @@ The pruning rule hands each planning to the Python process that drives the JVM, 
 planner.py). If no answer comes (Spark Connect, a closed channel, no answer in time, an error), a worker does the same work and
 raises its own errors: this way never raises an error to the user.
 
-The session's setting `spark.pydelta.driverPlanning.enabled` switches it off when it is false. It is read when a query is
-planned and may change at any time; `register` and `load` offer this process to the rule unless the setting is false then, once an
+`driver-planning` in the session's setting `spark.pydelta.disable` switches it off. The setting is read when a query is planned
+and may change at any time; `register` and `load` offer this process to the rule unless it is disabled then, once an
 application.
 """
 

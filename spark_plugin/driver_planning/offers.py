@@ -20,17 +20,15 @@ from spark_plugin.driver_planning.planner import opened, planned
 from spark_plugin.driver_planning.reads import SmallScans
 from spark_plugin.driver_planning.streams import Streams
 from spark_plugin.driver_planning.writes import committed_write, planned_write
-from spark_plugin.options.settings import is_on
+from spark_plugin.options.settings import is_enabled
 from spark_plugin.pruning.rule import installed_rule
 from spark_plugin.pyspark_internals import reason_of
+from spark_plugin.roads import DISABLE_CONF, DRIVER_PLANNING
 from spark_plugin.spark_internals import SparkInternals
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
-
-ENABLED_CONF = "spark.pydelta.driverPlanning.enabled"
-"""Set to false in a session to have workers load tables and plan scans."""
 
 _PLANNER = "pydelta.driver.DriverPlanner"
 _LOADS = "pydelta.driver.DriverLoads"
@@ -52,7 +50,7 @@ def offer(spark: SparkSession) -> bool:
     Never fails: a warning says why not.
     """
     try:
-        if not is_on(spark, ENABLED_CONF):
+        if not is_enabled(spark, DRIVER_PLANNING):
             return False
         rule = installed_rule(spark)
         if rule is None:
@@ -67,10 +65,11 @@ def offer(spark: SparkSession) -> bool:
         _errors[spark.sparkContext] = 0
     except Exception as error:  # whatever a locked-down or foreign Spark answers, workers plan
         _log.warning(
-            "Python workers plan scans in this session, not the driver's own Python: %s. They give the same rows. Set %s to "
-            "false to be rid of this.",
+            "Python workers plan scans in this session, not the driver's own Python: %s. They give the same rows. Add %s to "
+            "%s to be rid of this.",
             reason_of(error),
-            ENABLED_CONF,
+            DRIVER_PLANNING,
+            DISABLE_CONF,
         )
         return False
     return True
@@ -105,9 +104,10 @@ def failed(spark: SparkSession, error: Exception) -> None:
         _loads[context] = None
         _log.warning(
             "Tables are not loaded by the driver's own Python any more: %s. Python workers load them, and give the same frames. "
-            "spark_plugin.driver_planning.offer(spark) has it try again; set %s to false to be rid of this.",
+            "spark_plugin.driver_planning.offer(spark) has it try again; add %s to %s to be rid of this.",
             reason,
-            ENABLED_CONF,
+            DRIVER_PLANNING,
+            DISABLE_CONF,
         )
 
 

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from delta_py.scan.filtered_columns import counted_elsewhere
 from spark_plugin.data_source import pickled_whole
 from spark_plugin.driver_planning.sources import source_here, unpickled
-from spark_plugin.pruning.handover import nonce_of_request
+from spark_plugin.pruning.scan_request import ScanRequest
 from spark_plugin.pyspark_internals import data_type_of_json, planned_as_by_worker
 
 _PLANNING = struct.Struct("!i??i")
@@ -58,7 +58,7 @@ def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) 
     with counted_elsewhere():  # the rule counts by which columns scans are filtered
         reader = source.streamReader(schema) if planning.is_stream else source.keeping().reader(schema)
         if keep is not None:
-            keep(nonce_of_request(schema), reader)
+            keep(ScanRequest.parse(schema).nonce, reader)
         return planned_as_by_worker(
             source,
             reader,

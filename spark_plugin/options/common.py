@@ -19,6 +19,7 @@ from typing import Any
 from delta_py.errors import InvalidOptionError, shown
 from delta_py.time_zones import offset_seconds, region_name, zone_rules
 from spark_plugin.options.private import is_private
+from spark_plugin.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
 
 SESSION = "pydelta.session"
 VIEW = "pydelta.view"
@@ -37,6 +38,8 @@ FROM_CATALOG = "pydelta.fromcatalog"
 REPLACE_PREDICATE = "pydelta.replacepredicate"
 DESCRIPTION = "pydelta.description"
 TASKS = "pydelta.tasks"
+# Names of roads.py that a read switches off, with commas between them.
+DISABLED = "pydelta.disable"
 RULE_NONCE = "pydelta.ruleNonce"
 # What a statement says of the table whose rows its query gives, as JSON: kind, description, properties.
 AS_SELECT = "pydelta.asSelect"
@@ -62,10 +65,6 @@ AUTO_COMPACT_MIN_SIZE = "spark.databricks.delta.autoCompact.minFileSize"
 # What a setting behind this is called is a table property without `delta.`, which new tables get.
 PROPERTY_DEFAULTS = "spark.databricks.delta.properties.defaults."
 OTHER_WRITE_CONFS = (AUTO_COMPACT_MIN_FILES, AUTO_COMPACT_MAX_SIZE, AUTO_COMPACT_MIN_SIZE)
-
-# Of what is read in Python: each task costs some 40 ms of CPU whatever it reads, and a second one on each core evens out unequal
-# ones. Spark's own reader gets one, as from Spark: joins of small tables took 5 to 8 % longer with two.
-PARTITIONS_PER_CORE = 2
 
 _MIB = 1024 * 1024
 _MAX_VERSION = 2**63 - 1
@@ -228,8 +227,8 @@ def session_of(given: Mapping[str, str]) -> SessionSettings:
         time_zone=zone,
         max_partition_bytes=session.get("maxPartitionBytes", defaults.max_partition_bytes),
         open_cost_bytes=session.get("openCostInBytes", defaults.open_cost_bytes),
-        wanted_partitions=session.get("wantedPartitions", PARTITIONS_PER_CORE * cores),
-        native_partitions=session.get("nativePartitions", cores),
+        wanted_partitions=session.get("wantedPartitions", PYTHON_TASKS_PER_CORE * cores),
+        native_partitions=session.get("nativePartitions", PARQUET_TASKS_PER_CORE * cores),
     )
 
 

@@ -18,6 +18,7 @@ from delta_py.storage.store import ObjectStore
 from spark_plugin.options.common import (
     ASKED_SCHEMA,
     CHANGE_FEED,
+    DISABLED,
     FACTS,
     FILES,
     SESSION,
@@ -33,8 +34,10 @@ from spark_plugin.options.common import (
     storage_of_session,
     version,
 )
+from spark_plugin.options.deprecated import warn_deprecated
 from spark_plugin.options.private import refuse_private
 from spark_plugin.options.storage import refuse_secrets, storage_options, without_storage
+from spark_plugin.roads import Road, parse_disabled
 
 _READ_NAMES = (
     "path",
@@ -63,6 +66,7 @@ _READ_NAMES = (
     FILES,
     ASKED_SCHEMA,
     FACTS,
+    DISABLED,
 )
 # Options of streaming reads. In a batch read they mean nothing, there as here.
 _STREAM_NAMES = (
@@ -112,8 +116,7 @@ class ReadOptions:
     lease_seconds: of the leases by which VACUUM knows of the read; None for none.
     files: of a scan for DML, the file that lists the data files to read, of this machine or, by a relative path, of the table;
     `__pydelta` is a column then.
-    log_answers: queries that the log answers exactly may be answered without reading files.
-    join_planning: Spark is told sizes and partition columns when it plans joins.
+    disabled: names of roads.py that the read switches off.
     follow_latest: read the newest version in each planning. Spark plans a DataFrame once without the pruning rule, and so
     reads that version in all its queries; with the rule it plans each query.
     """
@@ -130,8 +133,7 @@ class ReadOptions:
     follow_latest: bool = False
     lease_seconds: int | None = None
     pruning: bool = True
-    log_answers: bool = True
-    join_planning: bool = True
+    disabled: frozenset[str] = frozenset()
     view: str = "table"
     view_limit: int | None = None
     files: str | None = None
@@ -161,8 +163,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         follow_latest=flag(given, "followLatest"),
         lease_seconds=_lease_seconds(given),
         pruning=flag(given, "pruning", default=True),
-        log_answers=flag(given, "logAnswers", default=True),
-        join_planning=flag(given, "joinPlanning", default=True),
+        disabled=_disabled(given),
         view=given.get(VIEW, "table"),
         view_limit=int(given[VIEW_LIMIT]) if VIEW_LIMIT in given else None,
         files=given.get(FILES),
@@ -172,6 +173,16 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
     )
     _refuse_contradictions(parsed)
     return parsed
+
+
+def _disabled(given: Mapping[str, str]) -> frozenset[str]:
+    older = {"logAnswers": (Road.LOG, Road.DRIVER, Road.PARTIAL), "joinPlanning": (Road.JOINS,)}
+    disabled = parse_disabled(given.get(DISABLED, ""))
+    for name, roads in older.items():
+        if name in given:
+            warn_deprecated(f"read option {name}", f"to {','.join(roads)} in the place of false")
+            disabled |= frozenset() if flag(given, name) else frozenset(roads)
+    return disabled
 
 
 def catalog_entry(options: Mapping[str, str]) -> str | None:

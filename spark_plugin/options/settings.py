@@ -17,6 +17,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
 from spark_plugin.connect_internals import activated_client
 from spark_plugin.options.common import CONFS, PROPERTY_DEFAULTS, STORAGE, WRITE_CONFS, flag
+from spark_plugin.options.deprecated import warn_deprecated
 from spark_plugin.options.storage import storage_options
 from spark_plugin.options.told_settings import (
     COORDINATOR,
@@ -29,6 +30,7 @@ from spark_plugin.options.told_settings import (
     storage_part,
     write_part,
 )
+from spark_plugin.roads import DISABLE_CONF, OLDER_SETTINGS, parse_disabled
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
 VARIABLES = "spark.sql.variable.substitute"
@@ -143,6 +145,22 @@ def conf(spark: Any, name: str) -> str | None:
     except PySparkException:  # a server may keep a setting to itself
         return None
     return None if value in (None, "<undefined>") else str(value)
+
+
+def is_enabled(spark: Any, name: str) -> bool:
+    """Whether the session has not disabled a name of roads.py. Raises InvalidOptionError for an unknown name in DISABLE_CONF."""
+    if name in parse_disabled(conf(spark, DISABLE_CONF) or ""):
+        return False
+    older = OLDER_SETTINGS[name]
+    if conf(spark, older) is None:
+        return True
+    warn_deprecated(f"setting {older}", f"to {name} in the place of false; else leave it out")
+    return is_on(spark, older)
+
+
+def check_disabled(spark: Any) -> None:
+    """Raises InvalidOptionError for an unknown name in DISABLE_CONF."""
+    parse_disabled(conf(spark, DISABLE_CONF) or "")
 
 
 def is_case_sensitive(spark: Any) -> bool:

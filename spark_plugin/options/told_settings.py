@@ -17,13 +17,13 @@ from delta_py.storage.addresses import kind_of
 from spark_plugin.options.common import (
     CONFS,
     OTHER_WRITE_CONFS,
-    PARTITIONS_PER_CORE,
     PROPERTY_DEFAULTS,
     SESSION,
     STORAGE,
     WRITE_CONFS,
 )
 from spark_plugin.options.storage import session_storage
+from spark_plugin.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
 
 TOLD = "pydelta.told"
 READ_LEASE = "spark.pydelta.readLease"
@@ -53,8 +53,8 @@ def read_part(confs: Mapping[str, str], default_parallelism: int | None) -> dict
         "timeZone": confs.get(TIME_ZONE),
         "maxPartitionBytes": _size(confs.get(PARTITION_BYTES)),
         "openCostInBytes": _size(confs.get(OPEN_COST)),
-        "wantedPartitions": _partitions(confs, default_parallelism, PARTITIONS_PER_CORE),
-        "nativePartitions": _partitions(confs, default_parallelism, 1),
+        "wantedPartitions": _partitions(confs, default_parallelism, PYTHON_TASKS_PER_CORE),
+        "nativePartitions": _partitions(confs, default_parallelism, PARQUET_TASKS_PER_CORE),
         "readLease": confs.get(READ_LEASE),
         "ignoreMissingFiles": confs.get(IGNORE_MISSING_FILES),
         "verifyChecksums": confs.get(VERIFY_CHECKSUMS),

@@ -9,66 +9,43 @@ plan as it was.
 What the source does with it (all of it is in the schema that Spark passes to `reader(schema)`):
 
     def reader(self, schema):
-        columns = strip_marker(schema)          # only the columns, and nested fields, that the query needs; may be empty
-        predicate = pushed_predicate(schema)    # Expression over logical paths to skip files, row groups and rows by; or None
+        request = ScanRequest.parse(schema)
+        request.columns             # only the columns, and nested fields, that the query needs; may be empty
+        request.predicate           # Expression over logical paths to skip files, row groups and rows by; or None
         ...
-        return limited(my_reader, schema)       # stops where the query wants no more rows
+        return limited(my_reader, request.limit)    # stops where the query wants no more rows
 
-A frame that `with_metadata_column(frame)` gives back has the column `_metadata` beside those of the table, hidden: only queries
-that name it ask for it, and `wants_metadata_column(schema)` says that one does.
+A frame that `with_metadata_column(frame)` gives back has the column `_metadata` next to those of the table, hidden: only queries
+that name it ask for it, and `request.wants_metadata_column` says that one does.
 
-`is_pruned(schema)` says whether the rule asked. Without it the schema is the whole one and there is no predicate: Spark's
+`request.is_pruned` says whether the rule asked. Without it the schema is the whole one and there is no predicate: Spark's
 stock push-down never reaches the source, whatever the session's conf, because the reader must not define `pushFilters`
 at all. The predicate need not be applied exactly: rows that it is not true for may be left in, never others left out. The
 limit is exact, Spark does not count again: that is why every reader goes through `limited`. It never comes with a predicate.
 
-Where a query only counts rows, or takes smallest and largest values, `log_question(schema)` says what would do instead of
-rows. A source that knows it exactly returns a reader whose first partition carries `answer_text(table, schema)` in a str
-attribute; the rule then puts the answer into the plan, and nothing is read. One that does not goes on as if it had not been
-asked.
+Where a query only counts rows, or takes smallest and largest values, `request.log_question` says what would do instead of
+rows. Where a query only adds up what is in the rows, `request.partial` says what partial rows would do in their place: the schema
+is that of partial rows then, and rows for which `request.exact_predicate()` is not true must be left out.
 
-Where a query only adds up what is in the rows, `partial_rows(schema)` says what partial rows would do in their place: the schema
-is that of partial rows then, and rows for which `exact_predicate(schema)` is not true must be left out. A source that gives them
-says so by `partial_text(schema)`; one that does not is asked for the rows once more.
-
-The first partition of `partitions()` may carry `explain_text(report, schema)` in any str attribute; then `explain()`, the
-driver's log and `status(spark).last_scan` say how many files and bytes were kept. Not so of a scan without columns: it has no
-predicate either, and keeps all files.
-
-It may carry `facts_text(facts, schema)` in the same attribute; then Spark is told the size of the scan when it plans joins, and
-files are chosen once more by what the other side of a join has found in a partition column: `reader(schema)` is called again
-with a predicate more (`is_planned_again(schema)`), and the read function of the first call gets the partitions of the second.
+The first partition of `partitions()` may carry `plan_text(message, request.nonce)` in any str attribute. messages.json describes
+the message, of which every part may be absent:
+- `kept`: `explain()`, the driver's log and `status(spark).last_scan` say how many files and bytes are read. Not so of a scan
+  without columns: it has no predicate either, and reads all files.
+- `joins`: Spark is told the size of the scan when it plans joins, and files are chosen once more by what the other side of a join
+  has found in a partition column: `reader(schema)` is called again with a predicate more (`request.is_planned_again`), and the
+  read function of the first call gets the partitions of the second.
+- `answer`: the log's answer; the rule puts it into the plan, and nothing is read. A source that does not know it goes on as if it
+  had not been asked.
+- `road`, `partial`: the rows are partial rows. A source that does not give them is asked for the rows once more.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from spark_plugin.pruning.handover import (
-    NativeWish,
-    answer_text,
-    asked_of_batch,
-    columns_of_partial_rows,
-    exact_predicate,
-    explain_text,
-    facts_text,
-    few_text,
-    files_text,
-    is_only_question,
-    is_planned_again,
-    is_pruned,
-    log_question,
-    native_text,
-    native_wish,
-    partial_rows,
-    partial_text,
-    predicate_of,
-    pushed_limit,
-    pushed_predicate,
-    question_of,
-    strip_marker,
-    wants_metadata_column,
-    wants_statistics,
-)
 from spark_plugin.pruning.limited import limited
+from spark_plugin.pruning.plan_notes import kept_part, plan_text
+from spark_plugin.pruning.predicate_json import predicate_of
+from spark_plugin.pruning.scan_request import NativeWish, ScanRequest, parse_batch_start
+from spark_plugin.pruning.stream_question import question_of
 
 if TYPE_CHECKING:
     from spark_plugin.pruning.rule import (
@@ -83,33 +60,16 @@ if TYPE_CHECKING:
 __all__ = [
     "NativeWish",
     "PruningStatus",
-    "answer_text",
-    "asked_of_batch",
-    "columns_of_partial_rows",
-    "exact_predicate",
-    "explain_text",
-    "facts_text",
-    "few_text",
-    "files_text",
+    "ScanRequest",
     "install",
-    "is_only_question",
-    "is_planned_again",
-    "is_pruned",
+    "kept_part",
     "limited",
-    "log_question",
-    "native_text",
-    "native_wish",
-    "partial_rows",
-    "partial_text",
+    "parse_batch_start",
+    "plan_text",
     "predicate_of",
-    "pushed_limit",
-    "pushed_predicate",
     "question_of",
     "status",
-    "strip_marker",
     "wanted_rows",
-    "wants_metadata_column",
-    "wants_statistics",
     "with_columns_of_batches",
     "with_metadata_column",
 ]

@@ -7,18 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
-
-from spark_plugin.pruning.handover import pushed_limit
 
 
-def limited(reader: DataSourceReader, schema: StructType) -> DataSourceReader:
-    """The reader, cut to the limit in the schema that Spark passed to `DataSource.reader`; itself if there is none.
+def limited(reader: DataSourceReader, limit: int | None) -> DataSourceReader:
+    """The reader, cut to the limit of a ScanRequest; itself if there is none.
 
     reader: its `read` gives Arrow batches. Spark drops its own limit where it hands one over, so exactly that many rows, or
     all if there are fewer, must come out: of one partition, as a task does not know of others.
     """
-    limit = pushed_limit(schema)
     return reader if limit is None else _LimitedReader(reader, limit)
 
 

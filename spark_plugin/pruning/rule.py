@@ -7,30 +7,20 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from spark_plugin.pruning.handover import Wanted
+from spark_plugin import read_limits
+from spark_plugin.pruning.needed_rows import Wanted
 from spark_plugin.pyspark_internals import reason_of
+from spark_plugin.roads import PRUNING
 from spark_plugin.spark_internals import RULE, SparkInternals, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_py.scan.planning import ScanReport
-
-ENABLED_CONF = "spark.pydelta.pruning.enabled"
-"""Set to false in a session to read everything; the read option `pruning` does it for one table."""
-
-COLUMNAR_CONF = "spark.pydelta.columnarReader.enabled"
-"""Set to false in a session to have Spark read rows instead of columns (spark_plugin/java/readers)."""
-
-NATIVE_CONF = "spark.pydelta.nativeReader.enabled"
-"""Set to true in a session to have Spark's own Parquet reader read simple files (spark_plugin/java/parquet)."""
-
-PARTIAL_CONF = "spark.pydelta.partialAggregates.enabled"
-"""Whether tasks add up what an aggregate only adds up again: `auto` where it pays, `true`, or `false`."""
 
 _NEEDED_PACKAGES = ("rule", "scan", "streams")
 """Packages of the Java part that the rule cannot do without. The others can be switched off (self_test.py)."""
@@ -42,47 +32,62 @@ _unavailable: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
+class RoadStatus:
+    """What became of one road in a session.
+
+    road: a name that `spark.pydelta.disable` takes; or `metadata-column`, loads of tables with their hidden column `_metadata`,
+    or `driver-writes`, batch writes that the driver's own Python has planned. used: scans or queries that took it. For
+    `pruning` scans that the rule pruned, for `driver-planning` what the driver's own Python did in the place of a worker.
+    skipped: those that might have taken it and did not. last_reason: why the last of them did not. last_error: the last reason
+    that was an error.
+    """
+
+    road: str
+    used: int = 0
+    skipped: int = 0
+    last_reason: str | None = None
+    last_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScanStatus:
+    """How one scan was read. files: what was kept; None where no file was read."""
+
+    path: str
+    road: str
+    why: str | None
+    files: str | None
+
+    def __str__(self) -> str:
+        files = "" if self.files is None else f", {self.files}"
+        return f"{self.path}: {self.road} ({self.why}){files}"
+
+
+@dataclass(frozen=True, slots=True)
 class PruningStatus:
     """What the rule does in a session.
 
-    installed: the rule is among the session's optimizer rules now. applied: scans that it pruned. backed_off: plans that
-    it left as they were because something failed or was not understood; last_error is the latest reason, or why the rule
-    is not installed. last_scan: files and bytes kept by the scan that was planned last, None if none said. columnar: scans
-    planned to be read in columns; columnar_error: why the columnar reader could not be had the last time it was wanted.
-    native: scans of which some files were given to Spark's own Parquet reader; native_error: why Python read all of a scan, where
-    that was an error. driver: plannings of scans that the driver's own Python answered; driver_error: why a worker had to do the
-    last one that it did not. answered: aggregates that the log answered, so that nothing was read; answer_error: why one was read
-    after all although the log was asked, where that was an error. filtered: scans whose files were chosen once more by what the
-    other side of a join, or a subquery, had found; join_error: why a join was planned without a table's size or without choosing
-    files, where that was an error. metadata_error: why a table was loaded without its hidden column `_metadata`, if that was an
-    error. partial: aggregates whose tasks gave partial rows; partial_error: why one was read as it was, where that was an error.
-    one_task_error: why a small query was shuffled, where that was an error. driver_reads: small queries whose rows the driver's
-    own Python read, without a job; driver_read_error: why one took a job after all, where that was an error. driver_writes:
-    batch writes that the driver's own Python has planned.
+    installed: the rule is among the session's optimizer rules now. last_error: why it is not installed; else why it left the
+    last plan as it was where something failed or was not understood. last_scan: files and bytes kept by the scan that was
+    planned last, None if none said. roads: what became of each road. scans: the last scans, one line each, the newest at the
+    end.
     """
 
     installed: bool
-    applied: int = 0
-    backed_off: int = 0
     last_error: str | None = None
     last_scan: ScanReport | None = None
-    columnar: int = 0
-    columnar_error: str | None = None
-    native: int = 0
-    native_error: str | None = None
-    driver: int = 0
-    driver_error: str | None = None
-    answered: int = 0
-    answer_error: str | None = None
-    filtered: int = 0
-    join_error: str | None = None
-    metadata_error: str | None = None
-    partial: int = 0
-    partial_error: str | None = None
-    one_task_error: str | None = None
-    driver_reads: int = 0
-    driver_read_error: str | None = None
-    driver_writes: int = 0
+    roads: tuple[RoadStatus, ...] = ()
+    scans: tuple[ScanStatus, ...] = ()
+
+    def __getitem__(self, road: str) -> RoadStatus:
+        """A road that no scan took or skipped has a row of zeros."""
+        return next((row for row in self.roads if row.road == road), RoadStatus(road))
+
+    def __str__(self) -> str:
+        rows = [f"{'road':16} {'used':>6} {'skipped':>8}  last reason"]
+        rows += [f"{row.road:16} {row.used:6} {row.skipped:8}  {row.last_reason or ''}".rstrip() for row in self.roads]
+        head = "The pruning rule is installed." if self.installed else f"The pruning rule is not installed: {self.last_error}."
+        return "\n".join([head, *rows, *map(str, self.scans)])
 
 
 def install(spark: SparkSession, *formats: str) -> bool:
@@ -99,6 +104,7 @@ def install(spark: SparkSession, *formats: str) -> bool:
             internals.require_links(*_NEEDED_PACKAGES)
             rule = internals.java_class(RULE).newInstance()
             rule.offerMetadata(metadata_schema())
+            rule.setLimits(*read_limits.for_the_rule())
             internals.add_optimizer_rule(rule)
             internals.change_source("pydelta", rule.askingDriver)
         for name in formats or ("pydelta",):
@@ -148,8 +154,14 @@ def status(spark: SparkSession) -> PruningStatus:
     rule = None if is_connect(spark) else SparkInternals(spark).pruning_rule()
     if rule is None:
         return PruningStatus(installed=False)
-    counts = json.loads(rule.status())
-    return PruningStatus(**{**counts, "installed": True, "last_scan": _scan_report(counts["last_scan"])})
+    told = json.loads(rule.status())
+    status = PruningStatus(
+        installed=True,
+        last_scan=_scan_report(told["last_scan"]),
+        roads=tuple(RoadStatus(**row) for row in told["roads"]),
+        scans=tuple(ScanStatus(**scan) for scan in told["scans"]),
+    )
+    return replace(status, last_error=status[PRUNING].last_error)
 
 
 def compared_columns(spark: SparkSession) -> dict[str, dict[tuple[str, ...], int]]:

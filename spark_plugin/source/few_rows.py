@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from delta_py.parquet.decode_budget import DecodeBudget, Limits, OverBudgetError
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.collations import is_collated
+from spark_plugin import read_limits
 from spark_plugin.pruning.limited import first_rows
 from spark_plugin.source.task_batches import relabelled
 from spark_plugin.spark_versions import to_arrow_schema
@@ -23,16 +23,13 @@ from spark_plugin.spark_versions import to_arrow_schema
 if TYPE_CHECKING:
     from delta_py.scan.planning import Scan
 
-MOST_FILES = 4
-"""They are read one after the other here, and beside each other by tasks. Of a remote store it is one."""
-
-MOST_ROWS = 4096
-"""That come out, and go through Py4J with their values. More are worth a job, which hands them on as they come."""
-
-MOST_BYTES = 1 << 20
-
-LIMITS = Limits(rows=1 << 18, values=1 << 22, encoded_bytes=32 << 20, decoded_bytes=64 << 20, vector_bytes=1 << 20)
-"""Two row groups of the size that we write, of up to sixteen columns."""
+LIMITS = Limits(
+    rows=read_limits.DRIVER_DECODED_ROWS,
+    values=read_limits.DRIVER_DECODED_VALUES,
+    encoded_bytes=read_limits.DRIVER_ENCODED_BYTES,
+    decoded_bytes=read_limits.DRIVER_DECODED_BYTES,
+    vector_bytes=read_limits.DRIVER_VECTOR_BYTES,
+)
 
 _BATCH_ROWS, _BATCH_BYTES = 1 << 14, 4 << 20
 """So much more than few is decoded before it shows."""
@@ -45,17 +42,6 @@ class FewRows:
     scan: Scan
     columns: StructType
     limit: int | None
-
-    @classmethod
-    def of(cls, scan: Scan, columns: StructType, limit: int | None) -> Self | None:
-        """None for a scan that is known to have more, or whose values the driver does not understand: JVMs take texts with a
-        collation out of no Arrow stream."""
-        state, files = scan.state, scan.files.num_rows
-        known = scan.report.rows_kept if state.predicate is None and limit is None else limit
-        is_many = files > (1 if state.store.is_remote else MOST_FILES) or (known is not None and known > MOST_ROWS)
-        if is_many or not columns.fields or any(is_collated(column.logical) for column in state.columns):
-            return None
-        return cls(scan, columns, limit)
 
     def read(self) -> bytes | None:
         """The rows as an Arrow stream; None where they are more than few. Raises what read_files raises."""
@@ -72,7 +58,7 @@ class FewRows:
         rows = size = 0
         for batch in self._batches(schema):
             rows, size = rows + batch.num_rows, size + batch.nbytes
-            if rows > MOST_ROWS or size > MOST_BYTES:
+            if rows > read_limits.DRIVER_ROWS or size > read_limits.DRIVER_BYTES:
                 raise OverBudgetError("more rows than few")
             yield batch
 

@@ -1,9 +1,9 @@
 """Which files of a scan the executors may read by Spark's own Parquet reader, and how the reader's Java is told of them.
 
-    native = native_files(scan, schema, wish)      # None: Python reads all of them
+    native, why = native_files(scan, wish, nonce)  # None: Python reads all of them
     simple, others, share = native.split(scan.files)
     native.text_of(files)                    # of a task's files, for the task's partition
-    native.note                              # of the scan, for the first partition
+    native.facts                             # of the scan, for the plan
 
 Unknown means Python: a column, a type or a file that is not surely read alike is left to it. Whether a file stores the table's
 types is seen where it is read (FileSchema.java).
@@ -12,16 +12,16 @@ types is seen where it is read (FileSchema.java).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import StructType as SparkSchema
 
-from delta_py.errors import DeltaError
+from delta_py.errors import DeltaError, shown
 from delta_py.expressions.tree import (
     And,
     Column,
@@ -55,7 +55,9 @@ from delta_py.scan.file_groups import PART_BYTES, PART_START, bytes_to_read
 from delta_py.scan.file_pruner import partition_texts, typed_partition_values
 from delta_py.scan.planning import Scan
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanState
-from spark_plugin.pruning import NativeWish, files_text, native_text
+from spark_plugin import read_limits
+from spark_plugin.pruning import NativeWish
+from spark_plugin.pruning.plan_notes import files_text
 
 _TYPES = frozenset(
     {
@@ -75,17 +77,6 @@ _GAINS = {
     **dict.fromkeys(("string", "binary", "date"), 1),
 }
 _GAIN_OF_DECIMALS, _GAIN_OF_NESTED = 2, 4
-# In row groups of so many rows and more Spark's reader is quicker, or as quick, for columns of all types. In those of 131,072
-# columns of nearly as many values are dictionaries, which it is slow at.
-_LARGE_GROUP_ROWS = 1 << 18
-_MOST_FOOTER_BYTES = 1 << 20
-# Of so few bytes it is of no account who decodes faster, but that tasks in Python have to wait for a worker, which the first ones
-# of a session start.
-_SMALL_BYTES = 48 << 20
-# Where bounds have ruled out so large a share of a table, its rows are likely sorted so that the index of a file's pages rules
-# out most of the file; Python, which has no such index, decodes row groups. Of many files most are likely read whole.
-_RULED_OUT = 0.5
-_NARROWED_FILES, _NARROWED_BYTES = 8, 256 << 20
 _KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
 # Of these names Spark's reader makes numbers of rows.
 _RESERVED = frozenset({"_tmp_metadata_row_index", "row_index"})
@@ -95,10 +86,11 @@ _FOR_JAVA = ("path", "size", "modification_time", "deletion_vector", PART_START,
 
 @dataclass(frozen=True, slots=True)
 class NativeFiles:
-    """The files of a scan that Spark's own Parquet reader may read. note: on the scan, for the rule. told: makes of the stream of
-    a task's files the text in its partition. partitions: the scan's partition columns, in order."""
+    """The files of a scan that Spark's own Parquet reader may read. facts: how it reads them, as messages.json describes
+    `parquet` in the plan. told: makes of the stream of a task's files the text in its partition. partitions: the scan's
+    partition columns, in order."""
 
-    note: str
+    facts: Mapping[str, Any]
     told: Callable[[bytes], str]
     partitions: tuple[ScanColumn, ...]
     timezone: str
@@ -123,35 +115,50 @@ class NativeFiles:
         return typed_partition_values(pa.chunked_array(texts, pa.string()), column.logical, self.timezone)
 
 
-def native_files(scan: Scan, schema: SparkSchema, wish: NativeWish) -> NativeFiles | None:
-    """None where Python reads every file. schema: that with which the rule asked for the scan."""
+def native_files(scan: Scan, wish: NativeWish, nonce: str | None) -> tuple[NativeFiles | None, str]:
+    """The files that Spark's own reader reads, None where Python reads every file, and why. wish, nonce: of the request."""
     state = scan.state
-    if not _reads_as_spark(state):
-        return None
+    why_not = _why_not_as_spark(state)
+    if why_not is not None:
+        return None, why_not
     simple = _are_simple(scan.files)
     share = _share(scan.files, simple)
+    if not share:
+        return None, "no file lies below the table's directory, with its deletion vector"
     # Where some column is nested, Python's rows of other files are made columns again.
-    if not share or (share < 0.5 and any(_is_nested(column.logical.data_type) for column in state.columns)):
-        return None
-    if wish is NativeWish.WHERE_QUICKER and not _is_quicker(scan, simple):
-        return None
+    if share < read_limits.PARQUET_LEAST_SHARE and any(_is_nested(column.logical.data_type) for column in state.columns):
+        return None, f"columns are nested, and only {share:.0%} of the bytes are in simple files"
+    why = "it is preferred in this session"
+    if wish is NativeWish.WHERE_QUICKER:
+        is_quicker, why = _is_quicker(scan, simple)
+        if not is_quicker:
+            return None, why
     facts = {
         "kinds": "".join(_KINDS[column.source] for column in state.columns),
         "root": state.store.root,
         "schema": json.loads(schema_to_json(StructType(tuple(_bare(column.physical) for column in state.columns)))),
-        "verifyChecksums": state.verify_checksums,
+        "verify_checksums": state.verify_checksums,
+        "most_batch_bytes": read_limits.PARQUET_BATCH_BYTES,
     }
     partitions = tuple(column for column in state.columns if column.source is ColumnSource.PARTITION)
-    return NativeFiles(native_text(facts, schema), partial(files_text, schema=schema), partitions, state.timezone)
+    return NativeFiles(facts, partial(files_text, nonce=nonce), partitions, state.timezone), why
 
 
-def _reads_as_spark(state: ScanState) -> bool:
-    if state.drop_rows or state.to_write or state.match_by_id:
-        return False
+def _why_not_as_spark(state: ScanState) -> str | None:
+    """Why Spark's reader would not read the columns as Python does; None if it does."""
+    if state.drop_rows:
+        return "the scan itself leaves out rows"
+    if state.to_write:
+        return "the rows are read to be written"
+    if state.match_by_id:
+        return "columns are found by their ids"
     names = [column.physical.name.lower() for column in state.columns]
-    if len(set(names)) < len(names) or not state.store.root.startswith("/"):
-        return False
-    return all(map(_is_simple, state.columns))
+    if len(set(names)) < len(names):
+        return "two columns have the same name but for case"
+    if not state.store.root.startswith("/"):
+        return "the table is not on a local disk"
+    other = next((column for column in state.columns if not _is_simple(column)), None)
+    return None if other is None else f"Spark's reader does not read the column {shown(other.logical.name)} as Python does"
 
 
 def _are_simple(files: pa.Table) -> pa.ChunkedArray:
@@ -172,15 +179,22 @@ def _share(files: pa.Table, simple: pa.ChunkedArray) -> float:
 # ---------------------------------------------------------------- which road is quicker
 
 
-def _is_quicker(scan: Scan, simple: pa.ChunkedArray) -> bool:
-    """Whether Spark's reader likely takes less time than Python for the columns that are read of files. simple: which of them it
-    may read."""
+def _is_quicker(scan: Scan, simple: pa.ChunkedArray) -> tuple[bool, str]:
+    """Whether Spark's reader likely takes less time than Python for the columns that are read of files, and why. simple: which of
+    them it may read."""
     if pc.any(pc.is_valid(pc.struct_field(scan.files["deletion_vector"], "storageType"))).as_py():
-        return True
-    if bytes_to_read(scan.files).to_numpy().sum(dtype=np.float64) <= (_NARROWED_BYTES if _is_narrow(scan) else _SMALL_BYTES):
-        return True
+        return True, "files have deleted rows"
+    size = bytes_to_read(scan.files).to_numpy().sum(dtype=np.float64)
+    if size <= read_limits.PARQUET_SMALL_BYTES:
+        return True, f"the files have at most {read_limits.PARQUET_SMALL_BYTES >> 20} MB"
+    if size <= read_limits.PARQUET_NARROWED_BYTES and _is_narrow(scan):
+        return True, "rows that match likely lie on few pages of few files"
     stored = [column.logical.data_type for column in scan.state.columns if column.source is ColumnSource.DATA]
-    return sum(map(_gain, stored)) > 0 or _has_large_groups(scan.state, scan.files.filter(simple))
+    if sum(map(_gain, stored)) > 0:
+        return True, "it is quicker for columns of these types"
+    if _has_large_groups(scan.state, scan.files.filter(simple)):
+        return True, f"row groups have {read_limits.PARQUET_GROUP_ROWS:,} rows and more"
+    return False, "Python is likely quicker for columns of these types in small row groups"
 
 
 def _has_large_groups(state: ScanState, files: pa.Table) -> bool:
@@ -188,15 +202,17 @@ def _has_large_groups(state: ScanState, files: pa.Table) -> bool:
     files: simple ones, which lie on this machine."""
     largest = files.slice(int(np.argmax(files["size"].to_numpy())), 1).select(["path", "size"]).to_pylist()[0]
     try:
-        rows = rows_of_first_group(state.store, largest["path"], largest["size"], most_bytes=_MOST_FOOTER_BYTES)
+        rows = rows_of_first_group(state.store, largest["path"], largest["size"], most_bytes=read_limits.PARQUET_FOOTER_BYTES)
     except (OSError, DeltaError, pa.ArrowException):
         return False  # which Python says better, when it reads the file
-    return rows is not None and rows >= _LARGE_GROUP_ROWS
+    return rows is not None and rows >= read_limits.PARQUET_GROUP_ROWS
 
 
 def _is_narrow(scan: Scan) -> bool:
     """Whether rows that match likely lie on few pages of few files, and all that says so is told to Spark's reader."""
-    if scan.ruled_out < _RULED_OUT or scan.files.num_rows > _NARROWED_FILES or scan.state.predicate is None:
+    if scan.ruled_out < read_limits.PARQUET_RULED_OUT or scan.files.num_rows > read_limits.PARQUET_NARROWED_FILES:
+        return False
+    if scan.state.predicate is None:
         return False
     if scan.state.verify_checksums:
         return False  # Spark's reader does not use the indexes of pages then (NativeReads.java)

@@ -36,15 +36,12 @@ from delta_py.scan.planning import (
 from delta_py.scan.time_travel import named_version
 from delta_py.snapshot import Snapshot, replaced
 from delta_py.storage.store import ObjectStore
+from spark_plugin import read_limits
 from spark_plugin.options.read_options import ChangeRange, ReadOptions
 from spark_plugin.source.views import VIEW_SCHEMAS, history_rows
 
 if TYPE_CHECKING:
     from delta_py.scan.log_answers import Question
-
-
-# Of a log that is no larger it costs nothing that would be noticed to learn how many rows the files have.
-_SMALL_LOG_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,4 +300,4 @@ def _has_small_log(snapshot: Snapshot) -> bool:
     """False where it may have sidecars, of whose size the listing says nothing."""
     checkpoint = snapshot.segment.checkpoint
     is_listed = checkpoint is None or checkpoint.kind is not LogKind.CHECKPOINT_V2
-    return is_listed and snapshot.segment.size_bytes <= _SMALL_LOG_BYTES
+    return is_listed and snapshot.segment.size_bytes <= read_limits.SMALL_LOG_BYTES

@@ -36,9 +36,9 @@ class DeltaPartition(InputPartition):
 
 
 class NativePartition(DeltaPartition):
-    """A task that Spark's own Parquet reader may have. text: its files, as handover.files_text, of which the reader's Java makes
-    its own list; for Python they are in nothing else. first: so many of them are not to be read. rows: the numbers of those that
-    are read of the next one; None for all."""
+    """A task that Spark's own Parquet reader may have. text: its files, as plan_notes.files_text, of which the reader's Java
+    makes its own list; for Python they are in nothing else. first: so many of them are not to be read. rows: the numbers of
+    those that are read of the next one; None for all."""
 
     def __init__(self, text: str, note: str = "") -> None:
         super().__init__(FileGroup(), note)
@@ -47,7 +47,7 @@ class NativePartition(DeltaPartition):
         self.rows: range | None = None
 
     def scan_files(self) -> Iterator[ScanFile]:
-        from spark_plugin.pruning.handover import files_of  # few tasks come to Python so
+        from spark_plugin.pruning.plan_notes import files_of  # few tasks come to Python so
 
         files = islice(FileGroup(files_of(self.text)).scan_files(), self.first, None)
         if self.rows is None:

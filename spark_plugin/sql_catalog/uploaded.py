@@ -18,18 +18,17 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from spark_plugin import read_limits
 from spark_plugin.data_source import FORMAT
 from spark_plugin.java.jars import Jar, jar_for
-from spark_plugin.options.settings import conf, is_on
+from spark_plugin.options.settings import conf, is_enabled, is_on
 from spark_plugin.options.told_settings import SETTINGS
 from spark_plugin.pruning.rule import metadata_schema, warn_once
+from spark_plugin.roads import CONNECT, DISABLE_CONF, OLDER_SETTINGS
 from spark_plugin.session_source import nonce_of
 from spark_plugin.sql_catalog.install import DELTA_NAMES_CONF, PATH_CATALOG, TABLES_CATALOG, catalog_conf, set_catalog
 from spark_plugin.sql_catalog.procedures import procedures_json
 from spark_plugin.wrapping import spark_sql
-
-ENABLED = "spark.pydelta.connectClasses.enabled"
-"""Set to false before `register` to send nothing to the server."""
 
 _KEY_CONF = f"{catalog_conf('pydelta')}.uploaded"
 _PROBLEMS_CONF = f"{catalog_conf('pydelta')}.linkProblems"
@@ -54,8 +53,8 @@ def install(spark: Any) -> bool:
 def _install(spark: Any) -> None:
     if conf(spark, catalog_conf("pydelta")) is not None:  # of another client of this session, or somebody else's
         return
-    if not is_on(spark, ENABLED):
-        raise NotImplementedError(f"{ENABLED} is false")
+    if not is_enabled(spark, CONNECT):
+        raise NotImplementedError(f"the session disables {CONNECT}, by {DISABLE_CONF} or {OLDER_SETTINGS[CONNECT]}")
     _send(spark, jar_for(spark.version))
     try:
         set_catalog(spark, "pydelta", PATH_CATALOG)
@@ -81,6 +80,7 @@ def _send(spark: Any, jar: Jar) -> None:
         "checkLinks": jar.is_for_older_spark,
         "formats": [FORMAT],
         "metadata": metadata_schema(),
+        "limits": read_limits.for_the_rule(),
         "told": {
             "nonce": nonce,
             "settings": "\n".join(SETTINGS),

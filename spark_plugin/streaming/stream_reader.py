@@ -32,7 +32,7 @@ from delta_py.streaming.schema_log import TrackedSchema
 from delta_py.streaming.source import StreamSource
 from spark_plugin.convert import check_requested, from_spark_schema
 from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
-from spark_plugin.pruning import asked_of_batch, native_wish, pushed_predicate, question_of, strip_marker
+from spark_plugin.pruning import ScanRequest, parse_batch_start, plan_text, question_of
 from spark_plugin.pyspark_internals import read_limit_as_by_worker
 from spark_plugin.source.pinned import offered, scan_options, selected, with_filter
 from spark_plugin.source.prompt_answers import PromptTask
@@ -51,7 +51,7 @@ from spark_plugin.streaming.schema_tracking import look_up, open_tracker
 if TYPE_CHECKING:
     from delta_py.expressions.tree import Expression
     from delta_py.scan.planning import Scan
-    from spark_plugin.source.native_files import NativeFiles
+    from spark_plugin.source.read_plan import ReadPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,33 +225,36 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         question = question_of(start)
         if question is not None:
             return [InputPartition(question.note(self.answer(question.call, question.arguments)))]
-        start, asked = asked_of_batch(start)
+        start, request = parse_batch_start(start)
         begin, until = StreamOffset.from_json(start), StreamOffset.from_json(end)
         self._reading_from(begin.true_start(until))
-        if asked is None:
-            scan, native, state = self._driver.plan(begin, until), None, self._state
+        note, native, state = "", None, self._state
+        if request is None:
+            scan = self._driver.plan(begin, until)
         else:
-            columns = from_spark_schema(strip_marker(asked))
-            scan = self._driver.plan(begin, until, columns, self._pushed(asked))
-            native, state = self._native_files(scan, asked), self._driver.state(columns)
-        parts = partitions_of(scan, self._options.batch.session, "" if native is None else native.note, native)
+            columns = from_spark_schema(request.columns)
+            scan, state = self._driver.plan(begin, until, columns, self._pushed(request)), self._driver.state(columns)
+            plan = self._plan_tasks(scan, request)
+            note, native = plan_text(plan.message(), request.nonce), plan.native
+        parts = partitions_of(scan, self._options.batch.session, note, native)
         if scan.state != state:
             for part in parts:
                 part.state = scan.state
         return parts
 
-    def _pushed(self, schema: StructType) -> Expression | None:
+    def _pushed(self, request: ScanRequest) -> Expression | None:
         options = self._options
-        return pushed_predicate(schema) if options.batch.pruning and not options.change_feed else None
+        return request.predicate if options.batch.pruning and not options.change_feed else None
 
-    def _native_files(self, scan: Scan, schema: StructType) -> NativeFiles | None:
-        """As _native_files of data_source.py. schema: the columns that the batch is read in, by their names in the stream."""
-        wish = native_wish(schema)
-        if wish is None or self._options.change_feed or self._held is not None:
-            return None
-        from spark_plugin.source.native_files import native_files  # few sessions want them
+    def _plan_tasks(self, scan: Scan, request: ScanRequest) -> ReadPlan:
+        from spark_plugin.source.read_plan import plan_tasks  # of no use in a task, which imports this module too
 
-        return native_files(scan, schema, wish)
+        why_not_native = None
+        if self._options.change_feed:
+            why_not_native = "the rows are changes"
+        elif self._held is not None:
+            why_not_native = "the read keeps a lease, which tasks in Python renew"
+        return plan_tasks(scan, request, why_not_native=why_not_native)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, DeltaPartition)

@@ -12,8 +12,9 @@ from spark_plugin import pruning
 from spark_plugin.driver_channel.channel import STATEMENT, channel_of
 from spark_plugin.driver_channel.server import ChannelServer, Handler, _Pulse
 from spark_plugin.driver_planning import offer as offer_driver
-from spark_plugin.driver_planning.offers import ENABLED_CONF, java_planner, planning_handlers
+from spark_plugin.driver_planning.offers import java_planner, planning_handlers
 from spark_plugin.pruning.rule import installed_rule
+from tests.support.older_settings import PLANNING_CONF as ENABLED_CONF
 
 
 class _NoPulse:
@@ -39,15 +40,15 @@ def server_of(spark: SparkSession) -> ChannelServer:
 
 
 @contextmanager
-def asked(spark: SparkSession, conf: Any, count: str) -> Iterator[Callable[[], int]]:
+def asked(spark: SparkSession, conf: Any, road: str) -> Iterator[Callable[[], int]]:
     """The driver's own planner is asked meanwhile, and after it again, whatever a test has offered. conf: the fixture. Gives how
-    much a count of the rule's status has grown since."""
+    often a road of the rule's status was used since."""
     conf({ENABLED_CONF: "true"})
     assert offer_driver(spark)
     before = pruning.status(spark)
-    yield lambda: getattr(pruning.status(spark), count) - getattr(before, count)
+    yield lambda: pruning.status(spark)[road].used - before[road].used
     conf({ENABLED_CONF: "true"})
     offer(spark, planning_handlers())
     assert offer_driver(spark), "in the place of what a test has offered"
     after = pruning.status(spark)
-    assert after.backed_off == before.backed_off, after.last_error
+    assert after["pruning"].skipped == before["pruning"].skipped, after.last_error

@@ -30,7 +30,7 @@ from spark_plugin.driver_planning.planner import opened, planned
 from spark_plugin.driver_planning.sources import source_here
 from spark_plugin.options.common import SESSION
 from spark_plugin.options.private import signed
-from spark_plugin.pruning.handover import MARKER_KEY
+from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.session_source import source_of_process, source_with
 from spark_plugin.source.pinned import PinnedTable, pin
 from tests.support.driver_requests import opening_body, planning_body
@@ -150,7 +150,7 @@ def test_scans_are_not_counted_here_as_the_rule_counts_them(table: str) -> None:
     schema = json.loads(source.schema().json())
     schema["fields"][0]["metadata"] = {MARKER_KEY: f'{{"predicates": [{predicate}], "limit": null, "nonce": "n"}}'}
     _, *partitions = parts(planned(planning_body(pickled_whole(source), json.dumps(schema))))
-    assert b"kept:n:1/2 files" in partitions[0]
+    assert b'"kept": {"files": 1, "files_total": 2' in partitions[0]
     assert FILTERED.of(Snapshot.load(open_store(table))) == {}
 
 

@@ -14,6 +14,8 @@ import pytest
 from spark_plugin.driver_channel.channel import OPEN, PLAN
 from spark_plugin.driver_channel.server import Handler
 from spark_plugin.driver_planning import offers
+from spark_plugin.roads import DISABLE_CONF, DRIVER_PLANNING
+from tests.support.older_settings import PLANNING_CONF
 
 
 class Context:
@@ -55,7 +57,13 @@ def planners(monkeypatch: pytest.MonkeyPatch) -> JavaPlanners:
 
 @pytest.fixture
 def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    return lambda: [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    """But for that of the older setting."""
+    is_older = f"The setting {PLANNING_CONF} is deprecated"
+    return lambda: [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno >= logging.WARNING and not record.getMessage().startswith(is_older)
+    ]
 
 
 @pytest.fixture
@@ -64,7 +72,7 @@ def session(monkeypatch: pytest.MonkeyPatch, planners: JavaPlanners) -> Callable
     monkeypatch.setattr(offers, "installed_rule", lambda spark: spark.rule)
 
     def make(*, enabled: str | None = None, rule: Rule | None = None) -> Any:
-        confs = {} if enabled is None else {offers.ENABLED_CONF: enabled}
+        confs = {} if enabled is None else {PLANNING_CONF: enabled}
         return SimpleNamespace(sparkContext=Context(), conf=confs, rule=rule)
 
     return make
@@ -136,7 +144,7 @@ def test_other_python_of_the_workers_keeps_it_out(
 def test_session_that_wants_it_later_has_it_by_its_next_load(session: Callable[..., Any]) -> None:
     spark = session(enabled="false", rule=Rule())
     assert offers.loads_of(spark) is None
-    spark.conf[offers.ENABLED_CONF] = "true"
+    spark.conf[PLANNING_CONF] = "true"
     assert offers.loads_of(spark) == "loads"
     assert spark.rule.planners == [1]
 
@@ -174,7 +182,7 @@ def test_where_it_cannot_be_had_a_warning_says_why_and_workers_do_all(
     assert [offers.loads_of(spark) for _ in range(3)] == [None] * 3
     assert (len(tried), spark.rule.planners) == (1, [])
     (warning,) = warnings()
-    assert "PythonDataSourceReadInfo" in warning and offers.ENABLED_CONF in warning
+    assert "PythonDataSourceReadInfo" in warning and f"Add {DRIVER_PLANNING} to {DISABLE_CONF}" in warning
 
 
 def test_setting_that_is_neither_true_nor_false_is_named_in_a_warning(
@@ -184,4 +192,4 @@ def test_setting_that_is_neither_true_nor_false_is_named_in_a_warning(
     assert not offers.offer(spark)
     assert (spark.rule.planners, planners.count) == ([], 0)
     (warning,) = warnings()
-    assert "'perhaps'" in warning and offers.ENABLED_CONF in warning
+    assert "'perhaps'" in warning and PLANNING_CONF in warning

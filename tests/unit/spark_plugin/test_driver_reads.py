@@ -12,12 +12,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructType
 
 from delta_py.errors import DataFileError
+from spark_plugin import read_limits
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning import reads
 from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.reads import SmallScans
-from spark_plugin.pruning.handover import MARKER_KEY
-from spark_plugin.source import few_rows
+from spark_plugin.pruning.scan_request import MARKER_KEY
 from tests.support.driver_requests import planning_body
 from tests.support.small_table import make_table
 
@@ -69,7 +69,7 @@ def test_limit_is_kept_over_files(table: str) -> None:
 
 
 def test_more_rows_than_few_are_nothing(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few_rows, "MOST_ROWS", 19)
+    monkeypatch.setattr(read_limits, "DRIVER_ROWS", 19)
     assert read(table) == b""
     assert len(rows(read(table, limit=19))) == 19
     assert read(table, limit=20) == b""

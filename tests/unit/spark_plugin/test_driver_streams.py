@@ -16,7 +16,7 @@ from delta_py.errors import UnsupportedOperationError
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning import streams as streams_module
 from spark_plugin.driver_planning.streams import Streams
-from spark_plugin.pruning.handover import QUESTION_KEY
+from spark_plugin.pruning.stream_question import QUESTION_KEY
 from spark_plugin.spark_versions import read_limit_of_json
 from spark_plugin.streaming.stream_reader import DeltaStreamReader
 from tests.support.driver_requests import stream_body

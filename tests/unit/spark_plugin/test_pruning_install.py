@@ -39,5 +39,5 @@ def test_session_that_cannot_have_the_rule_is_told_once_what_to_do(
     assert ".option('columns'" in record.getMessage()
     assert ".option('filter'" in record.getMessage()
     status = pruning.status(foreign)
-    assert (status.installed, status.applied) == (False, 0)
+    assert (status.installed, status["pruning"].used) == (False, 0)
     assert reason in str(status.last_error)

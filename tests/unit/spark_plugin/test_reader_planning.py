@@ -19,12 +19,12 @@ from delta_py.protocol.schema import LONG, STRING, StructField, StructType
 from delta_py.scan.log_answers import Question
 from delta_py.storage.opening import open_store
 from delta_py.streaming.options import StreamStart
+from spark_plugin import read_limits
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.options.common import VIEW
 from spark_plugin.options.private import signed
 from spark_plugin.options.read_options import read_options
 from spark_plugin.session_source import source_with
-from spark_plugin.source import pinned as pinned_module
 from spark_plugin.source.pinned import PinnedTable, PinnedView, pin
 from spark_plugin.source.readers import DeltaReader
 from spark_plugin.source.task_batches import DeltaPartition
@@ -117,7 +117,7 @@ def test_rows_are_counted_where_the_log_is_small(table: str, tmp_path: Path, mon
     assert (counted(table), counted(str(tmp_path / "v2"))) == (3, 2)
     DeltaTable(str(tmp_path / "v2")).checkpoint()
     assert counted(str(tmp_path / "v2")) is None, "it may have sidecars, however small the file is that names them"
-    monkeypatch.setattr(pinned_module, "_SMALL_LOG_BYTES", 10)
+    monkeypatch.setattr(read_limits, "SMALL_LOG_BYTES", 10)
     assert counted(table) is None
 
 

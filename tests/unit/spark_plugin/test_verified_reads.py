@@ -21,7 +21,7 @@ from spark_plugin.options.common import SESSION
 from spark_plugin.options.read_options import read_options
 from spark_plugin.options.streaming_options import stream_read_options
 from spark_plugin.options.told_settings import SETTINGS, TOLD, VERIFY_CHECKSUMS, with_session
-from spark_plugin.pruning.handover import MARKER_KEY
+from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.streaming.stream_reader import make_stream_reader, pin_stream
 from tests.support.driver_requests import planning_body
 from tests.support.flipped_bits import chunk_places, flipped

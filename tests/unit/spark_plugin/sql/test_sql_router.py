@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from importlib import import_module
 from types import SimpleNamespace
@@ -17,20 +17,14 @@ from spark_plugin.sql_internals import parameters_of, with_variables
 from spark_plugin.sql_router import ROUTES, Statement, first_word, route_of
 from spark_plugin.wrapping import wrap
 
-
-class Conf:
-    def __init__(self, **settings: str) -> None:
-        self.settings = settings
-
-    def get(self, name: str, default: str | None = None) -> str | None:
-        return self.settings.get(name.rpartition(".")[2], default)
+REGISTERED = {"spark.pydelta.registered": "true"}
 
 
 class Session:
     """Gives back what `sql` was called with."""
 
-    def __init__(self, enabled: str | None = "true") -> None:
-        self.conf = Conf() if enabled is None else Conf(enabled=enabled)
+    def __init__(self, settings: Mapping[str, str] = REGISTERED) -> None:
+        self.conf = settings
         # Sessions of the tests that ran before may have our router; this one has not.
         self._jsparkSession = SimpleNamespace(sessionUUID=lambda: "a session without a router")
 
@@ -107,9 +101,17 @@ def test_a_candidate_that_no_handler_takes_reaches_spark_as_it_is(word: str, ask
     assert asked == [Statement(text, args, word)] * len(route.handlers)
 
 
-@pytest.mark.parametrize("enabled", [None, "false"])
-def test_a_session_without_pydelta_is_not_routed(enabled: str | None, asked: list[Statement]) -> None:
-    assert Session(enabled).sql("DELETE FROM t") == ("DELETE FROM t", None, {})
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"spark.pydelta.sql.enabled": "true"},
+        {**REGISTERED, "spark.pydelta.sql.enabled": "false"},
+        {**REGISTERED, "spark.pydelta.disable": "sql"},
+    ],
+)
+def test_a_session_without_pydelta_is_not_routed(settings: Mapping[str, str], asked: list[Statement]) -> None:
+    assert Session(settings).sql("DELETE FROM t") == ("DELETE FROM t", None, {})
     assert asked == []
 
 
@@ -169,7 +171,7 @@ def test_statement_with_variables_that_nobody_here_knows_reaches_spark_as_it_is(
 ) -> None:
     monkeypatch.setattr(sql_internals, "is_connect", lambda _spark: True)
     assert Session().sql("VACUUM ${env:HOME}") == ("VACUUM ${env:HOME}", None, {}) and asked == []
-    assert Session().sql("VACUUM ${enabled}") == ("VACUUM ${enabled}", None, {}) and asked == [
+    assert Session().sql("VACUUM ${spark.pydelta.registered}") == ("VACUUM ${spark.pydelta.registered}", None, {}) and asked == [
         Statement("VACUUM true", None, "VACUUM")
     ]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import pickle
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,24 +17,9 @@ from delta_py.expressions.tree import FALSE, TRUE, Column, Comparison, In, IsNul
 from delta_py.protocol.schema import INTEGER, STRING
 from delta_py.scan.log_answers import Question
 from delta_py.scan.planning import ScanReport
-from spark_plugin.pruning import (
-    NativeWish,
-    answer_text,
-    asked_of_batch,
-    explain_text,
-    facts_text,
-    is_only_question,
-    is_planned_again,
-    is_pruned,
-    limited,
-    log_question,
-    native_wish,
-    pushed_limit,
-    pushed_predicate,
-    strip_marker,
-    wants_statistics,
-)
-from spark_plugin.pruning.handover import MARKER_KEY
+from spark_plugin.pruning import NativeWish, ScanRequest, kept_part, limited, parse_batch_start, plan_text
+from spark_plugin.pruning.plan_notes import files_of, files_text
+from spark_plugin.pruning.scan_request import MARKER_KEY
 
 PLAIN = StructType([StructField("a", IntegerType(), False, {"comment": "kept"}), StructField("s", StringType())])
 
@@ -78,7 +61,7 @@ one, x, nothing = {"type": "integer", "value": 1}, {"type": "string", "value": "
     ],
 )
 def test_predicate_of_each_kind_becomes_its_tree(predicate: Any, expected: object) -> None:
-    assert pushed_predicate(marked([predicate])) == expected
+    assert ScanRequest.parse(marked([predicate])).predicate == expected
 
 
 @pytest.mark.parametrize(
@@ -86,39 +69,39 @@ def test_predicate_of_each_kind_becomes_its_tree(predicate: Any, expected: objec
 )
 def test_predicate_of_an_unknown_kind_is_an_error_and_not_guessed(predicate: Any) -> None:
     with pytest.raises(ValueError, match="does not know"):
-        pushed_predicate(marked([predicate]))
+        ScanRequest.parse(marked([predicate]))
 
 
 def test_predicate_with_a_date_beyond_python_is_left_to_spark_and_the_others_kept() -> None:
     far = told("=", {"column": ["d"]}, {"type": "date", "value": 10_000_000})
-    assert pushed_predicate(marked([far, told("=", a, one)])) == Comparison("=", A, ONE)
-    assert pushed_predicate(marked([far])) is None
+    assert ScanRequest.parse(marked([far, told("=", a, one)])).predicate == Comparison("=", A, ONE)
+    assert ScanRequest.parse(marked([far])).predicate is None
 
 
 def test_several_predicates_become_one_conjunction() -> None:
-    predicate = pushed_predicate(marked([told("=", a, one), told("IS_NULL", s)]))
+    predicate = ScanRequest.parse(marked([told("=", a, one), told("IS_NULL", s)])).predicate
     assert repr(predicate) == repr(type(TRUE)((Comparison("=", A, ONE), IsNull(S))))
 
 
 def test_schema_without_a_marker_hands_nothing_over() -> None:
-    assert not is_pruned(PLAIN)
-    assert strip_marker(PLAIN) is PLAIN
-    assert pushed_predicate(PLAIN) is None
-    assert pushed_limit(PLAIN) is None
+    assert not ScanRequest.parse(PLAIN).is_pruned
+    assert ScanRequest.parse(PLAIN).columns is PLAIN
+    assert ScanRequest.parse(PLAIN).predicate is None
+    assert ScanRequest.parse(PLAIN).limit is None
 
 
 def test_marked_schema_is_known_and_comes_back_as_it_was() -> None:
-    assert is_pruned(marked([]))
-    assert strip_marker(marked([])) == PLAIN
-    assert strip_marker(marked([]))["a"].metadata == {"comment": "kept"}
-    assert pushed_predicate(marked([])) is None
+    assert ScanRequest.parse(marked([])).is_pruned
+    assert ScanRequest.parse(marked([])).columns == PLAIN
+    assert ScanRequest.parse(marked([])).columns["a"].metadata == {"comment": "kept"}
+    assert ScanRequest.parse(marked([])).predicate is None
 
 
 def test_schema_without_columns_counts_as_pruned() -> None:
     empty = StructType([])
-    assert is_pruned(empty)
-    assert strip_marker(empty) is empty
-    assert pushed_predicate(empty) is None
+    assert ScanRequest.parse(empty).is_pruned
+    assert ScanRequest.parse(empty).columns is empty
+    assert ScanRequest.parse(empty).predicate is None
 
 
 class Numbers(DataSourceReader):
@@ -153,7 +136,7 @@ def test_limited_reader_gives_that_many_rows_of_one_partition_and_reads_no_furth
     sizes: list[int], limit: int, rows: int, batches: int
 ) -> None:
     numbers = Numbers(sizes)
-    reader = limited(numbers, marked([], limit))
+    reader = limited(numbers, ScanRequest.parse(marked([], limit)).limit)
     (partition,) = reader.partitions()
     assert sum(batch.num_rows for batch in reader.read(partition)) == rows
     assert numbers.batches_read == batches
@@ -161,8 +144,8 @@ def test_limited_reader_gives_that_many_rows_of_one_partition_and_reads_no_furth
 
 def test_limited_without_a_limit_is_the_reader_itself() -> None:
     numbers = Numbers([1])
-    assert limited(numbers, marked([])) is numbers
-    assert limited(numbers, StructType([StructField("n", LongType())])) is numbers
+    assert limited(numbers, ScanRequest.parse(marked([])).limit) is numbers
+    assert limited(numbers, ScanRequest.parse(PLAIN).limit) is numbers
 
 
 # ---------------------------------------------------------------- questions for the log, and what goes back
@@ -176,22 +159,15 @@ def asking(only: bool) -> StructType:
 
 @pytest.mark.parametrize("only", [True, False])
 def test_question_comes_out_as_it_was_asked(only: bool) -> None:
-    assert log_question(asking(only)) == Question(("a",), ("s", "b"), (), ("s",))
-    assert is_only_question(asking(only)) is only
+    asked = ScanRequest.parse(asking(only)).log_question
+    assert asked is not None
+    assert asked.question == Question(("a",), ("s", "b"), (), ("s",))
+    assert asked.is_only_question is only
 
 
 @pytest.mark.parametrize("schema", [PLAIN, StructType([]), marked([])])
 def test_schema_without_a_question_asks_none(schema: StructType) -> None:
-    assert log_question(schema) is None
-    assert not is_only_question(schema)
-
-
-def test_answer_is_an_arrow_stream_between_signs_that_pickle_leaves_alone() -> None:
-    answer = pa.table({"p": ["ä;", None], "rows": [1, 2]})
-    pickled = pickle.dumps({"note": answer_text(answer, asking(only=True))})
-    found = re.search(rb"pydelta-answer:n-1:([A-Za-z0-9+/=]*);", pickled)
-    assert found is not None
-    assert pa.ipc.open_stream(base64.b64decode(found[1])).read_all() == answer
+    assert ScanRequest.parse(schema).log_question is None
 
 
 # ---------------------------------------------------------------- joins
@@ -207,46 +183,43 @@ def test_what_a_join_needs_is_in_the_marker(again: bool, statistics: bool) -> No
         **({"statistics": True} if statistics else {}),
     }
     schema = StructType([StructField("a", IntegerType(), True, {MARKER_KEY: json.dumps(marker)})])
-    assert is_planned_again(schema) is again
-    assert wants_statistics(schema) is statistics
+    assert ScanRequest.parse(schema).is_planned_again is again
+    assert ScanRequest.parse(schema).wants_statistics is statistics
 
 
 @pytest.mark.parametrize("schema", [PLAIN, StructType([]), marked([])])
 def test_schema_of_an_only_planning_asks_for_nothing_more(schema: StructType) -> None:
-    assert not is_planned_again(schema)
-    assert not wants_statistics(schema)
-
-
-def test_facts_are_json_between_signs_that_pickle_leaves_alone() -> None:
-    facts = {"rows": None, "partition_columns": ["ä;", "b"], "columns": {"b": {"distinct": 3}}}
-    found = re.search(rb"pydelta-facts:n-1:([A-Za-z0-9+/=]*);", pickle.dumps({"note": facts_text(facts, asking(only=False))}))
-    assert found is not None
-    assert json.loads(base64.b64decode(found[1])) == facts
+    assert not ScanRequest.parse(schema).is_planned_again
+    assert not ScanRequest.parse(schema).wants_statistics
 
 
 # ---------------------------------------------------------------- notes
 
 
-def test_notes_hold_the_nonce_of_the_request() -> None:
-    report = ScanReport(files_kept=1, files_total=2, bytes_kept=30, bytes_total=40)
-    assert explain_text(report, asking(only=False)) == "pydelta-kept:n-1:1/2 files,30/40 bytes;"
-    counted = replace(report, rows_kept=7)
-    assert explain_text(counted, asking(only=False)) == "pydelta-kept:n-1:1/2 files,30/40 bytes,7 rows;"
+def test_plan_is_found_in_a_pickled_partition_by_its_nonce_and_length() -> None:
+    message = {"why": "ä;:", "kept": kept_part(ScanReport(files_kept=1, files_total=2, bytes_kept=30, bytes_total=40))}
+    pickled = pickle.dumps({"note": plan_text(message, "n-1") + "pydelta-files:n-1:4:none", "name": "pydelta-plan:n-2:2:{}"})
+    found = re.search(rb"pydelta-plan:n-1:(\d+):", pickled)
+    assert found is not None
+    assert json.loads(pickled[found.end() : found.end() + int(found[1])]) == message
 
 
 @pytest.mark.parametrize("schema", [PLAIN, StructType([]), marked([])])
 def test_nothing_is_noted_where_no_rule_listens(schema: StructType) -> None:
-    report = ScanReport(files_kept=1, files_total=2, bytes_kept=30, bytes_total=40)
-    assert explain_text(report, schema) == facts_text({}, schema) == ""
+    assert plan_text({"why": "x"}, ScanRequest.parse(schema).nonce) == files_text(b"x", None) == ""
+
+
+def test_files_of_a_task_come_back_out_of_their_text() -> None:
+    assert files_of(files_text(b"\0:;", "n-1")) == b"\0:;"
 
 
 def test_batch_of_a_stream_is_asked_for_beside_its_offset() -> None:
     schema = StructType([StructField("a", LongType(), True, {MARKER_KEY: '{"native": "where quicker", "nonce": "n"}'})])
-    start, asked = asked_of_batch({MARKER_KEY: schema.json(), "start": '{"reservoirVersion": 3}'})
-    assert (start, asked) == ({"reservoirVersion": 3}, schema)
-    assert asked is not None and native_wish(asked) is NativeWish.WHERE_QUICKER
+    start, request = parse_batch_start({MARKER_KEY: schema.json(), "start": '{"reservoirVersion": 3}'})
+    assert (start, request) == ({"reservoirVersion": 3}, ScanRequest.parse(schema))
+    assert request is not None and request.native is NativeWish.WHERE_QUICKER
 
 
 @pytest.mark.parametrize("offset", [{"index": 3}, {MARKER_KEY: "{}", "index": 3}, {MARKER_KEY: "{}"}, None, [1], "x"], ids=str)
 def test_offset_of_sparks_own_asks_for_nothing(offset: Any) -> None:
-    assert asked_of_batch(offset) == (offset, None)
+    assert parse_batch_start(offset) == (offset, None)

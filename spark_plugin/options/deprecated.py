@@ -1,0 +1,17 @@
+"""Settings and options that are deprecated: they still work in this release, and each is warned of once a process."""
+
+from __future__ import annotations
+
+import logging
+
+from spark_plugin.roads import DISABLE_CONF
+
+_log = logging.getLogger("pydelta")
+_warned: set[str] = set()
+
+
+def warn_deprecated(name: str, instead: str) -> None:
+    """name: `setting x` or `read option x`. instead: what DISABLE_CONF is set to, in words."""
+    if name not in _warned:
+        _warned.add(name)
+        _log.warning("The %s is deprecated, and the next release ignores it. Set %s %s.", name, DISABLE_CONF, instead)

@@ -1,0 +1,30 @@
+"""Calls about offsets that a stream's process gets in the form of a request for a batch's partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+QUESTION_KEY = "pydelta.question"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamQuestion:
+    """A call about offsets, which a stream's process gets in the form of a request for a batch's partitions: Spark 4.1 has no
+    other call with arguments. nonce: begins and ends the answer."""
+
+    call: str
+    arguments: tuple[str, ...]
+    nonce: str
+
+    def note(self, answer: str) -> str:
+        """As StreamRunner.java finds it in the pickled partition: pickle stores a str as its bytes. answer: ASCII."""
+        return f"{self.nonce}:{answer}:{self.nonce}"
+
+
+def question_of(start: Any) -> StreamQuestion | None:
+    """What StreamRunner.java asks by the start of a batch; None for a start. No offset of a stream has such a key."""
+    if not isinstance(start, dict) or start.keys() != {QUESTION_KEY}:
+        return None
+    question = start[QUESTION_KEY]
+    return StreamQuestion(question["call"], tuple(question["arguments"]), question["nonce"])

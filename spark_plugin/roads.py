@@ -1,0 +1,73 @@
+"""The names of the roads, in which pydelta has the rows of a query read, and of what else a session can switch off.
+
+`explain()` and `status(spark)` show these names, and the setting `spark.pydelta.disable` takes them. Switch.java has the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from delta_py.errors import InvalidOptionError, shown
+
+
+class Road(StrEnum):
+    """A way in which pydelta has the rows of a query read."""
+
+    LOG = "log"
+    """An aggregate is answered from the table's log; nothing is read."""
+    DRIVER = "driver"
+    """The driver's own Python reads the rows of a small query, without a job."""
+    PARTIAL = "partial"
+    """Tasks add up what an aggregate only adds up again."""
+    PARQUET = "parquet"
+    """Spark's own Parquet reader reads simple files; Python reads the others."""
+    COLUMNS = "columns"
+    """Python reads, and Spark gets columns."""
+    ROWS = "rows"
+    """Python reads, and Spark makes rows of the batches. This is Spark's own way, and cannot be disabled."""
+    ONE_TASK = "one-task"
+    """A small query that groups or sorts is computed in the task that reads, without a shuffle."""
+    JOINS = "joins"
+    """Spark is told sizes when it plans joins, and files are chosen by what the other side of a join has found."""
+
+
+PRUNING = "pruning"
+DRIVER_PLANNING = "driver-planning"
+CONNECT = "connect"
+SQL = "sql"
+
+DISABLE_CONF = "spark.pydelta.disable"
+"""Names with commas between them. Troubleshooting: what is disabled, a session does as Spark would, and gives the same rows."""
+
+PREFER_CONF = "spark.pydelta.prefer"
+"""`partial`, `parquet`: they are taken wherever they are possible, whatever the sizes of a scan are. For tests and
+measurements."""
+
+OLDER_SETTINGS: Mapping[str, str] = {
+    PRUNING: "spark.pydelta.pruning.enabled",
+    Road.LOG: "spark.pydelta.logAnswers.enabled",
+    Road.DRIVER: "spark.pydelta.driverReads.enabled",
+    Road.PARTIAL: "spark.pydelta.partialAggregates.enabled",
+    Road.PARQUET: "spark.pydelta.nativeReader.enabled",
+    Road.COLUMNS: "spark.pydelta.columnarReader.enabled",
+    Road.ONE_TASK: "spark.pydelta.oneTask.enabled",
+    Road.JOINS: "spark.pydelta.joinPlanning.enabled",
+    DRIVER_PLANNING: "spark.pydelta.driverPlanning.enabled",
+    CONNECT: "spark.pydelta.connectClasses.enabled",
+    SQL: "spark.pydelta.sql.enabled",
+}
+"""All names that can be disabled, and the settings that did it before. These still work in this release, and warn once."""
+
+
+def parse_disabled(text: str) -> frozenset[str]:
+    """The names in a value of DISABLE_CONF, in any case. Raises InvalidOptionError for an unknown one."""
+    names = frozenset(name.strip().lower() for name in text.split(",")) if text.strip() else frozenset()
+    unknown = sorted(names - OLDER_SETTINGS.keys())
+    if unknown:
+        raise InvalidOptionError(
+            f"{DISABLE_CONF} has the unknown name {shown(unknown[0])}. It can list: {', '.join(OLDER_SETTINGS)}.",
+            option=DISABLE_CONF,
+            value=text,
+        )
+    return names

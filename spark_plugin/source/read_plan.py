@@ -1,0 +1,234 @@
+"""How a scan is read, and why: the one decision about it.
+
+    plan = plan_read(pinned, request)       # ReadPlan
+    plan.road, plan.why                     # what explain() and status(spark) show
+    plan.message()                          # what the rule is told, as messages.json describes `plan`
+
+The sizes by which it decides are in spark_plugin/read_limits.py, with their measurements. What only Spark's plan knows comes with
+the request. Some roads end in Spark's plan: whether a query only filters the rows of one scan, or sorts them. For these the plan
+says whether its sizes allow them, and `skipped` why not; Java looks at the query and compares no sizes.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from delta_py.protocol.collations import is_collated
+from delta_py.scan.scan_state import ColumnSource
+from spark_plugin import read_limits
+from spark_plugin.convert import check_requested, from_spark_schema
+from spark_plugin.pruning.plan_notes import kept_part
+from spark_plugin.pruning.scan_request import LogQuestion, PartialRowsRequest, ScanRequest
+from spark_plugin.roads import Road
+from spark_plugin.source.few_rows import FewRows
+from spark_plugin.source.pinned import PinnedChanges, PinnedTable
+
+if TYPE_CHECKING:
+    from delta_py.scan.planning import Scan, ScanReport
+    from spark_plugin.source.native_files import NativeFiles
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """One scan's road.
+
+    road: None where the rule has asked a question and gets no answer: it asks for the rows next.
+    why: one line.
+    scan: the files; None where nothing is read.
+    native: of these the files that Spark's own Parquet reader reads; None if Python reads them all.
+    few: the same scan, where its rows may be few enough for the driver's own Python; None if they are not.
+    answer: the log's, an Arrow table; None if it gives none.
+    join_facts: what Spark is told of the scan when it plans joins; None for nothing.
+    skipped: the roads that the scan might have taken, and why it does not.
+    """
+
+    road: Road | None
+    why: str
+    scan: Scan | None = None
+    native: NativeFiles | None = None
+    few: FewRows | None = None
+    answer: pa.Table | None = None
+    join_facts: Mapping[str, Any] | None = None
+    skipped: Mapping[Road, str] = field(default_factory=dict)
+
+    def message(self) -> dict[str, Any]:
+        parts: dict[str, Any] = {
+            "road": self.road,
+            "why": self.why,
+            "kept": None if self.scan is None else kept_part(self.scan.report),
+            "joins": self.join_facts,
+            "driver": None if self.few is None else _DRIVER_LIMITS,
+            "small": None if self.scan is None else _why_not_one_task(self.scan.report) is None,
+            "partial_from": None if self.scan is None else _least_work_for_partial_rows(self.scan.report.bytes_kept),
+            "parquet": None if self.native is None else self.native.facts,
+            "answer": None if self.answer is None else _arrow_text(self.answer),
+            "skipped": self._all_skipped() or None,
+        }
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def _all_skipped(self) -> dict[Road, str]:
+        why_not_one_task = None if self.scan is None else _why_not_one_task(self.scan.report)
+        return {**self.skipped, **({} if why_not_one_task is None else {Road.ONE_TASK: why_not_one_task})}
+
+
+_DRIVER_LIMITS = {"most_bytes": read_limits.DRIVER_RESULT_BYTES, "most_ms": read_limits.DRIVER_COMPUTE_MS}
+
+
+def plan_read(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -> ReadPlan:
+    """Raises what planning raises."""
+    skipped: dict[Road, str] = {}
+    if request.log_question is not None:
+        answer, why = _log_answer(pinned, request.log_question, request)
+        if answer is not None:
+            return ReadPlan(Road.LOG, why, answer=answer)
+        skipped[Road.LOG] = why
+        if request.log_question.is_only_question:
+            return ReadPlan(None, why, skipped=skipped)
+    if request.partial is not None:
+        return _plan_partial_rows(pinned, request, request.partial)
+    requested = from_spark_schema(request.columns)
+    predicate = request.predicate if pinned.options.pruning else None
+    scan = pinned.plan(requested, predicate, request.limit, count_rows=request.wants_statistics)
+    check_requested(scan.output_schema, requested)
+    plan = plan_tasks(scan, request, why_not_native=_why_not_native(pinned, request))
+    plan = replace(plan, join_facts=_join_facts(pinned, scan, request))
+    why_not_few = _why_not_few(scan, request)
+    if why_not_few is None:
+        plan = replace(plan, few=FewRows(scan, request.columns, request.limit))
+    else:
+        skipped[Road.DRIVER] = why_not_few
+    return replace(plan, skipped={**plan.skipped, **skipped})
+
+
+def plan_tasks(scan: Scan, request: ScanRequest, *, why_not_native: str | None) -> ReadPlan:
+    """By what the tasks of a scan, or of a stream's batch, read. why_not_native: why Spark's own Parquet reader is out of the
+    question; None if its files decide."""
+    native, why = None, why_not_native or request.why_not_native
+    if why_not_native is None and request.native is not None:
+        from spark_plugin.source.native_files import native_files  # few sessions want them
+
+        native, why = native_files(scan, request.native, request.nonce)
+    if native is not None:
+        return ReadPlan(Road.PARQUET, why, scan, native)
+    skipped = {} if request.native is None else {Road.PARQUET: why}
+    if request.is_columnar:
+        return ReadPlan(Road.COLUMNS, why, scan, skipped=skipped)
+    if request.why_not_columnar:
+        skipped, why = {**skipped, Road.COLUMNS: request.why_not_columnar}, f"{request.why_not_columnar}; {why}"
+    return ReadPlan(Road.ROWS, why, scan, skipped=skipped)
+
+
+# ---------------------------------------------------------------- answers in the place of rows
+
+
+def _log_answer(
+    pinned: PinnedTable | PinnedChanges, asked: LogQuestion, request: ScanRequest
+) -> tuple[pa.Table | None, str]:
+    """What the log says in the place of rows, None if it does not; and why."""
+    if not isinstance(pinned, PinnedTable):
+        return None, "the log does not count changes"
+    if not (pinned.options.pruning and Road.LOG not in pinned.options.disabled):
+        return None, "an option of the read forbids it"
+    answer = pinned.answer(asked.question, request.predicate)
+    if answer is None:
+        return None, "the log does not say it exactly of every file"
+    return answer, "the log says exactly what the aggregate needs of every file"
+
+
+def _plan_partial_rows(pinned: PinnedTable | PinnedChanges, request: ScanRequest, wanted: PartialRowsRequest) -> ReadPlan:
+    """Without the road the rule has the rows themselves read."""
+    if not isinstance(pinned, PinnedTable) or pinned.options.files is not None or not pinned.options.pruning:
+        return _no_partial_rows("the rows are changes, or of a DELETE, UPDATE or MERGE, or an option of the read forbids it")
+    try:
+        predicate = request.exact_predicate()
+    except ValueError as error:
+        return _no_partial_rows(str(error))
+    if not pinned.has_few_groups(wanted.rows.by, predicate):
+        return _no_partial_rows("there are likely many groups, by what the log says of the columns")
+    requested = from_spark_schema(wanted.read_columns)
+    scan = pinned.plan(requested, predicate, is_exact=True, counted=wanted.rows.counted)
+    check_requested(scan.output_schema, requested)
+    return ReadPlan(Road.PARTIAL, "tasks add up what the aggregate needs, and there are likely few groups", scan)
+
+
+def _no_partial_rows(why: str) -> ReadPlan:
+    return ReadPlan(None, why, skipped={Road.PARTIAL: why})
+
+
+# ---------------------------------------------------------------- what the sizes of a scan allow
+
+
+def _why_not_few(scan: Scan, request: ScanRequest) -> str | None:
+    """Why tasks read the rows in any case; None where the driver's own Python may. JVMs take texts with a collation out of no
+    Arrow stream."""
+    state, files, limit = scan.state, scan.files.num_rows, request.limit
+    known = scan.report.rows_kept if state.predicate is None and limit is None else limit
+    most_files = read_limits.DRIVER_REMOTE_FILES if state.store.is_remote else read_limits.DRIVER_FILES
+    if files > most_files:
+        return f"{files:,} files, and the driver reads at most {most_files:,}"
+    if known is not None and known > read_limits.DRIVER_ROWS:
+        return f"{known:,} rows, and the driver reads at most {read_limits.DRIVER_ROWS:,}"
+    if not request.columns.fields:
+        return "no column is read"
+    if any(is_collated(column.logical) for column in state.columns):
+        return "texts have a collation"
+    return None
+
+
+def _why_not_one_task(report: ScanReport) -> str | None:
+    if report.bytes_kept > read_limits.ONE_TASK_BYTES:
+        return f"the files have more than {read_limits.ONE_TASK_BYTES >> 20} MB"
+    if report.rows_kept is None:
+        return "the number of rows is not known"
+    if report.rows_kept > read_limits.ONE_TASK_ROWS:
+        return f"there are more than {read_limits.ONE_TASK_ROWS:,} rows"
+    return None
+
+
+def _least_work_for_partial_rows(size_bytes: int) -> int | None:
+    """How many columns and aggregates must be added up of a row that partial rows pay; None if they never do."""
+    if size_bytes >= read_limits.PARTIAL_BYTES:
+        return 0
+    return -(-read_limits.PARTIAL_WORK // size_bytes) if size_bytes else None
+
+
+def _why_not_native(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -> str | None:
+    if not isinstance(pinned, PinnedTable) or pinned.options.files is not None:
+        return "the rows are changes, or those of a DELETE, UPDATE or MERGE"
+    if pinned.options.lease_seconds is not None:
+        return "the read keeps a lease, which tasks in Python renew"
+    return "the query has a limit" if request.limit is not None else None
+
+
+def _join_facts(pinned: PinnedTable | PinnedChanges, scan: Scan, request: ScanRequest) -> dict[str, Any] | None:
+    """What Spark may know of the scan when it plans joins, by the names that Spark has for its columns."""
+    if not (pinned.options.pruning and Road.JOINS not in pinned.options.disabled):
+        return None
+    partitions = {
+        name: column
+        for name, column in zip(request.columns.names, scan.state.columns, strict=True)
+        if column.source is ColumnSource.PARTITION
+    }
+    numbers = {}
+    if request.wants_statistics:
+        from delta_py.scan.partition_numbers import partition_numbers  # few sessions want them
+
+        numbers = partition_numbers(scan.files, partitions, pinned.options.session.time_zone)
+    rows = scan.report.rows_kept if request.wants_statistics else None
+    return {"rows": rows, "partition_columns": [*partitions], "columns": numbers}
+
+
+# ---------------------------------------------------------------- as the rule is told
+
+
+def _arrow_text(answer: pa.Table) -> str:
+    """An Arrow stream in base64."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, answer.schema) as writer:
+        writer.write_table(answer.combine_chunks())
+    return base64.b64encode(sink.getvalue().to_pybytes()).decode()
