@@ -1,9 +1,7 @@
 package pydelta.aggregates;
 
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.List;
-import java.util.regex.Matcher;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
@@ -13,19 +11,12 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CloseableIterator;
 import pydelta.rule.Lists;
-import pydelta.scan.PlannedScan;
 import pydelta.scan.PrunedScan;
 import scala.Tuple2;
 
 /** The source's answer to a LogQuestion: an Arrow stream. */
 public class LogAnswer {
   private LogAnswer() {}
-
-  /** Null if the source has none. */
-  public static byte[] of(PlannedScan planned) {
-    Matcher answer = planned.note("answer", "([A-Za-z0-9+/=]*)");
-    return answer == null ? null : Base64.getDecoder().decode(answer.group(1));
-  }
 
   /** The answer as a relation over the attributes `by` and the columns told; null if the log does not say. */
   static LocalRelation relation(LogQuestion question, List by, PrunedScan scan) throws Exception {

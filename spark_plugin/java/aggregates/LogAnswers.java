@@ -30,7 +30,6 @@ import scala.collection.immutable.Seq;
  */
 public class LogAnswers extends AggregateRule {
   public static final String OPTION = "logAnswers";
-  private static final String ENABLED_CONF = "spark.pydelta.logAnswers.enabled";
 
   private final RuleStatus status;
 
@@ -40,7 +39,7 @@ public class LogAnswers extends AggregateRule {
 
   /** The plan with the answers in it; the same object if there are none. */
   public static LogicalPlan in(LogicalPlan plan, RuleStatus status) {
-    if (!Switch.isOn(ENABLED_CONF)) return plan;
+    if (!Switch.isOn(Switch.LOG)) return plan;
     LogicalPlan answered = new LogAnswers(status).in(plan);
     return answered == plan ? plan : folded(answered);
   }
@@ -56,11 +55,11 @@ public class LogAnswers extends AggregateRule {
   }
 
   void done() {
-    status.answered();
+    status.used(Switch.LOG);
   }
 
   void failed(Throwable error) {
-    status.unanswered(error);
+    status.failed(Switch.LOG, error, null);
   }
 
   boolean keepsFilters() {
@@ -69,7 +68,7 @@ public class LogAnswers extends AggregateRule {
 
   /** Null if the aggregate needs more than the log may know, or the log does not know it. */
   LogicalPlan replaced(Aggregate aggregate, DataSourceV2ScanRelation relation) throws Exception {
-    if (!((PrunedScan) relation.scan()).mayAsk()) return null;
+    if (!((PrunedScan) relation.scan()).mayAsk(Switch.LOG)) return null;
     LogQuestion question = new LogQuestion(aggregate.child());
     List results = question.rewritten(aggregate.aggregateExpressions());
     if (results == null) return null;

@@ -3,22 +3,20 @@ package pydelta.aggregates;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
-import java.util.Locale;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import pydelta.rule.Lists;
 import pydelta.rule.NodeCopy;
 import pydelta.rule.RuleStatus;
+import pydelta.rule.Switch;
 import pydelta.rule.WantedRows;
 import pydelta.scan.ColumnarChoice;
-import pydelta.scan.KeptFiles;
 import pydelta.scan.PrunedScan;
 import pydelta.scan.ScanReaders;
 
@@ -30,41 +28,29 @@ import pydelta.scan.ScanReaders;
  * and so is one for which the source says no, or fails.
  */
 public class PartialAggregates extends AggregateRule {
-  private static final String ENABLED_CONF = "spark.pydelta.partialAggregates.enabled";
-  private static final int MOST_GROUP_COLUMNS = 8;
-  /**
-   * Of files. The second planning and the wait for workers took 0.1 s, which the adding up of 60 MB saves; with 25 MB a query of
-   * 0.13 s took 0.24 s. With much to add up less pays: nine columns of 60 MB took 0.8 s and not 3.2 s, while one took 0.6 s and not
-   * 0.5 s.
-   */
-  private static final long WORTH_IT_BYTES = 128L << 20;
-  /** Of files, times what is asked of a row. */
-  private static final long WORTH_IT_WORK = 256L << 20;
 
   private final RuleStatus status;
   private final ColumnarChoice batches;
+  private final int mostGroupColumns;
 
-  private PartialAggregates(RuleStatus status, ColumnarChoice batches) {
+  private PartialAggregates(RuleStatus status, ColumnarChoice batches, int mostGroupColumns) {
     this.status = status;
     this.batches = batches;
+    this.mostGroupColumns = mostGroupColumns;
   }
 
-  /** The plan with partial rows in it; the same object if there are none. */
-  public static LogicalPlan in(LogicalPlan plan, RuleStatus status, ColumnarChoice batches) {
-    if (said().equals("false")) return plan;
-    return new PartialAggregates(status, batches).in(plan);
-  }
-
-  private static String said() {
-    return SQLConf.get().getConfString(ENABLED_CONF, "auto").trim().toLowerCase(Locale.ROOT);
+  /** The plan with partial rows in it; the same object if there are none. mostGroupColumns: of read_limits.py. */
+  public static LogicalPlan in(LogicalPlan plan, RuleStatus status, ColumnarChoice batches, int mostGroupColumns) {
+    if (!Switch.isOn(Switch.PARTIAL)) return plan;
+    return new PartialAggregates(status, batches, mostGroupColumns).in(plan);
   }
 
   void done() {
-    status.partially();
+    status.used(Switch.PARTIAL);
   }
 
   void failed(Throwable error) {
-    status.notPartially(error);
+    status.failed(Switch.PARTIAL, error, null);
   }
 
   /** The source leaves out their rows. */
@@ -75,25 +61,24 @@ public class PartialAggregates extends AggregateRule {
   /** Null if the aggregate needs more than partial rows, or the source does not give them. */
   LogicalPlan replaced(Aggregate aggregate, DataSourceV2ScanRelation relation) throws Exception {
     PrunedScan scan = (PrunedScan) relation.scan();
-    if (!scan.mayAsk() || !WantedRows.isExact(aggregate.child(), relation)) return null;
+    if (!scan.mayAsk(Switch.PARTIAL) || !WantedRows.isExact(aggregate.child(), relation)) return null;
     PartialQuestion question = new PartialQuestion(aggregate.child());
     List results = question.rewritten(aggregate.aggregateExpressions());
     if (results == null || !question.isPlain()) return null;
     int asked = question.told().size() - 1 + aggregate.groupingExpressions().length();
-    if (!said().equals("true") && !isWorthIt(scan.source().kept(), asked)) return null;
+    if (!Switch.isPreferred(Switch.PARTIAL) && !scan.source().planForNotes().areWorthAdding(asked)) {
+      status.skipped(Switch.PARTIAL, "the files are too small for what is added up of a row");
+      return null;
+    }
     Set needed = question.needed(results, aggregate.groupingExpressions());
     LogicalPlan below = below(aggregate.child(), question, needed, relation);
     return below == null ? null
         : new Aggregate(aggregate.groupingExpressions(), Lists.toScala(results), below, aggregate.hint());
   }
 
-  private static boolean isWorthIt(KeptFiles kept, int asked) {
-    return kept != null && (kept.bytes() >= WORTH_IT_BYTES || kept.bytes() * asked >= WORTH_IT_WORK);
-  }
-
   /** The scan of partial rows; null if there is none. */
   LogicalPlan inPlace(LogQuestion question, List by, DataSourceV2ScanRelation relation) {
-    if (by.size() > MOST_GROUP_COLUMNS) return null;
+    if (by.size() > mostGroupColumns) return null;
     PrunedScan scan = (PrunedScan) relation.scan();
     List output = new ArrayList(by);
     output.addAll(question.told());
@@ -115,7 +100,7 @@ public class PartialAggregates extends AggregateRule {
     }
     StructType read = new StructType((StructField[]) readFields.toArray(new StructField[0]));
     String asked = ((PartialQuestion) question).json(by, read);
-    PrunedScan partial = scan.partially(asked, schema, new ScanReaders(batches.columnarFor(schema), null));
+    PrunedScan partial = scan.partially(asked, schema, new ScanReaders(batches.columnarFor(schema), null, batches.whyNot()));
     if (partial == null) return null;
     return NodeCopy.with(relation, new Object[] {scan, relation.output()}, new Object[] {partial, Lists.toScala(output)});
   }

@@ -8,12 +8,12 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCrea
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import pydelta.rule.RuleStatus;
+import pydelta.rule.Switch;
 
 /**
  * Whether tables are opened, scans are planned and the sources of streams are asked by the driver's own Python, of which a JVM has
@@ -24,8 +24,6 @@ import pydelta.rule.RuleStatus;
  * more.
  */
 public class DriverChoice {
-  static final String ENABLED_CONF = "spark.pydelta.driverPlanning.enabled";
-
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
   private static final String FORMAT = "pydelta";
   private static final int MOST_ERRORS = 3;
@@ -59,7 +57,7 @@ public class DriverChoice {
     Object answer = answer(planner, new Object[] {"plan", made.dataSource(), schema.json(), Boolean.valueOf(isStream)});
     if (answer instanceof PythonDataSourceReadInfo) {
       succeeded();
-      status.plannedByDriver();
+      status.used(Switch.DRIVER_PLANNING);
       return (PythonDataSourceReadInfo) answer;
     }
     Throwable why = (Throwable) answer;
@@ -137,11 +135,11 @@ public class DriverChoice {
     if (offered != planner) return;
     offered = null;
     LOG.warn("The driver's own Python is not asked any more to plan scans: " + why + ". Python workers plan them, open tables and "
-        + "are asked for streams, and give the same rows. spark_plugin.driver_planning.offer(spark) has it asked again; set "
-        + ENABLED_CONF + " to false to be rid of this.");
+        + "are asked for streams, and give the same rows. spark_plugin.driver_planning.offer(spark) has it asked again; add "
+        + Switch.DRIVER_PLANNING + " to " + Switch.DISABLE_CONF + " to be rid of this.");
   }
 
   static boolean isWanted() {
-    return "true".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim());
+    return Switch.isOn(Switch.DRIVER_PLANNING);
   }
 }

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.Locale;
 import java.util.Map;
 import org.apache.spark.sql.DataFrameReader;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -24,6 +25,8 @@ import scala.collection.immutable.Seq;
 
 /** What `load` of a DataFrameReader does in the JVM where the driver's Python makes the DataSource (loads.py). */
 public class DriverLoads {
+  private static final String DISABLE_CONF = "spark.pydelta.disable";
+  /** The older setting, which still works in this release. */
   private static final String ENABLED_CONF = "spark.pydelta.driverPlanning.enabled";
   private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -34,6 +37,7 @@ public class DriverLoads {
    * path: null if it is an option.
    */
   public String told(SparkSession session, DataFrameReader reader, String path) throws JsonProcessingException {
+    if (session.conf().get(DISABLE_CONF, "").toLowerCase(Locale.ROOT).contains("driver-planning")) return null;
     if (!"true".equalsIgnoreCase(session.conf().get(ENABLED_CONF, "true").trim())) return null;
     CaseInsensitiveMap given = reader.extraOptions();
     if (given.contains("paths") || given.contains("path") == (path != null)) return null;

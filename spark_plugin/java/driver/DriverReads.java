@@ -26,7 +26,6 @@ import scala.collection.immutable.Seq;
  * that the rows are not few, or fails.
  */
 public class DriverReads extends SparkStrategy {
-  private static final String ENABLED_CONF = "spark.pydelta.driverReads.enabled";
   private static final String OF_SPARK = "org.apache.spark.sql.catalyst.expressions.";
   private static final String CALLS = OF_SPARK + "objects.";
   private static final TreeNodeTag SEEN = new TreeNodeTag("pydelta.driverReads.seen");
@@ -41,21 +40,21 @@ public class DriverReads extends SparkStrategy {
     List plans = new ArrayList();
     if (plan instanceof ReturnAnswer && !plan.getTagValue(SEEN).isDefined()) {
       LogicalPlan answer = ((ReturnAnswer) plan).child();
-      DataSourceV2ScanRelation relation = Switch.isOn(ENABLED_CONF) ? scanOf(answer) : null;
+      DataSourceV2ScanRelation relation = Switch.isOn(Switch.DRIVER) ? scanOf(answer) : null;
       if (relation != null) plans.add(new ReadByDriver(new PlanLater(seen(answer)), answer, relation, status));
     }
     return Lists.toScala(plans);
   }
 
   /** The scan of which the plan gives some of the rows; null where it is not such a plan, or it may read many files. */
-  private static DataSourceV2ScanRelation scanOf(LogicalPlan plan) {
+  private DataSourceV2ScanRelation scanOf(LogicalPlan plan) {
     if (plan.isStreaming()) return null;
     LogicalPlan node = plan;
     for (; !(node instanceof DataSourceV2ScanRelation); node = node.children().head()) {
       if (!RowsAbove.canCompute(node) || !areCertain(node.expressions())) return null;
     }
     DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node;
-    return relation.scan() instanceof PrunedScan && ((PrunedScan) relation.scan()).mayBeReadByDriver() ? relation : null;
+    return relation.scan() instanceof PrunedScan && ((PrunedScan) relation.scan()).mayBeReadByDriver(status) ? relation : null;
   }
 
   /** Whether it does not matter who computes them, when and how often. */

@@ -46,7 +46,7 @@ public class DriverSource extends UserDefinedPythonDataSource {
       DriverChoice.succeeded();
       byte[][] made = (byte[][]) answer;
       PLANNED.put(made[1], planner);
-      PruneScans.statusOfSession().writtenByDriver();
+      PruneScans.statusOfSession().used("driver-writes");
       return new PythonDataSourceWriteInfo(made[0], made[1]);
     }
     DriverChoice.silent(planner, (Throwable) answer);

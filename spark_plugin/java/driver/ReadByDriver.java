@@ -1,5 +1,6 @@
 package pydelta.driver;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -19,7 +20,9 @@ import org.apache.spark.sql.execution.metric.SQLMetrics$;
 import pydelta.aggregates.LogAnswer;
 import pydelta.rule.Lists;
 import pydelta.rule.RuleStatus;
+import pydelta.rule.Switch;
 import pydelta.scan.PrunedScan;
+import pydelta.scan.PrunedSource;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -27,9 +30,7 @@ import scala.jdk.javaapi.CollectionConverters;
 /** The rows of a plan over one scan, collected without a job where the driver's own Python reads them; else those of its child. */
 public class ReadByDriver extends SparkPlan {
   private static final long serialVersionUID = 1L;
-  /** Of what is computed of the rows that were read, which Python bounds. What loads Java's classes of texts has time for it. */
-  private static final long MOST_NANOS = 500000000L;
-  private static final long MOST_BYTES = 4L << 20;
+  private static final long NANOS_OF_MS = 1000000L;
 
   private final SparkPlan child;
   private final transient LogicalPlan answer;
@@ -73,29 +74,36 @@ public class ReadByDriver extends SparkPlan {
   /** The first rows; null where tasks are to read them, which do so too, and raise it, where anything fails here. */
   private InternalRow[] rows(int most) {
     try {
-      byte[] stream = ((PrunedScan) relation.scan()).source().readByDriver();
-      if (stream == null) return null;
+      PrunedSource source = ((PrunedScan) relation.scan()).source();
+      byte[] stream = source.readByDriver();
+      if (stream == null) return skipped("the rows turned out to be many, or the driver's Python is busy");
       List read = LogAnswer.rows(stream, CollectionConverters.asJava(relation.output()));
-      InternalRow[] rows = computed(read, most);
-      if (rows == null) return null;
-      status.readByDriver();
+      InternalRow[] rows = computed(read, most, source.plan().part("driver"));
+      if (rows == null) return skipped("what is computed of the rows takes long, or much");
+      status.used(Switch.DRIVER);
+      status.took(source.request().path(), Switch.DRIVER, "the rows are few, and the query takes no job", null);
       count(rows.length);
       return rows;
     } catch (StackOverflowError error) {
-      status.notReadByDriver(error);
+      status.failed(Switch.DRIVER, error, null);
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
-      status.notReadByDriver(error);
+      status.failed(Switch.DRIVER, error, null);
     }
     return null;
   }
 
-  /** Null where they take long, or much: a job does them beside each other, and can be cancelled. */
-  private InternalRow[] computed(List read, int most) {
+  private InternalRow[] skipped(String why) {
+    status.skipped(Switch.DRIVER, why);
+    return null;
+  }
+
+  /** Null where they take long, or much, by the plan's limits: a job does them next to each other, and can be cancelled. */
+  private InternalRow[] computed(List read, int most, JsonNode limits) {
     UnsafeProjection projection = UnsafeProjection$.MODULE$.create(answer.schema());
-    final long until = System.nanoTime() + MOST_NANOS;
+    final long until = System.nanoTime() + limits.get("most_ms").longValue() * NANOS_OF_MS;
     final Iterator given = read.iterator();
     Iterator rows = RowsAbove.of(answer, relation, new Iterator() {
       public boolean hasNext() {
@@ -106,7 +114,7 @@ public class ReadByDriver extends SparkPlan {
         return given.next();
       }
     });
-    long bytes = mostBytes();
+    long bytes = mostBytes(limits.get("most_bytes").longValue());
     List copies = new ArrayList();
     while (copies.size() < most && rows.hasNext()) {
       UnsafeRow row = projection.apply((InternalRow) rows.next()).copy();
@@ -117,9 +125,9 @@ public class ReadByDriver extends SparkPlan {
     return System.nanoTime() < until ? (InternalRow[]) copies.toArray(new InternalRow[0]) : null;
   }
 
-  private long mostBytes() {
+  private long mostBytes(long mostBytes) {
     long ofResults = sparkContext().conf().getSizeAsBytes("spark.driver.maxResultSize", "1g");
-    return ofResults == 0 ? MOST_BYTES : Math.min(MOST_BYTES, ofResults);
+    return ofResults == 0 ? mostBytes : Math.min(mostBytes, ofResults);
   }
 
   private void count(int rows) {

@@ -26,8 +26,7 @@ import pydelta.scan.ScanRequest;
  * Spark asks for both before anything runs, so that the scan is planned then; the query runs with that plan.
  */
 public class JoinedScan extends PrunedScan implements SupportsReportStatistics, SupportsRuntimeV2Filtering {
-  static final String OPTION = "joinPlanning";
-  private static final String ENABLED_CONF = "spark.pydelta.joinPlanning.enabled";
+  public static final String OPTION = "joinPlanning";
 
   private final ScanRequest request;
   private final RuleStatus status;
@@ -41,7 +40,7 @@ public class JoinedScan extends PrunedScan implements SupportsReportStatistics, 
   private final ThreadLocal filtered = new ThreadLocal();
 
   public JoinedScan(ScanRequest request, RuleStatus status, ScanReaders readers) {
-    this(request, new PrunedSource(request, status), status, readers);
+    this(request, new PrunedSource(request, status, readers), status, readers);
   }
 
   private JoinedScan(ScanRequest request, PrunedSource source, RuleStatus status, ScanReaders readers) {
@@ -60,7 +59,7 @@ public class JoinedScan extends PrunedScan implements SupportsReportStatistics, 
   }
 
   public static boolean wanted(ScanRequest request) {
-    return request.options().getBoolean(OPTION, true) && Switch.isOn(ENABLED_CONF);
+    return !request.disables(Switch.JOINS) && Switch.isOn(Switch.JOINS);
   }
 
   /** Must not fail: the query itself meets the same error and raises it. */
@@ -97,7 +96,7 @@ public class JoinedScan extends PrunedScan implements SupportsReportStatistics, 
       if (json != null) further.add(json);
     }
     if (further.isEmpty() || query == null) return;
-    status.filtered();
+    status.used(Switch.JOINS);
     filtered.set(new Narrowed(query, new PrunedScan(request.again(further), status, readers)));
   }
 

@@ -1,23 +1,17 @@
 package pydelta.joins;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
-import java.util.regex.Matcher;
 import org.apache.spark.sql.connector.expressions.FieldReference;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import pydelta.rule.Lists;
-import pydelta.scan.PlannedScan;
+import pydelta.scan.ReadPlan;
 
 /** What the source tells of a planned scan for the planning of joins. */
 public class ScanFacts {
-  private static final ObjectMapper JSON = new ObjectMapper();
-
   private final Map told;
 
   private ScanFacts(Map told) {
@@ -25,15 +19,8 @@ public class ScanFacts {
   }
 
   /** Null if the source tells nothing. */
-  public static ScanFacts of(PlannedScan planned) {
-    Matcher facts = planned.note("facts", "([A-Za-z0-9+/=]*)");
-    if (facts == null) return null;
-    byte[] text = Base64.getDecoder().decode(facts.group(1));
-    try {
-      return new ScanFacts(JSON.readValue(new String(text, StandardCharsets.UTF_8), Map.class));
-    } catch (Exception error) {
-      throw new IllegalStateException("the source tells of a scan what is not JSON", error);
-    }
+  public static ScanFacts of(ReadPlan plan) {
+    return plan.has("joins") ? new ScanFacts(plan.map("joins")) : null;
   }
 
   /** Null if it is not known. */

@@ -46,9 +46,6 @@ class FileSchema implements Serializable {
   /** Of a Parquet file. What is no regular file has less, and is not opened: a pipe would wait for its writer. */
   private static final int LEAST_BYTES = 12;
 
-  /** Of the values of one batch, of which Spark holds one a task in Java's heap, however large they are. Python cuts its batches. */
-  private static final double MOST_BATCH_BYTES = 32L << 20;
-
   private static final LogicalTypeAnnotation STRING = LogicalTypeAnnotation.stringType();
   private static final LogicalTypeAnnotation DATE = LogicalTypeAnnotation.dateType();
 
@@ -61,13 +58,18 @@ class FileSchema implements Serializable {
 
   private final StructType columns;
   private final int batchRows;
+  private final long mostBatchBytes;
   private final boolean hasTimes;
   private final boolean maybeLarge;
 
-  /** batchRows: the most that Spark's reader puts into a batch. */
-  FileSchema(StructType columns, int batchRows) {
+  /**
+   * batchRows: the most that Spark's reader puts into a batch. mostBatchBytes: of the values of one batch, by read_limits.py; a file
+   * with larger ones is left to Python.
+   */
+  FileSchema(StructType columns, int batchRows, long mostBatchBytes) {
     this.columns = columns;
     this.batchRows = batchRows;
+    this.mostBatchBytes = mostBatchBytes;
     String types = columns.catalogString();
     this.hasTimes = types.contains("date") || types.contains("timestamp");
     this.maybeLarge = types.contains("string") || types.contains("binary") || types.contains("array<") || types.contains("map<");
@@ -118,7 +120,7 @@ class FileSchema implements Serializable {
         if (names.contains(chunk.getPath().toArray()[0])) bytes += chunk.getTotalUncompressedSize();
       }
       double rows = Math.max(1, group.getRowCount());
-      if (bytes / rows * Math.min(rows, batchRows) > MOST_BATCH_BYTES) throw new IOException("a batch of its values would be large");
+      if (bytes / rows * Math.min(rows, batchRows) > mostBatchBytes) throw new IOException("a batch of its values would be large");
     }
   }
 

@@ -90,7 +90,8 @@ public class NativeReads implements Function {
     NativeReaderFactory factory = new NativeReaderFactory(
         (PartitionReaderFactory) scan.get("factory"), ((Boolean) scan.get("rows")).booleanValue(),
         opener(session, numbered(stored), constant, filters, verifies), opener(session, stored, constant, filters, verifies),
-        new FileSchema(stored, batchRows), places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
+        new FileSchema(stored, batchRows, ((Long) scan.get("mostBatchBytes")).longValue()),
+        places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
     return new Object[] {tasks, factory};
   }
 

@@ -13,7 +13,6 @@ import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
-import pydelta.scan.KeptFiles;
 import pydelta.scan.PrunedScan;
 import pydelta.scan.PrunedSource;
 
@@ -25,11 +24,6 @@ import pydelta.scan.PrunedSource;
  * and where the session says how many tasks it wants, the tasks behind a shuffle are wanted.
  */
 class OneTask {
-  private static final String ENABLED_CONF = "spark.pydelta.oneTask.enabled";
-  /** Of files: as many as Spark counts for opening one. A stage less took 0.05 to 0.2 s off queries of 0.2 to 0.4 s. */
-  private static final long MOST_BYTES = 4L << 20;
-  /** Few bytes may hold millions of equal values, which are worth the tasks behind a shuffle. */
-  private static final long MOST_ROWS = 1000000;
 
   private OneTask() {}
 
@@ -37,23 +31,26 @@ class OneTask {
   static LogicalPlan in(LogicalPlan plan, RuleStatus status) {
     if (!isEnabled() || plan.isStreaming()) return plan;
     try {
-      return gathersRows(plan) ? together(plan) : plan;
+      if (!gathersRows(plan, status)) return plan;
+      LogicalPlan together = together(plan);
+      status.used(Switch.ONE_TASK);
+      return together;
     } catch (Exception error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
-      status.notInOneTask(error);
+      status.failed(Switch.ONE_TASK, error, null);
     } catch (LinkageError error) {
-      status.notInOneTask(error);
+      status.failed(Switch.ONE_TASK, error, null);
     }
     return plan;
   }
 
   private static boolean isEnabled() {
     boolean wantsTasks = SQLConf.get().getConfString("spark.sql.leafNodeDefaultParallelism", null) != null;
-    return !wantsTasks && Switch.isOn(ENABLED_CONF);
+    return !wantsTasks && Switch.isOn(Switch.ONE_TASK);
   }
 
   /** Whether some of the plan's nodes needs rows together, and all above the scan are such that one task may do them. */
-  private static boolean gathersRows(LogicalPlan plan) {
+  private static boolean gathersRows(LogicalPlan plan, RuleStatus status) {
     if (hasFunctionsOfUsers(plan)) return false;
     boolean gathers = false;
     boolean limited = false;
@@ -65,7 +62,7 @@ class OneTask {
       limited |= limits;
       gathers |= isOfGroups(node) || (sorts && !limited);  // the first rows of an order are gathered without a shuffle
     }
-    return gathers && isOneTask(((DataSourceV2ScanRelation) node).scan());
+    return gathers && isOneTask(((DataSourceV2ScanRelation) node).scan(), status);
   }
 
   private static boolean hasFunctionsOfUsers(LogicalPlan plan) {
@@ -84,11 +81,16 @@ class OneTask {
     return node.children().head();
   }
 
-  private static boolean isOneTask(Object scan) {
+  private static boolean isOneTask(Object scan, RuleStatus status) {
     if (!(scan instanceof PrunedScan) || ((PrunedScan) scan).readSchema().isEmpty()) return false;
     PrunedSource source = ((PrunedScan) scan).source();
-    KeptFiles kept = source.kept();
-    return kept != null && kept.isWithin(MOST_BYTES, MOST_ROWS) && source.readInfo().partitions().length() == 1;
+    if (!source.plan().isSmall()) {
+      status.skipped(Switch.ONE_TASK, source.plan().whyNot(Switch.ONE_TASK));
+      return false;
+    }
+    int tasks = source.readInfo().partitions().length();
+    if (tasks != 1) status.skipped(Switch.ONE_TASK, "the scan has " + tasks + " tasks");
+    return tasks == 1;
   }
 
   /** The plan with what only filters and projects the scan's rows in one partition. */

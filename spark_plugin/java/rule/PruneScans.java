@@ -47,7 +47,6 @@ import scala.collection.immutable.Seq;
  */
 public class PruneScans extends Rule {
   public static final String NAME = "pydelta.rule.PruneScans";
-  static final String ENABLED_CONF = "spark.pydelta.pruning.enabled";
 
   private static volatile PruneScans latest = null;
 
@@ -56,6 +55,8 @@ public class PruneScans extends Rule {
   private final ColumnarChoice batches = new ColumnarChoice(status, true);
   private final Map told = new ConcurrentHashMap();
   private volatile StructField metadataColumn = null;
+  private volatile int mostLimitedRows = 0;
+  private volatile int mostGroupColumns = 0;
 
   public String ruleName() {
     return NAME;
@@ -64,6 +65,12 @@ public class PruneScans extends Rule {
   /** Adds the short name of a Python source whose reader understands the marker. */
   public void addFormat(String shortName) {
     formats.add(shortName.toLowerCase(Locale.ROOT));
+  }
+
+  /** What the rule decides before it asks the source: for_the_rule of read_limits.py. Without it limits stay in Spark's plan. */
+  public void setLimits(int mostLimitedRows, int mostGroupColumns) {
+    this.mostLimitedRows = mostLimitedRows;
+    this.mostGroupColumns = mostGroupColumns;
   }
 
   /** As DriverChoice.offer, of all sessions. */
@@ -198,7 +205,8 @@ public class PruneScans extends Rule {
   }
 
   public TreeNode apply(TreeNode plan) {
-    if (!Switch.isOn(ENABLED_CONF)) return plan;
+    Switch.check();
+    if (!Switch.isOn(Switch.PRUNING)) return plan;
     if (plan instanceof DeleteFromTable) return plan;  // Spark asks the table of the scan, which is to refuse
     try {
       boolean inRows = ColumnsUnderUdfs.hang((LogicalPlan) plan);
@@ -215,7 +223,7 @@ public class PruneScans extends Rule {
   }
 
   private LogicalPlan prune(LogicalPlan plan, ColumnarChoice reads) {
-    ReopenScans reopen = new ReopenScans(formats, status, reads);
+    ReopenScans reopen = new ReopenScans(formats, status, reads, mostLimitedRows);
     TreeNode reopened = plan.transformDown(reopen);
     if (reopen.count() == 0) return plan;
 
@@ -233,13 +241,13 @@ public class PruneScans extends Rule {
     if (!sameOutput(plan.output(), pruned.output())) {
       throw new IllegalStateException("the plan's output changed from " + plan.output() + " to " + pruned.output());
     }
-    status.applied(reopen.count());
+    status.used(Switch.PRUNING, reopen.count());
     LogicalPlan answered = LogAnswers.in(pruned, status);
     if (!sameOutput(pruned.output(), answered.output())) answered = pruned;
     LogicalPlan joined = JoinRules.in(answered, status);
     if (!sameOutput(answered.output(), joined.output())) joined = answered;
     // Behind the joins: a scan whose files one of them chooses once more is left as it is.
-    LogicalPlan partial = PartialAggregates.in(joined, status, reads);
+    LogicalPlan partial = PartialAggregates.in(joined, status, reads, mostGroupColumns);
     if (!sameOutput(joined.output(), partial.output())) partial = joined;
     LogicalPlan together = OneTask.in(partial, status);
     return sameOutput(partial.output(), together.output()) ? together : partial;

@@ -33,12 +33,14 @@ public class ReopenScans extends scala.runtime.AbstractPartialFunction {
   private final Set formats;
   private final RuleStatus status;
   private final ColumnarChoice batches;
+  private final int mostLimitedRows;
   private int count = 0;
 
-  ReopenScans(Set formats, RuleStatus status, ColumnarChoice batches) {
+  ReopenScans(Set formats, RuleStatus status, ColumnarChoice batches, int mostLimitedRows) {
     this.formats = formats;
     this.status = status;
     this.batches = batches;
+    this.mostLimitedRows = mostLimitedRows;
   }
 
   int count() {
@@ -77,7 +79,7 @@ public class ReopenScans extends scala.runtime.AbstractPartialFunction {
       throw new IllegalStateException("Spark's own push-down has already handed over filters");
     }
     count++;
-    PrunableTable table = new PrunableTable(relation.table(), everything(scan), status, batches);
+    PrunableTable table = new PrunableTable(relation.table(), everything(scan), status, batches, mostLimitedRows);
     return withTable(relation, table, output);
   }
 

@@ -3,145 +3,117 @@ package pydelta.rule;
 import com.fasterxml.jackson.databind.node.TextNode;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
+import java.util.LinkedList;
 import java.util.Map;
 import java.util.Set;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import pydelta.scan.ColumnarChoice;
 import pydelta.scan.KeptFiles;
-import pydelta.scan.NativeChoice;
+import pydelta.scan.ReadPlan;
 
-/** What the rule has done in a session. The first time that it leaves a plan alone it says so in the log. */
+/** What the rule has done in a session, road by road. The first time that it leaves a plan alone it says so in the log. */
 public class RuleStatus {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
 
   private static final int MOST_REMEMBERED = 1000;
 
-  private long applied = 0;
-  private long backedOff = 0;
-  private String lastError = null;
+  private static final int MOST_SCANS = 20;
+
+  /** String -> Use: what became of each road. */
+  private final Map uses = new LinkedHashMap();
+  /** The last plans of scans, as JSON. */
+  private final LinkedList scans = new LinkedList();
   private KeptFiles lastScan = null;
-  private long columnar = 0;
-  private String columnarError = null;
-  private long natively = 0;
-  private String nativeError = null;
-  private long byDriver = 0;
-  private String driverError = null;
-  private long answered = 0;
-  private String answerError = null;
-  private long filtered = 0;
-  private String joinError = null;
-  private String metadataError = null;
-  private long partial = 0;
-  private String partialError = null;
-  private String oneTaskError = null;
-  private long driverReads = 0;
-  private String driverReadError = null;
-  private long driverWrites = 0;
   private final Map comparedColumns = new LinkedHashMap();
 
-  synchronized void applied(int scans) {
-    applied += scans;
+  /** What became of one road. reason: why it was skipped last. error: the same, where that was an error. */
+  private static class Use {
+    long used = 0;
+    long skipped = 0;
+    String reason = null;
+    String error = null;
   }
 
-  synchronized void backedOff(Throwable error) {
-    backedOff++;
-    lastError = error.toString();
-    if (backedOff == 1) {
-      LOG.warn("A query is read without column pruning: " + lastError + ". Its rows are right, but all columns and files of "
-          + "the tables are read; the read options `columns` and `filter` prune by hand. Later queries are only counted: see "
-          + "spark_plugin.pruning.status(spark).");
+  private Use use(String road) {
+    Use use = (Use) uses.get(road);
+    if (use == null) {
+      use = new Use();
+      uses.put(road, use);
     }
-    LOG.debug("A query is read without column pruning", error);
+    return use;
   }
 
-  public synchronized void columnar() {
-    columnar++;
+  public synchronized void used(String road, int count) {
+    use(road).used += count;
   }
 
-  public synchronized void notColumnar(Throwable error) {
-    if (columnarError == null) {
-      LOG.warn("The columnar reader cannot be used here: " + error + ". Spark's own reader is used, and gives the same rows. Set "
-          + ColumnarChoice.ENABLED_CONF + " to false to be rid of this.");
-      LOG.debug("Why it cannot be used", error);
-    }
-    columnarError = error.toString();
+  public synchronized void used(String road) {
+    used(road, 1);
   }
 
-  public synchronized void nativelyRead() {
-    natively++;
+  /** A scan might have taken the road. why: null if it is not known. */
+  public synchronized void skipped(String road, String why) {
+    Use use = use(road);
+    use.skipped++;
+    if (why != null) use.reason = why;
   }
 
-  public synchronized void notNative(Throwable error) {
-    if (nativeError == null) {
-      LOG.warn("The native reader cannot be used here: " + error + ". Files are read in Python, which gives the same rows. Set "
-          + NativeChoice.ENABLED_CONF + " to false to be rid of this.");
-      LOG.debug("Why it cannot be used", error);
-    }
-    nativeError = error.toString();
+  /** The road was not taken because something failed. The first time the log says `warning`, unless that is null. */
+  public synchronized void failed(String road, Throwable error, String warning) {
+    Use use = use(road);
+    if (warning != null && use.error == null) LOG.warn(warning);
+    LOG.debug("The road " + road + " was not taken", error);
+    use.skipped++;
+    use.error = error.toString();
+    use.reason = use.error;
   }
 
-  public synchronized void plannedByDriver() {
-    byDriver++;
+  public void backedOff(Throwable error) {
+    failed(Switch.PRUNING, error, "A query is read without column pruning: " + error + ". Its rows are right, but all columns and "
+        + "files of the tables are read; the read options `columns` and `filter` prune by hand. Later queries are only counted: see "
+        + "spark_plugin.pruning.status(spark).");
   }
 
-  public synchronized void notByDriver(Throwable why) {
-    driverError = why.toString();
-    LOG.debug("A worker has done what the driver's Python did not", why);
+  public void notColumnar(Throwable error) {
+    failed(Switch.COLUMNS, error, "The columnar reader cannot be used here: " + error + ". Spark's own reader is used, and gives the "
+        + "same rows. Add columns to " + Switch.DISABLE_CONF + " to be rid of this.");
   }
 
-  public synchronized void answered() {
-    answered++;
+  public void notNative(Throwable error) {
+    failed(Switch.PARQUET, error, "The native reader cannot be used here: " + error + ". Files are read in Python, which gives the "
+        + "same rows. Add parquet to " + Switch.DISABLE_CONF + " to be rid of this.");
   }
 
-  public synchronized void unanswered(Throwable error) {
-    answerError = error.toString();
-    LOG.debug("The log was not asked, or its answer was not understood", error);
+  public void notByDriver(Throwable error) {
+    failed(Switch.DRIVER_PLANNING, error, null);
   }
 
-  public synchronized void filtered() {
-    filtered++;
+  public void withoutJoins(Throwable error) {
+    failed(Switch.JOINS, error, null);
   }
 
-  public synchronized void withoutJoins(Throwable error) {
-    joinError = error.toString();
-    LOG.debug("The planning of a join goes without what the log knows of a table", error);
+  public void withoutMetadata(Throwable error) {
+    failed("metadata-column", error, null);
   }
 
-  synchronized void withoutMetadata(Throwable error) {
-    metadataError = error.toString();
-    LOG.debug("A table is read without its metadata column", error);
-  }
-
-  public synchronized void partially() {
-    partial++;
-  }
-
-  public synchronized void notPartially(Throwable error) {
-    partialError = error.toString();
-    LOG.debug("An aggregate reads rows where partial ones would do", error);
-  }
-
-  synchronized void notInOneTask(Throwable error) {
-    oneTaskError = error.toString();
-    LOG.debug("A small query is shuffled where one task would do", error);
-  }
-
-  public synchronized void readByDriver() {
-    driverReads++;
-  }
-
-  public synchronized void notReadByDriver(Throwable error) {
-    driverReadError = error.toString();
-    LOG.debug("A small query takes a job where the driver could read its rows", error);
-  }
-
-  public synchronized void writtenByDriver() {
-    driverWrites++;
-  }
-
-  public synchronized void planned(KeptFiles kept) {
+  /** A scan of the table at a path was planned. */
+  public synchronized void planned(String path, KeptFiles kept, ReadPlan plan) {
     lastScan = kept;
+    took(path, plan.road(), plan.why(), kept);
+    skippedBy(plan, Switch.PARQUET);
+    skippedBy(plan, Switch.COLUMNS);
+  }
+
+  private void skippedBy(ReadPlan plan, String road) {
+    if (plan.whyNot(road) != null) skipped(road, plan.whyNot(road));
+  }
+
+  /** One line of `status(spark).scans`. kept: null where no files are read. */
+  public synchronized void took(String path, String road, String why, KeptFiles kept) {
+    if (road == null) return;
+    scans.add("{\"path\": " + quoted(path) + ", \"road\": " + quoted(road) + ", \"why\": " + quoted(why)
+        + ", \"files\": " + (kept == null ? "null" : quoted(kept.toString())) + "}");
+    if (scans.size() > MOST_SCANS) scans.removeFirst();
   }
 
   /** A scan of the table at a path compares columns, each as JSON of PredicateJson. The last tables are remembered. */
@@ -177,27 +149,18 @@ public class RuleStatus {
   }
 
   synchronized String toJson() {
-    return "{\"applied\": " + applied
-        + ", \"backed_off\": " + backedOff
-        + ", \"last_error\": " + quoted(lastError)
-        + ", \"columnar\": " + columnar
-        + ", \"columnar_error\": " + quoted(columnarError)
-        + ", \"native\": " + natively
-        + ", \"native_error\": " + quoted(nativeError)
-        + ", \"driver\": " + byDriver
-        + ", \"driver_error\": " + quoted(driverError)
-        + ", \"answered\": " + answered
-        + ", \"answer_error\": " + quoted(answerError)
-        + ", \"filtered\": " + filtered
-        + ", \"join_error\": " + quoted(joinError)
-        + ", \"metadata_error\": " + quoted(metadataError)
-        + ", \"partial\": " + partial
-        + ", \"partial_error\": " + quoted(partialError)
-        + ", \"one_task_error\": " + quoted(oneTaskError)
-        + ", \"driver_reads\": " + driverReads
-        + ", \"driver_read_error\": " + quoted(driverReadError)
-        + ", \"driver_writes\": " + driverWrites
-        + ", \"last_scan\": " + (lastScan == null ? "null" : lastScan.toJson()) + "}";
+    StringBuilder text = new StringBuilder("{\"roads\": [");
+    String comma = "";
+    for (Iterator each = uses.entrySet().iterator(); each.hasNext();) {
+      Map.Entry entry = (Map.Entry) each.next();
+      Use use = (Use) entry.getValue();
+      text.append(comma).append("{\"road\": ").append(quoted((String) entry.getKey()))
+          .append(", \"used\": ").append(use.used).append(", \"skipped\": ").append(use.skipped)
+          .append(", \"last_reason\": ").append(quoted(use.reason)).append(", \"last_error\": ").append(quoted(use.error)).append("}");
+      comma = ", ";
+    }
+    return text.append("], \"scans\": ").append(scans)
+        .append(", \"last_scan\": ").append(lastScan == null ? "null" : lastScan.toJson()).append("}").toString();
   }
 
   private static String quoted(String text) {

@@ -9,8 +9,6 @@ import pydelta.rule.Switch;
 
 /** Whether scans are read in columns, and by what. Without the rule's readers they are read by rows. */
 public class ColumnarChoice {
-  public static final String ENABLED_CONF = "spark.pydelta.columnarReader.enabled";
-
   private static final String MAX_ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerOutputBatch";
 
   private final RuleStatus status;
@@ -29,7 +27,13 @@ public class ColumnarChoice {
     Function columnar = columnarFor(schema);
     boolean mayBeNative = mayBeColumnar && (columnar != null || NativeChoice.isNested(schema));
     Function reads = mayBeNative ? natively.reads() : null;
-    return columnar == null && reads == null ? ScanReaders.ROWS : new ScanReaders(columnar, reads);
+    return new ScanReaders(columnar, reads, whyNot());
+  }
+
+  /** Why `columnarFor` gives null, where it does. */
+  public String whyNot() {
+    if (!isEnabled()) return "a setting of the session disables columns";
+    return mayBeColumnar ? "Spark gets no columns of these types, or in this session" : "Python UDFs of Spark 4.2 need rows";
   }
 
   /** What makes Spark's reader factory for such rows columnar; null where Spark's own reader is to be used. */
@@ -39,7 +43,7 @@ public class ColumnarChoice {
       if (ExecutorJar.isOutOfReach()) return null;
       ColumnarReads reads = (ColumnarReads) ExecutorJar.reader(ColumnarReads.class);
       if (!reads.test(schema)) return null;
-      status.columnar();
+      status.used(Switch.COLUMNS);
       return reads;
     } catch (VirtualMachineError error) {
       throw error;
@@ -65,6 +69,6 @@ public class ColumnarChoice {
   }
 
   static boolean isEnabled() {
-    return Switch.isOn(ENABLED_CONF);
+    return Switch.isOn(Switch.COLUMNS);
   }
 }

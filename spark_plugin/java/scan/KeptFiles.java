@@ -1,37 +1,29 @@
 package pydelta.scan;
 
-import java.util.regex.Matcher;
+import com.fasterxml.jackson.databind.JsonNode;
 
-/** How many files and bytes a planned scan reads, of how many, and how many rows if that is known: the source's report. */
+/** How many files and bytes a planned scan reads, of how many: the source's report. */
 public class KeptFiles {
-  private final String files;
-  private final String filesTotal;
-  private final String bytes;
-  private final String bytesTotal;
-  private final String rows;
+  private final long files;
+  private final long filesTotal;
+  private final long bytes;
+  private final long bytesTotal;
 
-  private KeptFiles(Matcher report) {
-    this.files = report.group(1);
-    this.filesTotal = report.group(2);
-    this.bytes = report.group(3);
-    this.bytesTotal = report.group(4);
-    this.rows = report.group(5);
+  private KeptFiles(JsonNode kept) {
+    this.files = kept.path("files").longValue();
+    this.filesTotal = kept.path("files_total").longValue();
+    this.bytes = kept.path("bytes").longValue();
+    this.bytesTotal = kept.path("bytes_total").longValue();
   }
 
   /** Null if the source made no report. */
-  static KeptFiles of(PlannedScan planned) {
-    Matcher report = planned.note("kept", "(\\d+)/(\\d+) files,(\\d+)/(\\d+) bytes(?:,(\\d+) rows)?");
-    return report == null ? null : new KeptFiles(report);
+  static KeptFiles of(ReadPlan plan) {
+    return plan.has("kept") ? new KeptFiles(plan.part("kept")) : null;
   }
 
   /** Of the files that are kept. */
   public long bytes() {
-    return Long.parseLong(bytes);
-  }
-
-  /** Whether the scan is known to have no more bytes and rows than these. */
-  public boolean isWithin(long mostBytes, long mostRows) {
-    return bytes() <= mostBytes && rows != null && Long.parseLong(rows) <= mostRows;
+    return bytes;
   }
 
   public String toJson() {

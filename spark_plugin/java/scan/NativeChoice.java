@@ -1,6 +1,6 @@
 package pydelta.scan;
 
-import java.util.Locale;
+import com.fasterxml.jackson.databind.node.TextNode;
 import java.util.function.Function;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.ArrayType;
@@ -9,13 +9,10 @@ import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import pydelta.parquet.NativeReads;
 import pydelta.rule.RuleStatus;
+import pydelta.rule.Switch;
 
 /** Whether simple files of scans are read by Spark's own Parquet reader. Otherwise they are read in Python. */
 public class NativeChoice {
-  /** true, false, or auto: where it is likely quicker than Python, as native_files.py says. */
-  public static final String ENABLED_CONF = "spark.pydelta.nativeReader.enabled";
-  private static final String USUAL = "auto";
-
   private final RuleStatus status;
 
   NativeChoice(RuleStatus status) {
@@ -24,7 +21,7 @@ public class NativeChoice {
 
   /** The native reader's door; null where it is not to be used, or cannot be had. */
   Function reads() {
-    if (!isWanted()) return null;
+    if (whyNot() != null) return null;
     try {
       return ExecutorJar.isOutOfReach() ? null : (Function) ExecutorJar.reader(NativeReads.class);
     } catch (VirtualMachineError error) {
@@ -36,24 +33,21 @@ public class NativeChoice {
     }
   }
 
-  /** What a planning is asked for beside files, with a comma before it. */
-  public static String wish() {
-    if (!isWanted()) return "";
-    return ", \"native\": " + (said().equals("auto") ? "\"where quicker\"" : "\"wherever possible\"");
+  /** What a planning is asked for beside files, with a comma before it. reads: null where the reader cannot be had. */
+  public static String wish(Function reads) {
+    String why = whyNot();
+    if (why == null && reads == null) why = "Spark's Parquet reader cannot be had in this session";
+    if (why != null) return ", \"why_not_native\": " + TextNode.valueOf(why);
+    return ", \"native\": " + (Switch.isPreferred(Switch.PARQUET) ? "\"wherever possible\"" : "\"where quicker\"");
   }
 
-  /** Where settings of the session have Spark's Parquet reader read otherwise than the source does, it is not used. */
-  private static boolean isWanted() {
+  /** Why it is not used in this session, as where settings have it read otherwise than the source does; null if it is. */
+  private static String whyNot() {
     SQLConf conf = SQLConf.get();
-    return (said().equals("true") || said().equals("auto"))
-        && ColumnarChoice.isEnabled()
-        && conf.parquetVectorizedReaderEnabled()
-        && !conf.caseSensitiveAnalysis()
-        && !conf.isParquetINT96TimestampConversion();
-  }
-
-  private static String said() {
-    return SQLConf.get().getConfString(ENABLED_CONF, USUAL).trim().toLowerCase(Locale.ROOT);
+    if (!Switch.isOn(Switch.PARQUET) || !ColumnarChoice.isEnabled()) return "a setting of the session disables Spark's Parquet reader";
+    if (!conf.parquetVectorizedReaderEnabled()) return "spark.sql.parquet.enableVectorizedReader is false";
+    if (conf.caseSensitiveAnalysis()) return "spark.sql.caseSensitive is true";
+    return conf.isParquetINT96TimestampConversion() ? "spark.sql.parquet.int96TimestampConversion is true" : null;
   }
 
   /** Whether columns can come of Spark's Parquet reader alone: Python gives such scans by rows. */

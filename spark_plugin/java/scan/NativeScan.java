@@ -1,15 +1,12 @@
 package pydelta.scan;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.FieldReference;
@@ -30,7 +27,6 @@ import pydelta.rule.Lists;
 
 /** A planned scan some of whose tasks, as the source says, may be read by Spark's own Parquet reader. */
 class NativeScan {
-  private static final String BASE64 = "([A-Za-z0-9+/=]*)";
   private static final ObjectMapper JSON = new ObjectMapper();
 
   private final PlanNotes notes;
@@ -39,13 +35,15 @@ class NativeScan {
   private final String root;
   private final StructType physical;
   private final Boolean verifyChecksums;
+  private final Long mostBatchBytes;
 
   private NativeScan(PlanNotes notes, ScanRequest request, Map told) throws Exception {
     this.notes = notes;
     this.request = request;
     this.kinds = (String) told.get("kinds");
     this.root = (String) told.get("root");
-    this.verifyChecksums = (Boolean) told.get("verifyChecksums");
+    this.verifyChecksums = (Boolean) told.get("verify_checksums");
+    this.mostBatchBytes = Long.valueOf(((Number) told.get("most_batch_bytes")).longValue());
     this.physical = (StructType) DataType.fromJson(JSON.writeValueAsString(told.get("schema")));
     if (!DataType$.MODULE$.equalsStructurally(request.schema(), physical, true)) {
       throw new IllegalStateException("files hold " + physical.catalogString() + " for " + request.schema().catalogString());
@@ -54,10 +52,8 @@ class NativeScan {
 
   /** Null if all is for Python. */
   static NativeScan of(PlanNotes notes, ScanRequest request) throws Exception {
-    Matcher note = notes.note("native", BASE64);
-    if (note == null) return null;
-    byte[] text = Base64.getDecoder().decode(note.group(1));
-    return new NativeScan(notes, request, JSON.readValue(new String(text, StandardCharsets.UTF_8), Map.class));
+    ReadPlan plan = notes.readPlan();
+    return plan.has("parquet") ? new NativeScan(notes, request, plan.map("parquet")) : null;
   }
 
   /**
@@ -73,6 +69,7 @@ class NativeScan {
     scan.put("kinds", kinds);
     scan.put("root", root);
     scan.put("verifyChecksums", verifyChecksums);
+    scan.put("mostBatchBytes", mostBatchBytes);
     scan.put("predicates", predicates());
     scan.put("session", session.get());
     scan.put("partitions", partitions);
@@ -84,10 +81,9 @@ class NativeScan {
 
   private byte[][] files(int count) {
     byte[][] files = new byte[count][];
-    Pattern pattern = notes.pattern("files", BASE64);
     for (int i = 0; i < count; i++) {
-      Matcher note = notes.note(i, pattern);
-      files[i] = note == null ? null : Base64.getDecoder().decode(note.group(1));
+      String note = notes.note(i, "files");
+      files[i] = note == null ? null : Base64.getDecoder().decode(note);
     }
     return files;
   }

@@ -1,11 +1,9 @@
 package pydelta.scan;
 
 import java.nio.charset.StandardCharsets;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 
 /**
- * What a planning of the source says to the rule: notes, as text inside pickled partitions; those on the scan in the first one.
+ * What a planning of the source says to the rule: notes, as text inside pickled partitions; the plan is in the first one.
  *
  * A partition also holds what is in the table, values and names of files, which may be any text. A note begins with the nonce that
  * the request brought: nothing that was there before can hold it.
@@ -13,6 +11,7 @@ import java.util.regex.Pattern;
 public class PlanNotes {
   private final byte[][] partitions;
   private final String nonce;
+  private ReadPlan plan = null;
 
   /** partitions: pickled. */
   public PlanNotes(byte[][] partitions, String nonce) {
@@ -25,24 +24,24 @@ public class PlanNotes {
     return nonce;
   }
 
+  /** In the first partition. */
+  public synchronized ReadPlan readPlan() {
+    if (plan == null) plan = ReadPlan.parse(note(0, "plan"));
+    return plan;
+  }
+
   /**
-   * The note of a name, as handover.py writes it: its parts are the groups of the pattern `text`. Null if there is none.
-   *
-   * Pickle stores a str as its bytes, so the text is whole inside a pickled partition.
+   * The note of a name in a partition, as plan_notes.py writes it; null if there is none. It is ASCII, and pickle stores a str as
+   * its bytes, so the text is whole inside a pickled partition.
    */
-  public Matcher note(String name, String text) {
-    return note(0, pattern(name, text));
-  }
-
-  /** Of notes of a name. */
-  Pattern pattern(String name, String text) {
-    return Pattern.compile("pydelta-" + name + ":" + nonce + ":" + text + ";");
-  }
-
-  /** The note of a pattern in any partition. */
-  Matcher note(int place, Pattern pattern) {
+  public String note(int place, String name) {
     if (partitions.length <= place) return null;
-    Matcher note = pattern.matcher(new String(partitions[place], StandardCharsets.ISO_8859_1));
-    return note.find() ? note : null;
+    String partition = new String(partitions[place], StandardCharsets.ISO_8859_1);
+    String mark = "pydelta-" + name + ":" + nonce + ":";
+    int found = partition.indexOf(mark);
+    if (found < 0) return null;
+    int length = found + mark.length();
+    int start = partition.indexOf(':', length) + 1;
+    return partition.substring(start, start + Integer.parseInt(partition.substring(length, start - 1)));
   }
 }

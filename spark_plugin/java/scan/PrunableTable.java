@@ -16,12 +16,14 @@ public class PrunableTable implements Table, SupportsRead {
   private final ScanRequest everything;
   private final RuleStatus status;
   private final ColumnarChoice batches;
+  private final int mostLimitedRows;
 
-  public PrunableTable(Table table, ScanRequest everything, RuleStatus status, ColumnarChoice batches) {
+  public PrunableTable(Table table, ScanRequest everything, RuleStatus status, ColumnarChoice batches, int mostLimitedRows) {
     this.table = table;
     this.everything = everything;
     this.status = status;
     this.batches = batches;
+    this.mostLimitedRows = mostLimitedRows;
   }
 
   public String name() {
@@ -47,6 +49,6 @@ public class PrunableTable implements Table, SupportsRead {
 
   /** The options are the relation's, which the scan that was reopened already held. */
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new PrunedScanBuilder(everything, status, batches);
+    return new PrunedScanBuilder(everything, status, batches, mostLimitedRows);
   }
 }

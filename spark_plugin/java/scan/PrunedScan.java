@@ -8,9 +8,9 @@ import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import pydelta.aggregates.LogAnswers;
 import pydelta.aggregates.LogQuestion;
 import pydelta.rule.RuleStatus;
+import pydelta.rule.Switch;
 
 /** Spark's scan of a Python source, over the columns that the query needs. Runs on Spark's own tasks. */
 public class PrunedScan extends PythonScan {
@@ -21,7 +21,7 @@ public class PrunedScan extends PythonScan {
   private Boolean planned = null;
 
   public PrunedScan(ScanRequest request, RuleStatus status, ScanReaders readers) {
-    this(request, new PrunedSource(request, status), readers);
+    this(request, new PrunedSource(request, status, readers), readers);
   }
 
   public PrunedScan(ScanRequest request, PrunedSource source, ScanReaders readers) {
@@ -83,7 +83,7 @@ public class PrunedScan extends PythonScan {
   }
 
   public boolean mayBeColumnar() {
-    return readers != ScanReaders.ROWS;
+    return !readers.areOfRows();
   }
 
   /** The same rows by Spark's own reader. */
@@ -93,7 +93,7 @@ public class PrunedScan extends PythonScan {
 
   /** A scan of partial rows in the place of this one; null if the source does not give them. question: of PartialQuestion. */
   public PrunedScan partially(String question, StructType schema, ScanReaders readers) {
-    PrunedSource partial = source.partially(question, schema);
+    PrunedSource partial = source.partially(question, schema, readers);
     return partial == null ? null : partialScan(partial, readers);
   }
 
@@ -108,28 +108,31 @@ public class PrunedScan extends PythonScan {
   }
 
   /** Whether the log may be asked in place of reading: never for rows that a limit picks, nor where others were put in their place. */
-  public boolean mayAsk() {
-    return !hasLimit() && mayBeAnswered();
+  public boolean mayAsk(String road) {
+    return !hasLimit() && mayTake(road);
   }
 
-  /** Whether its rows may come of others than tasks: not where others were put in their place. */
-  private boolean mayBeAnswered() {
-    return !request.isPartial() && request.options().getBoolean(LogAnswers.OPTION, true);
+  /** Whether an option of the read allows the road: never where other rows were put in the place of its own. */
+  private boolean mayTake(String road) {
+    return !request.isPartial() && !request.disables(road);
   }
 
   /** Whether its rows may be few, so that the driver's own Python may read them where that is allowed. */
-  public boolean mayBeReadByDriver() {
-    return mayBeAnswered() && !request.readsNoColumns() && request.isPlannedByDriver() && isPlanned() && source.isFew();
+  public boolean mayBeReadByDriver(RuleStatus status) {
+    if (!mayTake(Switch.DRIVER) || request.readsNoColumns() || !request.isPlannedByDriver() || !isPlanned()) return false;
+    boolean mayBeFew = source.plan().has("driver");
+    if (!mayBeFew) status.skipped(Switch.DRIVER, source.plan().whyNot(Switch.DRIVER));
+    return mayBeFew;
   }
 
   /** The log's answer, for each combination of values of the attributes `by`; null if it does not say. */
-  public byte[] ask(LogQuestion question, List by) {
+  public byte[] ask(LogQuestion question, List by) throws Exception {
     return source.ask(question, by);
   }
 
   /** For explain(): plans the scan, once; the query then runs with that plan. */
   public String description() {
-    return request.path() + " PushedFilters: " + request.predicates() + limitText() + ", " + keptText()
+    return request.path() + " PushedFilters: " + request.predicates() + limitText() + ", " + keptText() + roadText()
         + (request.isPartial() ? ", PartialRows: " : ", ReadSchema: ") + request.schema().simpleString();
   }
 
@@ -141,7 +144,29 @@ public class PrunedScan extends PythonScan {
     if (request.limit() != null) {
       shown = (scala.collection.immutable.Map) shown.updated("PushedLimit", request.limit().toString());
     }
+    if (road() != null) shown = (scala.collection.immutable.Map) shown.updated("Road", road() + " (" + why() + ")");
     return (scala.collection.immutable.Map) shown.updated("Kept", keptText());
+  }
+
+  /** How the scan is read, and why; nothing where it is not planned, or has no columns, so that it can be told nothing. */
+  private String roadText() {
+    String road = road();
+    return road == null ? "" : ", Road: " + road + " (" + why() + ")";
+  }
+
+  private String road() {
+    if (request.readsNoColumns() || !isPlanned()) return null;
+    String road = source.plan().road();
+    return isInRowsAfterAll(road) ? "rows" : road;
+  }
+
+  private String why() {
+    return isInRowsAfterAll(source.plan().road()) ? "Python UDFs of Spark 4.2 need rows" : source.plan().why();
+  }
+
+  /** A subquery's scan that was planned before the rule saw the UDFs above it. */
+  private boolean isInRowsAfterAll(String road) {
+    return readers == ScanReaders.ROWS && (Switch.PARQUET.equals(road) || Switch.COLUMNS.equals(road));
   }
 
   private String limitText() {

@@ -20,21 +20,21 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
   /** Spark keeps the options of a catalog's table to itself; the source puts them into the metadata of its fields. */
   private static final String CATALOG_KEY = "pydelta.table";
 
-  /** Beyond this one task would read for too long. */
-  private static final int MAX_LIMIT = 65536;
-
   private final ScanRequest everything;
   private final RuleStatus status;
   private final ColumnarChoice batches;
+  private final int mostLimitedRows;
   private final List handedOver = new ArrayList();
   private final List predicates = new ArrayList();
   private StructType schema;
   private int limit = NO_LIMIT;
 
-  PrunedScanBuilder(ScanRequest everything, RuleStatus status, ColumnarChoice batches) {
+  /** mostLimitedRows: of read_limits.py. */
+  PrunedScanBuilder(ScanRequest everything, RuleStatus status, ColumnarChoice batches, int mostLimitedRows) {
     this.everything = everything;
     this.status = status;
     this.batches = batches;
+    this.mostLimitedRows = mostLimitedRows;
     this.schema = everything.schema();
   }
 
@@ -60,7 +60,7 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
    * worker: the next query would wait for a new one.
    */
   public boolean pushLimit(int rows) {
-    if (rows > MAX_LIMIT || everything.schema().fields().length == 0) return false;
+    if (rows > mostLimitedRows || everything.schema().fields().length == 0) return false;
     limit = rows;
     return true;
   }

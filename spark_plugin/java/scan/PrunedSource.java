@@ -10,11 +10,11 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import pydelta.aggregates.LogAnswer;
 import pydelta.aggregates.LogQuestion;
 import pydelta.driver.DriverChoice;
 import pydelta.joins.ScanFacts;
 import pydelta.rule.RuleStatus;
+import pydelta.rule.Switch;
 
 /**
  * Spark's view of the Python source for one scan only. Spark's own object is shared by all queries over a DataFrame, and so
@@ -25,14 +25,16 @@ public class PrunedSource extends PythonDataSourceV2 {
 
   private final ScanRequest request;
   private final RuleStatus status;
+  private final ScanReaders readers;
   private PlannedScan planned = null;
   private boolean noted = false;
-  private KeptFiles kept = null;
-  private ScanFacts facts = null;
+  private ReadPlan plan = ReadPlan.UNKNOWN;
 
-  public PrunedSource(ScanRequest request, RuleStatus status) {
+  /** readers: of the tasks. */
+  public PrunedSource(ScanRequest request, RuleStatus status, ScanReaders readers) {
     this.request = request;
     this.status = status;
+    this.readers = readers;
     setShortName(request.shortName());
   }
 
@@ -51,50 +53,55 @@ public class PrunedSource extends PythonDataSourceV2 {
 
   /** How many files the scan reads, null if the source does not say. Plans the scan if that has not been done. */
   public synchronized KeptFiles kept() {
-    planForNotes();
-    return kept;
+    return KeptFiles.of(planForNotes());
   }
 
   /** What the source tells of the scan for joins, null if nothing. Plans the scan if that has not been done. */
   public synchronized ScanFacts facts() {
-    planForNotes();
-    return facts;
+    return ScanFacts.of(planForNotes());
   }
 
   public synchronized PythonDataSourceReadInfo readInfo() {
-    if (planned == null) use(request.plan(status));
+    if (planned == null) use(request.plan(readers, status));
     return planned.readInfo();
   }
 
-  private void planForNotes() {
+  /** What the source says of the scan, with some column where it reads none. Plans the scan if that has not been done. */
+  public synchronized ReadPlan planForNotes() {
     if (!request.readsNoColumns() || request.hasNoColumns()) {
       readInfo();
     } else if (!noted) {
       takeNotes(request.planForNotes(status));
     }
+    return plan;
   }
 
   /** The log's answer; null if it does not say. Then the scan has been planned by the same call, unless it has no columns. */
-  synchronized byte[] ask(LogQuestion question, List by) {
+  synchronized byte[] ask(LogQuestion question, List by) throws Exception {
     if (planned != null || request.hasNoColumns()) return null;
     boolean only = request.readsNoColumns();
-    PlannedScan asked = request.ask(question.json(by, only), status);
-    byte[] answer = LogAnswer.of(asked);
+    PlannedScan asked = request.ask(question.json(by, only), readers, status);
+    ReadPlan told = asked.readPlan();
+    byte[] answer = told.answer();
+    if (answer == null) status.skipped(Switch.LOG, told.whyNot(Switch.LOG));
+    else status.took(request.path(), told.road(), told.why(), null);
     if (answer == null && !only) use(asked);
     return answer;
   }
 
   /** The source of partial rows, planned; null if there is none. */
-  PrunedSource partially(String question, StructType schema) {
-    PrunedSource partial = new PrunedSource(request.partially(question, schema), status);
-    partial.readInfo();
-    return partial.planned.note("partial", "given") == null ? null : partial;
+  public PrunedSource partially(String question, StructType schema, ScanReaders readers) {
+    PrunedSource partial = new PrunedSource(request.partially(question, schema), status, readers);
+    ReadPlan told = partial.plan();
+    if (Switch.PARTIAL.equals(told.road())) return partial;
+    status.skipped(Switch.PARTIAL, told.whyNot(Switch.PARTIAL));
+    return null;
   }
 
-  /** Whether the source says that the rows may be few. Plans the scan if that has not been done. */
-  synchronized boolean isFew() {
+  /** Plans the scan if that has not been done. */
+  public synchronized ReadPlan plan() {
     readInfo();
-    return planned.note("few", "rows") != null;
+    return planned.readPlan();
   }
 
   /** The rows, as an Arrow stream; null where tasks are to read them. Raises why the driver's own Python could not. */
@@ -123,11 +130,11 @@ public class PrunedSource extends PythonDataSourceV2 {
 
   private void takeNotes(PlannedScan planned) {
     noted = true;
-    kept = KeptFiles.of(planned);
-    facts = ScanFacts.of(planned);
+    plan = planned.readPlan();
+    KeptFiles kept = KeptFiles.of(plan);
     if (kept == null) return;
-    status.planned(kept);
+    status.planned(request.path(), kept, plan);
     status.compared(request.path(), request.compared());
-    LOG.info("Scan of " + request.path() + " keeps " + kept);
+    LOG.info("Scan of " + request.path() + " keeps " + kept + "; road " + plan.road() + ": " + plan.why());
   }
 }

@@ -1,19 +1,34 @@
 package pydelta.scan;
 
+import com.fasterxml.jackson.databind.node.TextNode;
 import java.util.function.Function;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 
 /** What reads a scan's tasks in columns. Immutable. */
 public class ScanReaders {
   /** Spark's own reader of Python sources, by rows. */
-  public static final ScanReaders ROWS = new ScanReaders(null, null);
+  public static final ScanReaders ROWS = new ScanReaders(null, null, "the rule does not read this scan in columns");
 
   private final Function columnar;
   private final Function nativeReads;
+  private final String whyNotColumnar;
 
-  public ScanReaders(Function columnar, Function nativeReads) {
+  /** whyNotColumnar: where `columnar` is null. */
+  public ScanReaders(Function columnar, Function nativeReads, String whyNotColumnar) {
     this.columnar = columnar;
     this.nativeReads = nativeReads;
+    this.whyNotColumnar = whyNotColumnar;
+  }
+
+  /** Whether Spark's own reader makes rows of all that is read. */
+  public boolean areOfRows() {
+    return columnar == null && nativeReads == null;
+  }
+
+  /** What a planning is told of the readers, with a comma before it. */
+  public String wish() {
+    String columns = columnar == null ? ", \"why_not_columnar\": " + TextNode.valueOf(whyNotColumnar) : ", \"columnar\": true";
+    return columns + NativeChoice.wish(nativeReads);
   }
 
   /** Whether rows come of the same readers. */

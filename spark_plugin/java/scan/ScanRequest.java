@@ -17,6 +17,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import pydelta.driver.DriverChoice;
 import pydelta.joins.ScanStatistics;
 import pydelta.rule.RuleStatus;
+import pydelta.aggregates.LogAnswers;
+import pydelta.joins.JoinedScan;
+import pydelta.rule.Switch;
 
 /**
  * What one scan asks of one Python DataSource: columns, predicates, a limit. Immutable.
@@ -25,6 +28,8 @@ import pydelta.rule.RuleStatus;
  */
 public class ScanRequest {
   public static final String MARKER_KEY = "pydelta.pruning";
+  /** A private option of reads: names that the read switches off. */
+  private static final String DISABLE_OPTION = "pydelta.disable";
 
   private final PythonDataSourceV2 source;
   private final String shortName;
@@ -132,9 +137,16 @@ public class ScanRequest {
     return fullSchema.fields().length == 0;
   }
 
-  /** One call of Python, which gives the read function and the partitions. status: is told who has planned. */
-  PlannedScan plan(RuleStatus status) {
-    return planned(schema, wishes(), status);
+  /** Whether an option of this read switches off a name of Switch. */
+  public boolean disables(String name) {
+    String older = Switch.JOINS.equals(name) ? JoinedScan.OPTION : LogAnswers.OPTION;
+    String listed = (String) options.getOrDefault(DISABLE_OPTION, "");
+    return !options.getBoolean(older, true) || Arrays.asList((Object[]) listed.split(",")).contains(name);
+  }
+
+  /** One call of Python, which gives the read function and the partitions. readers: of the tasks. status: is told who has planned. */
+  PlannedScan plan(ScanReaders readers, RuleStatus status) {
+    return planned(schema, wishes(readers), status);
   }
 
   /** The same for the notes alone. A scan without columns asks with some column, and cannot be read with that plan. */
@@ -143,16 +155,16 @@ public class ScanRequest {
   }
 
   /** The same, with a question for the log. */
-  PlannedScan ask(String question, RuleStatus status) {
-    return planned(carrier(), ", \"question\": " + question + wishes(), status);
+  PlannedScan ask(String question, ScanReaders readers, RuleStatus status) {
+    return planned(carrier(), ", \"question\": " + question + wishes(readers), status);
   }
 
   boolean isPlannedByDriver() {
     return DriverChoice.offered(shortName) != null;
   }
 
-  private static String wishes() {
-    return ScanStatistics.wish() + NativeChoice.wish();
+  private static String wishes(ScanReaders readers) {
+    return ScanStatistics.wish() + readers.wish();
   }
 
   private StructType carrier() {

@@ -3,6 +3,7 @@ package pydelta.scan;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import pydelta.rule.RuleStatus;
+import pydelta.rule.Switch;
 
 /**
  * The tasks of a scan or of a stream's batch, and the factory that reads them. Both at once: tasks that are for Spark's Parquet
@@ -42,7 +43,7 @@ public class ScanTasks {
       NativeScan files = NativeScan.of(notes, request);
       if (files == null) return null;
       Object[] prepared = files.prepared(readers.nativeReads(), partitions, python, readers.columnar() == null);
-      if (prepared != null) status.nativelyRead();
+      if (prepared != null) status.used(Switch.PARQUET);
       return prepared;
     } catch (Exception error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();

@@ -16,6 +16,7 @@ import java.util.function.Function;
 import org.apache.spark.sql.execution.python.streaming.PythonStreamingSourceRunner;
 import pydelta.driver.DriverChoice;
 import pydelta.rule.RuleStatus;
+import pydelta.rule.Switch;
 import pydelta.scan.ScanRequest;
 import scala.Option;
 import scala.Tuple2;
@@ -175,7 +176,7 @@ class StreamRunner extends PythonStreamingSourceRunner {
       return null;
     }
     DriverChoice.succeeded();
-    if (call.equals("partitions")) status.plannedByDriver();
+    if (call.equals("partitions")) status.used(Switch.DRIVER_PLANNING);
     return (byte[]) answer;
   }
 

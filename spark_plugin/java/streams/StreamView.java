@@ -12,7 +12,6 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourc
 import org.apache.spark.sql.types.StructType;
 import pydelta.rule.RuleStatus;
 import pydelta.scan.ColumnarChoice;
-import pydelta.scan.NativeChoice;
 import pydelta.scan.PlanNotes;
 import pydelta.scan.ScanReaders;
 import pydelta.scan.ScanRequest;
@@ -43,7 +42,7 @@ class StreamView implements MicroBatchStream {
     List asked = Arrays.asList(new Object[] {start, end});
     if (asked.equals(bounds)) return tasks.partitions();  // of a copy of the plan's node
     String nonce = ScanRequest.newNonce();
-    String wish = readers.nativeReads() == null || isInPython ? "" : NativeChoice.wish();
+    String wish = isInPython ? "" : readers.wish();
     InputPartition[] partitions = stream.planInputPartitions(asking(request.asking(nonce, wish), start), end);
     PlanNotes notes = new PlanNotes(pickled(partitions), nonce);
     tasks = ScanTasks.of(readers, request, notes, partitions, inPython(), status);

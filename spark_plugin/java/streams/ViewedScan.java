@@ -23,7 +23,7 @@ class ViewedScan extends PythonScan {
   /** Of nested columns only when the batch is planned. */
   public Scan.ColumnarSupportMode columnarSupportMode() {
     if (readers.columnar() != null) return Scan.ColumnarSupportMode.SUPPORTED;
-    return readers == ScanReaders.ROWS ? Scan.ColumnarSupportMode.UNSUPPORTED : Scan.ColumnarSupportMode.PARTITION_DEFINED;
+    return readers.areOfRows() ? Scan.ColumnarSupportMode.UNSUPPORTED : Scan.ColumnarSupportMode.PARTITION_DEFINED;
   }
 
   public boolean equals(Object object) {
