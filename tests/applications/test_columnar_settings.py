@@ -86,7 +86,7 @@ def answers(columnar, native):
     return found
 
 by_rows = answers(False, False)
-before = pruning.status(spark).columnar
+before = pruning.status(spark)["columns"].used
 by_columns = answers(True, False)
 after = pruning.status(spark)
 by_spark = answers(True, True)
@@ -97,10 +97,10 @@ while root.getAllocatedMemory() > 0 and time.monotonic() < deadline:
 print(json.dumps({
     "different": [name for name in QUERIES if not by_rows[name] == by_columns[name] == by_spark[name]],
     "rows": len(by_columns["plain"]),
-    "scans": [before, after.columnar],
-    "error": after.columnar_error,
-    "native": [after.native, pruning.status(spark).native],
-    "native_error": pruning.status(spark).native_error,
+    "scans": [before, after["columns"].used],
+    "error": after["columns"].last_error,
+    "native": [after["parquet"].used, pruning.status(spark)["parquet"].used],
+    "native_error": pruning.status(spark)["parquet"].last_error,
     "pipelined": sorted({row[0] for row in spark.range(2).select(pipelined("id")).collect()}),
     "arrow_bytes": root.getAllocatedMemory(),
 }))

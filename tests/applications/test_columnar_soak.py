@@ -148,8 +148,8 @@ with ThreadPoolExecutor(3) as pool:
     list(pool.map(work, range(3)))
 status = pruning.status(spark)
 print(json.dumps({"runs": runs, "different": different, "failed": failed, "before": before, "after": held(),
-    "scans": status.columnar - at_start.columnar, "error": status.columnar_error,
-    "backed_off": status.backed_off - at_start.backed_off}))
+    "scans": status["columns"].used - at_start["columns"].used, "error": status["columns"].last_error,
+    "backed_off": status["pruning"].skipped - at_start["pruning"].skipped}))
 spark.stop()
 """
 

@@ -24,7 +24,7 @@ spark = (
     .getOrCreate()
 )
 if off == "off":
-    spark.conf.set("spark.pydelta.connectClasses.enabled", "false")
+    spark.conf.set("spark.pydelta.disable", "connect")
 register(spark)
 register(spark)
 
@@ -194,4 +194,4 @@ def test_session_has_the_catalogs_the_rule_and_the_readers(path: str, tmp_path: 
 def test_setting_keeps_the_classes_at_home(path: str, tmp_path: Path) -> None:
     found = run_script(CONNECT, path, str(tmp_path / "warehouse"), "off")
     assert found["refused"] is not None and found["inserted"] == 1
-    assert found["stderr"].count("without column pruning") == 1 and "connectClasses.enabled is false" in found["stderr"]
+    assert found["stderr"].count("without column pruning") == 1 and "the session disables connect" in found["stderr"]

@@ -61,15 +61,15 @@ WORKERS = [
 out = {}
 spark = started("true")
 out["sql"] = spark.sql(f"SELECT max(id) AS id FROM pydelta.`{sys.argv[1]}` WHERE day = 'c'").first().id
-out["sql_planned"] = pruning.status(spark).driver
+out["sql_planned"] = pruning.status(spark)["driver-planning"].used
 out["first"] = query(spark, "a")
 out["workers"] = sum(workers(spark, name) for name in WORKERS)
-out["planned"] = pruning.status(spark).driver
+out["planned"] = pruning.status(spark)["driver-planning"].used
 out["found_by_spark"] = [row.id for row in spark.read.format("other").load().collect()]
 out["workers_then"] = workers(spark, WORKERS[0])
 
 out["statements"] = statements(spark)
-out["planned_before"] = pruning.status(spark).driver
+out["planned_before"] = pruning.status(spark)["driver-planning"].used
 server = channel_of(spark)._server
 out["path"] = server.path
 server.close()
@@ -77,10 +77,10 @@ out["refused"] = is_refused(spark)
 begun = time.monotonic()
 out["closed"] = [query(spark, day) for day in "bcab"]
 out["seconds"] = time.monotonic() - begun
-out["planned_then"] = pruning.status(spark).driver
-out["error"] = pruning.status(spark).driver_error
+out["planned_then"] = pruning.status(spark)["driver-planning"].used
+out["error"] = pruning.status(spark)["driver-planning"].last_error
 offer(spark)
-out["anew"] = [query(spark, "a"), pruning.status(spark).driver]
+out["anew"] = [query(spark, "a"), pruning.status(spark)["driver-planning"].used]
 register(spark)
 out["statements_anew"] = statements(spark)
 out["port"] = spark.sparkContext._gateway.__dict__.get("_callback_server")
@@ -91,10 +91,10 @@ while os.path.exists(os.path.dirname(server.path)) and time.monotonic() < deadli
     time.sleep(0.1)
 out["left"] = os.path.exists(os.path.dirname(server.path))
 spark = started("true")
-out["second"] = [query(spark, "c"), pruning.status(spark).driver]
+out["second"] = [query(spark, "c"), pruning.status(spark)["driver-planning"].used]
 spark.stop()
 spark = started("false")
-out["third"] = [query(spark, "b"), pruning.status(spark).driver]
+out["third"] = [query(spark, "b"), pruning.status(spark)["driver-planning"].used]
 spark.stop()
 print(json.dumps(out))
 """

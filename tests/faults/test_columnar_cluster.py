@@ -91,7 +91,7 @@ print(json.dumps({
     "failed": totals(df.select(fails_first("id").alias("id"), "text")),
     "killed": totals(df.select(kills_its_executor_first("id").alias("id"), "text")),
     "afterwards": totals(df),
-    "error": pruning.status(spark).columnar_error,
+    "error": pruning.status(spark)["columns"].last_error,
 }))
 spark.stop()
 """
@@ -238,7 +238,7 @@ print(json.dumps({
     "columns": columns,
     "left": left,
     "new": len({executor for executor, status, _ in tasks().values() if status == "SUCCESS"} - gone),
-    "error": pruning.status(spark).columnar_error,
+    "error": pruning.status(spark)["columns"].last_error,
 }))
 spark.stop()
 """
@@ -283,7 +283,7 @@ print(json.dumps({
     "read": overtaken(lambda: totals(df.select(sleeps_first("id").alias("id"), "text"))),
     "written": overtaken(write),
     "afterwards": totals(df),
-    "error": pruning.status(spark).columnar_error,
+    "error": pruning.status(spark)["columns"].last_error,
 }))
 spark.stop()
 """

@@ -70,10 +70,10 @@ def test_read_by_name_is_pruned_and_takes_paths_literally(spark: SparkSession, t
     write_delta(path, pa.table({"id": pa.array([1, 2], pa.int64()), "day": ["mon", "tue"]}), partition_by=["day"])
     text = path.replace("'", "\\'")
     spark.sql(f"create table {name} using pydelta options (path '{text}') comment 'ours' tblproperties ('team' = 'b')")
-    before = pruning.status(spark).applied
+    before = pruning.status(spark)["pruning"].used
     assert [tuple(row) for row in spark.sql(f"select id from {name} where day = 'tue'").collect()] == [(2,)]
     status = pruning.status(spark)
-    assert status.applied > before
+    assert status["pruning"].used > before
     assert status.last_scan is not None and (status.last_scan.files_kept, status.last_scan.files_total) == (1, 2)
     frame(spark, (3, "wed")).write.insertInto(name)
     assert stored(path) == [(1, "mon"), (2, "tue"), (3, "wed")]

@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import pruning, register
-from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.corpus import load_case
 from tests.support.frames import rows
 from tests.support.needs_spark import before_spark, has_spark, needs_spark, skip_before_spark
+from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.sampling import sampled
 from tests.support.settings import restore
 from tests.support.small_table import make_table
@@ -51,9 +51,9 @@ def columnar(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     conf({COLUMNAR_CONF: "true"})
     if has_spark("4.2") and not has_spark("4.3"):
         conf({UDF_COLUMNAR_INPUT: "false"})
-    yield lambda: pruning.status(spark).columnar - before.columnar
+    yield lambda: pruning.status(spark)["columns"].used - before["columns"].used
     after = pruning.status(spark)
-    assert (after.backed_off, after.columnar_error) == (before.backed_off, None), after.last_error
+    assert (after["pruning"].skipped, after["columns"].last_error) == (before["pruning"].skipped, None), after.last_error
     assert arrow_memory_bytes(spark) == 0
 
 
@@ -527,14 +527,14 @@ def test_task_that_is_killed_midway_is_run_again_and_its_rows_are_there_once(
 
 def test_reader_is_on_unless_it_is_switched_off(spark: SparkSession, edges: str, conf: Any) -> None:
     assert spark.conf.get(COLUMNAR_CONF, None) is None
-    before = pruning.status(spark).columnar
+    before = pruning.status(spark)["columns"].used
     df = spark.read.format("pydelta").load(edges)
     assert in_columns(df.select("id"))
     conf({COLUMNAR_CONF: "false"})
     assert not in_columns(df.select("id"))
     conf({COLUMNAR_CONF: "true"})
     assert in_columns(df.select("id"))
-    assert pruning.status(spark).columnar == before + 2
+    assert pruning.status(spark)["columns"].used == before + 2
 
 
 def test_scan_without_the_rule_is_read_by_rows(spark: SparkSession, edges: str, columnar: Callable[[], int]) -> None:
@@ -569,7 +569,7 @@ def test_session_that_keeps_its_artifacts_to_itself_is_read_by_rows(
     late = session.read.format("pydelta").load(edges).select("id")
     assert in_columns(late) == (not isolated)
     assert len(early.collect()) == len(late.collect()) == 2 * ROWS + 1
-    assert pruning.status(session).columnar_error is None
+    assert pruning.status(session)["columns"].last_error is None
 
 
 def where_a_udf_finds_one(df: DataFrame) -> DataFrame:
@@ -651,6 +651,6 @@ def test_reader_that_cannot_be_had_leaves_queries_to_the_row_reader_and_says_why
         assert not in_columns(df)
         assert len(df.collect()) == 2 * ROWS + 1
     status = pruning.status(session)
-    assert (status.applied, status.backed_off, status.columnar) == (2, 0, 0)
-    assert "Spark does not give the jar to its executors" in str(status.columnar_error)
+    assert (status["pruning"].used, status["pruning"].skipped, status["columns"].used) == (2, 0, 0)
+    assert "Spark does not give the jar to its executors" in str(status["columns"].last_error)
     assert spark.range(3).count() == 3

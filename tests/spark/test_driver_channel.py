@@ -250,9 +250,9 @@ def test_function_of_a_query_is_told_nothing(spark: SparkSession, tmp_path: Path
 
     assert [row[0] for row in spark.range(2).select(attacking("id")).collect()] == ["0 0"] * 2
     table = make_table(tmp_path / "t", [pa.table({"id": [1, 2]})])
-    before = pruning.status(spark).driver
+    before = pruning.status(spark)["driver-planning"].used
     assert spark.read.format("pydelta").load(table).filter("id = 2").count() == 1
-    assert pruning.status(spark).driver == before + 1
+    assert pruning.status(spark)["driver-planning"].used == before + 1
 
 
 def test_relay_of_the_same_user_reaches_nothing(spark: SparkSession) -> None:

@@ -21,9 +21,9 @@ from spark_plugin import pruning, register
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_channel.channel import OPEN, PLAN
 from spark_plugin.driver_planning import offer as offer_driver
-from spark_plugin.driver_planning.offers import ENABLED_CONF
 from spark_plugin.driver_planning.planner import opened, planned
 from tests.support.driver_offers import asked, offer
+from tests.support.older_settings import PLANNING_CONF as ENABLED_CONF
 from tests.support.sampling import sampled, takes_all
 from tests.support.settings import restore
 from tests.support.small_table import append, make_table, reproducible_table
@@ -34,16 +34,16 @@ ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
 @pytest.fixture
 def driver(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     """Switches it on; gives the number of plannings that the driver's Python answered since."""
-    with asked(spark, conf, "driver") as count:
+    with asked(spark, conf, "driver-planning") as count:
         yield count
 
 
 @pytest.fixture
 def faultless(spark: SparkSession) -> Iterator[None]:
     """The driver's Python fails at nothing meanwhile."""
-    before = pruning.status(spark).driver_error
+    before = pruning.status(spark)["driver-planning"].last_error
     yield
-    assert pruning.status(spark).driver_error == before
+    assert pruning.status(spark)["driver-planning"].last_error == before
 
 
 @pytest.fixture
@@ -237,7 +237,7 @@ def test_silent_python_is_asked_once(spark: SparkSession, table: str, driver: Ca
     assert ids(frame.filter("day = 'a'")) == [0, 10]
     assert ids(frame.filter("day = 'b'")) == [1, 11]
     assert (driver(), len(asked)) == (0, 1)
-    assert "did not answer within 300 ms" in str(pruning.status(spark).driver_error)
+    assert "did not answer within 300 ms" in str(pruning.status(spark)["driver-planning"].last_error)
     conf({ANSWER_SECONDS: "15"})
     register(spark)
     assert ids(frame.filter("day = 'c'")) == [2, 12]
@@ -261,7 +261,7 @@ def test_python_that_fails_where_workers_do_not_is_asked_three_times(
     for _ in range(5):
         assert ids(frame.filter("day = 'a'")) == [0, 10]
     assert (driver(), len(asked)) == (0, 3)
-    assert "no more files can be opened here" in str(pruning.status(spark).driver_error)
+    assert "no more files can be opened here" in str(pruning.status(spark)["driver-planning"].last_error)
 
 
 # ---------------------------------------------------------------- errors are those of workers
@@ -394,6 +394,6 @@ def test_new_session_of_the_same_application_is_answered_too(
         other.conf.set(ENABLED_CONF, "true")
         register(other)
         assert ids(load(other, table).filter("day = 'a'")) == [0, 10]
-        assert (pruning.status(other).driver, driver()) == (1, 0)
+        assert (pruning.status(other)["driver-planning"].used, driver()) == (1, 0)
     finally:
         restore(other, before)

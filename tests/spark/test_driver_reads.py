@@ -16,13 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_plugin import DeltaTable, pruning
+from spark_plugin import DeltaTable, pruning, read_limits
 from spark_plugin.driver_channel.channel import PLAN, READ
-from spark_plugin.driver_planning.offers import ENABLED_CONF as PLANNING
 from spark_plugin.driver_planning.offers import planning_handlers
 from spark_plugin.source import few_rows
 from tests.support.driver_offers import asked, offer
 from tests.support.frames import executed_plan, rows
+from tests.support.older_settings import PLANNING_CONF as PLANNING
 from tests.support.small_table import WITH_VECTORS, make_table
 
 ENABLED = "spark.pydelta.driverReads.enabled"
@@ -54,16 +54,16 @@ OF_TASKS = [
 def driver(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     """Switches it on; gives how many queries were read so since. Arrow's memory in the JVM is free when the test ends."""
     conf({ENABLED: "true"})
-    with asked(spark, conf, "driver_reads") as count:
+    with asked(spark, conf, "driver") as count:
         yield count
     assert spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator().getAllocatedMemory() == 0  # type: ignore[union-attr]
 
 
 @pytest.fixture
 def faultless(spark: SparkSession) -> Iterator[None]:
-    before = pruning.status(spark).driver_read_error
+    before = pruning.status(spark)["driver"].last_error
     yield
-    assert pruning.status(spark).driver_read_error == before
+    assert pruning.status(spark)["driver"].last_error == before
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,9 @@ def test_functions_of_users_run_in_tasks(spark: SparkSession, table: str, driver
     assert driver() == 0
 
 
-@pytest.mark.parametrize("limit", ["MOST_ROWS", "MOST_BYTES", "rows", "values", "encoded_bytes", "decoded_bytes", "vector_bytes"])
+@pytest.mark.parametrize(
+    "limit", ["DRIVER_ROWS", "DRIVER_BYTES", "rows", "values", "encoded_bytes", "decoded_bytes", "vector_bytes"]
+)
 def test_tasks_read_what_is_not_small(
     limit: str, spark: SparkSession, tmp_path: Path, driver: Callable[[], int], faultless: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,8 +185,8 @@ def test_tasks_read_what_is_not_small(
         return len(spark.read.format("pydelta").load(path).filter("id > 9").collect())
 
     assert (found(), driver()) == (45, 1)
-    if limit in ("MOST_ROWS", "MOST_BYTES"):
-        monkeypatch.setattr(few_rows, limit, 10)
+    if limit.startswith("DRIVER_"):
+        monkeypatch.setattr(read_limits, limit, 10)
     else:
         monkeypatch.setattr(few_rows, "LIMITS", replace(few_rows.LIMITS, **{limit: 10}))
     assert (found(), driver()) == (45, 1)
@@ -345,7 +347,7 @@ def test_errors_are_those_of_tasks(spark: SparkSession, tmp_path: Path, driver: 
     ]
     by_driver = [error_of(df) for df in failing]
     assert driver() == 0
-    assert pruning.status(spark).driver_read_error is not None
+    assert pruning.status(spark)["driver"].last_error is not None
     conf({ENABLED: "false"})
     by_tasks = [error_of(df) for df in failing]
     assert [kind for kind, _ in by_driver] == [kind for kind, _ in by_tasks]
@@ -370,7 +372,7 @@ def test_tasks_read_what_python_does_not_answer(
     df = spark.read.format("pydelta").load(table).filter("id = 7").select("id")
     assert rows(df) == ["Row(id=7)"]
     assert driver() == 0
-    assert pruning.status(spark).driver_read_error is not None
+    assert pruning.status(spark)["driver"].last_error is not None
 
 
 def test_table_that_is_gone_between_planning_and_reading(

@@ -21,10 +21,10 @@ from delta_py import write_delta
 from spark_plugin import pruning
 from spark_plugin.driver_channel.channel import PLAN, STREAM
 from spark_plugin.driver_planning import offer as offer_driver
-from spark_plugin.driver_planning.offers import ENABLED_CONF
 from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.streams import Streams
 from tests.support.driver_offers import offer
+from tests.support.older_settings import PLANNING_CONF as ENABLED_CONF
 from tests.support.sampling import sampled
 from tests.support.streamed_tables import daily_table, rows
 
@@ -66,7 +66,7 @@ class Driver:
 
     @property
     def error(self) -> str | None:
-        return pruning.status(self.spark).driver_error
+        return pruning.status(self.spark)["driver-planning"].last_error
 
 
 @pytest.fixture
@@ -104,11 +104,12 @@ def copy(spark: SparkSession, tmp_path: Path) -> Copy:
 
 
 def test_stream_is_answered_here_as_by_its_process(copy: Copy, driver: Driver, conf: Any) -> None:
-    before = pruning.status(copy.spark).driver
+    before = pruning.status(copy.spark)["driver-planning"].used
     here = copy.run()
     assert {call: driver.calls.count(call) for call in CALLS} == CALLS
     assert (driver.calls[0], driver.calls[-1], set(driver.calls) - set(CALLS)) == ("open", "close", {"open", "close"})
-    assert pruning.status(copy.spark).driver == before + 4, "three batches, and the function that their tasks run"
+    planned = pruning.status(copy.spark)["driver-planning"].used
+    assert planned == before + 4, "three batches, and the function that their tasks run"
     conf({ENABLED_CONF: "false"})
     assert copy.run("by_process") == here
     assert copy.batches() == copy.batches("by_process") == [[1, 2], [3], [4]]

@@ -21,10 +21,10 @@ from delta_py import DeltaTable, write_delta
 from delta_py.errors import CommitOutcomeUnknownError, ConcurrentAppendException, DeltaError, SchemaMismatchError
 from spark_plugin import pruning
 from spark_plugin.driver_channel.channel import COMMIT, PLAN, WRITE
-from spark_plugin.driver_planning.offers import ENABLED_CONF
 from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.writes import committed_write, planned_write
 from tests.support.driver_offers import asked, offer, server_of
+from tests.support.older_settings import PLANNING_CONF as ENABLED_CONF
 from tests.support.small_table import make_table
 
 ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
@@ -33,7 +33,7 @@ ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
 @pytest.fixture
 def driver(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     """Switches it on; gives how many writes the driver's Python has planned since."""
-    with asked(spark, conf, "driver_writes") as count:
+    with asked(spark, conf, "driver-writes") as count:
         yield count
 
 
@@ -145,7 +145,7 @@ def test_commit_whose_connection_breaks_is_not_made_again(
     offer(spark, {PLAN: planned, WRITE: planned_write, COMMIT: cut})
     with pytest.raises(CommitOutcomeUnknownError):
         append(spark, table)
-    assert "the connection to the driver's Python broke" in str(pruning.status(spark).driver_error)
+    assert "the connection to the driver's Python broke" in str(pruning.status(spark)["driver-planning"].last_error)
     assert (ids(table), version(table)) == ([1, 2, 10, 11], 1)
     offer(spark, {PLAN: planned, WRITE: planned_write, COMMIT: committed_write})
     append(spark, table, 20)
@@ -173,7 +173,7 @@ def test_worker_commits_what_it_has_planned(spark: SparkSession, table: str, dri
     offer(spark, {PLAN: planned, WRITE: failing, COMMIT: never})
     append(spark, table)
     assert (ids(table), driver()) == ([1, 2, 10, 11], 0)
-    assert "no more files can be opened here" in str(pruning.status(spark).driver_error)
+    assert "no more files can be opened here" in str(pruning.status(spark)["driver-planning"].last_error)
 
 
 def test_worker_plans_where_python_is_silent(spark: SparkSession, table: str, driver: Callable[[], int], conf: Any) -> None:
@@ -240,7 +240,7 @@ def test_other_sessions_write_too(spark: SparkSession, table: str, driver: Calla
     register(other)
     append(other, table)
     assert ids(table) == [1, 2, 10, 11]
-    assert pruning.status(other).driver_writes == 1
+    assert pruning.status(other)["driver-writes"].used == 1
 
 
 def test_write_is_committed_where_it_was_planned(

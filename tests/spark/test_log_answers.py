@@ -99,11 +99,11 @@ def views(spark: SparkSession, source: DataFrame, table: str, tmp_path_factory: 
 def answered(spark: SparkSession) -> Iterator[Any]:
     """How many aggregates the log has answered since the test began. None may have failed, and no plan been left unpruned."""
     before = pruning.status(spark)
-    yield lambda: pruning.status(spark).answered - before.answered
+    yield lambda: pruning.status(spark)["log"].used - before["log"].used
     after = pruning.status(spark)
-    assert (after.backed_off, after.answer_error) == (before.backed_off, before.answer_error), (
+    assert (after["pruning"].skipped, after["log"].last_error) == (before["pruning"].skipped, before["log"].last_error), (
         after.last_error,
-        after.answer_error,
+        after["log"].last_error,
     )
 
 

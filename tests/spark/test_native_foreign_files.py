@@ -24,8 +24,8 @@ from delta_py.parquet.reader import read_files
 from delta_py.protocol.schema import StructField, StructType, from_arrow_schema, schema_to_json, to_arrow_schema
 from delta_py.scan.scan_state import ScanColumn, ScanFile, ScanState
 from delta_py.storage.local import LocalStore
-from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.foreign_parquet import KINDS, ForeignFile, foreign_files
+from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.rows import comparable
 from tests.support.sampling import sampled, takes_all
 from tests.support.seeds import seed_of

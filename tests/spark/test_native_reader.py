@@ -22,7 +22,9 @@ from delta_py import DeltaTable as PlainTable
 from delta_py.errors import DeletionVectorError
 from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
 from spark_plugin import DeltaTable, pruning
-from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF
+from spark_plugin.pruning import plan_text
+from spark_plugin.pruning.plan_notes import files_text
+from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.parquet_footers import join_files
 from tests.support.sampling import sampled
 from tests.support.settings import restore
@@ -34,9 +36,9 @@ def native(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     """Switches the reader on; gives the number of scans that took it since."""
     before = pruning.status(spark)
     conf({NATIVE_CONF: "true", COLUMNAR_CONF: "true"})
-    yield lambda: pruning.status(spark).native - before.native
+    yield lambda: pruning.status(spark)["parquet"].used - before["parquet"].used
     after = pruning.status(spark)
-    assert after.backed_off == before.backed_off, after.last_error
+    assert after["pruning"].skipped == before["pruning"].skipped, after.last_error
 
 
 def tasks(df: DataFrame) -> list[bool]:
@@ -684,7 +686,7 @@ def test_scan_that_cannot_be_prepared_is_read_in_python(
     df = spark.read.format("pydelta").load(path)
     assert (rows(df), tasks(df)) == (["Row(id=1)", "Row(id=2)"], [False])
     assert native() == 0
-    assert "ClassCastException" in str(pruning.status(spark).native_error)
+    assert "ClassCastException" in str(pruning.status(spark)["parquet"].last_error)
 
 
 def test_reader_that_cannot_be_had_leaves_the_rest_as_it_is(
@@ -692,19 +694,19 @@ def test_reader_that_cannot_be_had_leaves_the_rest_as_it_is(
 ) -> None:
     jvm: Any = spark._jvm
     other_door(jvm.java.lang.NoSuchFieldError("of Spark's Parquet reader"))
-    before = pruning.status(spark).columnar
+    before = pruning.status(spark)["columns"].used
     df = spark.read.format("pydelta").load(make_table(tmp_path / "t", [pa.table({"id": [1, 2]})]))
     assert (rows(df), tasks(df)) == (["Row(id=1)", "Row(id=2)"], [False])
     assert native() == 0
-    assert pruning.status(spark).columnar == before + 1
-    assert "of Spark's Parquet reader" in str(pruning.status(spark).native_error)
+    assert pruning.status(spark)["columns"].used == before + 1
+    assert "of Spark's Parquet reader" in str(pruning.status(spark)["parquet"].last_error)
 
 
 def test_texts_of_the_table_that_look_like_notes_are_not_taken_for_them(
     spark: SparkSession, tmp_path: Path, native: Callable[[], int]
 ) -> None:
-    text = "pydelta-files:0:AAAA;pydelta-native:0:AAAA;"
-    path = str(tmp_path / text)
+    text = files_text(b"x", "0") + plan_text({"parquet": {"kinds": "d"}}, "0")
+    path = str(tmp_path / files_text(b"x", "0"))
     frame = spark.range(4).selectExpr("id", f"concat('{text}', id % 2) p")
     frame.write.format("pydelta").partitionBy("p").save(path)
     assert all(same_both_ways(spark, lambda: spark.read.format("pydelta").load(path)))

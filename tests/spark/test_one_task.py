@@ -69,7 +69,7 @@ def test_small_query_is_done_in_the_task_that_reads(
     shuffled = spark.sql(query.format(t=view))
     assert is_shuffled(shuffled)
     assert rows(shuffled) == now
-    assert pruning.status(spark).one_task_error is None
+    assert pruning.status(spark)["one-task"].last_error is None
 
 
 @pytest.mark.parametrize("query", SHUFFLED)

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import DeltaTable, pruning
-from spark_plugin.pruning.rule import PARTIAL_CONF as ENABLED
 from tests.support.frames import executed_plan, rows
+from tests.support.older_settings import PARTIAL_CONF as ENABLED
 from tests.support.sampling import sampled
 
 ROW_COUNT = 6_000
@@ -118,12 +118,12 @@ def tables(spark: SparkSession, source: DataFrame, tmp_path_factory: pytest.Temp
 def taken(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     """How many aggregates were over partial rows since it was last asked; with it they are wherever they can be."""
     conf({ENABLED: "true"})
-    before = [pruning.status(spark).partial]
+    before = [pruning.status(spark)["partial"].used]
 
     def count() -> int:
         now = pruning.status(spark)
-        assert now.partial_error is None and now.backed_off == 0, (now.partial_error, now.last_error)
-        before.append(now.partial)
+        assert now["partial"].last_error is None and now["pruning"].skipped == 0, (now["partial"].last_error, now.last_error)
+        before.append(now["partial"].used)
         return before[-1] - before[-2]
 
     yield count
@@ -158,10 +158,10 @@ def test_aggregates_that_need_the_rows_read_them(
 
 
 def test_small_scans_are_left_to_the_quicker_reader(spark: SparkSession, tables: dict[str, str], conf: Any) -> None:
-    before = pruning.status(spark).partial
+    before = pruning.status(spark)["partial"].used
     conf({ENABLED: "auto"})
     assert queried(spark, PARTIAL[0], tables["plain"])
-    assert pruning.status(spark).partial == before
+    assert pruning.status(spark)["partial"].used == before
 
 
 def test_names_and_versions_have_partial_rows(spark: SparkSession, tables: dict[str, str], taken: Callable[[], int]) -> None:

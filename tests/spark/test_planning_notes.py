@@ -17,15 +17,13 @@ from pyspark.sql.types import StructType
 
 from delta_py import write_delta
 from spark_plugin import pruning
+from spark_plugin.pruning import plan_text
 from tests.spark.support.parquet_source import FORMAT, ParquetReader, ParquetSource
 
-
-def text_of(value: bytes) -> str:
-    return base64.b64encode(value).decode()
-
-
-KEPT = "pydelta-kept:7/9 files,77/99 bytes;"
-FACTS = f"pydelta-facts:{text_of(json.dumps({'rows': 1, 'partition_columns': ['no'], 'columns': {}}).encode())};"
+NONCE = "00000000-0000-0000-0000-000000000000"
+"""As of a request, but none of those that come."""
+KEPT = plan_text({"kept": {"files": 7, "files_total": 9, "bytes": 77, "bytes_total": 99, "rows": None}}, NONCE)
+FACTS = plan_text({"joins": {"rows": 1, "partition_columns": ["no"], "columns": {}}}, NONCE)
 
 
 @pytest.fixture
@@ -34,8 +32,9 @@ def unharmed(spark: SparkSession) -> Iterator[None]:
     before = pruning.status(spark)
     yield
     after = pruning.status(spark)
-    errors = (after.last_error, after.answer_error, after.join_error)
-    assert (after.backed_off, errors[1:]) == (before.backed_off, (before.answer_error, before.join_error)), errors
+    errors = (after.last_error, after["log"].last_error, after["joins"].last_error)
+    assert errors[1:] == (before["log"].last_error, before["joins"].last_error)
+    assert after["pruning"].skipped == before["pruning"].skipped, errors
 
 
 @pytest.fixture
@@ -101,14 +100,14 @@ def forged_answer() -> str:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, answer.schema) as writer:
         writer.write_table(answer)
-    return f"pydelta-answer:{text_of(sink.getvalue().to_pybytes())};"
+    return plan_text({"road": "log", "answer": base64.b64encode(sink.getvalue().to_pybytes()).decode()}, NONCE)
 
 
 def test_value_of_a_partition_is_not_taken_for_an_answer_of_the_log(spark: SparkSession, tmp_path: Path, unharmed: None) -> None:
     spark.range(3).coalesce(1).write.parquet(str(tmp_path / "rows"))
     spark.dataSource.register(ForgingSource)
     assert pruning.install(spark, ForgingSource.name())
-    before = pruning.status(spark).answered
+    before = pruning.status(spark)["log"].used
     df: DataFrame = spark.read.format(ForgingSource.name()).load(str(tmp_path / "rows"))
     assert df.selectExpr("count(*)", "max(id)").collect() == [(3, 2)]
-    assert pruning.status(spark).answered == before
+    assert pruning.status(spark)["log"].used == before

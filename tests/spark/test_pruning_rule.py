@@ -87,9 +87,9 @@ def applied(spark: SparkSession) -> Iterator[Callable[[], int]]:
     """How many scans were pruned since the test began. No plan may have been left unpruned when the test ends."""
     before = pruning.status(spark)
     assert before.installed
-    yield lambda: pruning.status(spark).applied - before.applied
+    yield lambda: pruning.status(spark)["pruning"].used - before["pruning"].used
     after = pruning.status(spark)
-    assert after.backed_off == before.backed_off, after.last_error
+    assert after["pruning"].skipped == before["pruning"].skipped, after.last_error
 
 
 # ---------------------------------------------------------------- rows
@@ -347,7 +347,7 @@ def test_register_keeps_the_rules_of_others_and_comes_back_when_overwritten(
     register(spark)
     assert rule_names(spark) == [other_rule.ruleName(), "pydelta.rule.PruneScans"]
     assert delta.load().agg(F.sum("a")).first()[0] == 7_992_000
-    assert pruning.status(spark).applied == 1
+    assert pruning.status(spark)["pruning"].used == 1
 
 
 def test_new_session_reads_unpruned_until_it_is_registered_and_then_prunes(spark: SparkSession, delta: Table) -> None:
@@ -359,8 +359,8 @@ def test_new_session_reads_unpruned_until_it_is_registered_and_then_prunes(spark
     assert read_schema(there.load().agg(F.sum("a"))) == "struct<a:int>"
     assert there.load().filter("part = 1").count() == 4_000
     status = pruning.status(session)
-    assert (status.installed, status.applied, status.backed_off) == (True, 2, 0)
-    assert pruning.status(spark).applied == before.applied
+    assert (status.installed, status["pruning"].used, status["pruning"].skipped) == (True, 2, 0)
+    assert pruning.status(spark)["pruning"].used == before["pruning"].used
 
 
 def test_cloned_session_keeps_the_rule_and_counts_with_its_original(
@@ -405,7 +405,7 @@ def test_plan_in_an_unknown_state_is_left_alone_counted_and_logged_once(
         df = session.read.format(GreedySource.name()).load(parquet.path)
         assert df.filter(f"a = {a}").select("id").count() == 16
     status = pruning.status(session)
-    assert (status.applied, status.backed_off) == (0, 2)
+    assert (status["pruning"].used, status["pruning"].skipped) == (0, 2)
     assert "already handed over filters" in str(status.last_error)
     (line,) = java_log().splitlines()
     assert line.startswith("WARN A query is read without column pruning: java.lang.IllegalStateException: ")

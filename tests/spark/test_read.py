@@ -26,7 +26,7 @@ from spark_plugin.exceptions import (
     TableNotFoundError,
 )
 from spark_plugin.options.told_settings import IGNORE_MISSING_FILES
-from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF
+from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.sampling import sampled
 from tests.support.small_table import append, make_table
 

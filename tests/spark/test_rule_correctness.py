@@ -20,11 +20,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import pruning, register
-from spark_plugin.pruning.rule import COLUMNAR_CONF, ENABLED_CONF, NATIVE_CONF, PARTIAL_CONF
 from tests.spark import query_shapes
 from tests.spark.query_shapes import SHAPES, Shape, Table, rows
 from tests.spark.random_queries import queries
 from tests.support.needs_spark import skip_before_spark
+from tests.support.older_settings import COLUMNAR_CONF, ENABLED_CONF, NATIVE_CONF, PARTIAL_CONF
 from tests.support.sampling import examples, sampled
 from tests.support.settings import restore
 
@@ -99,18 +99,18 @@ def run(road: str, spark: SparkSession, query: Callable[[], Any], *, scans: bool
         restore(spark, before)
     now = pruning.status(spark)
     assert now.installed
-    assert now.backed_off == was.backed_off, now.last_error
-    assert now.columnar_error is None
-    assert now.answer_error == was.answer_error
+    assert now["pruning"].skipped == was["pruning"].skipped, now.last_error
+    assert now["columns"].last_error is None
+    assert now["log"].last_error == was["log"].last_error
     if road == "no_rule":
-        assert now.applied == was.applied
+        assert now["pruning"].used == was["pruning"].used
     else:
-        assert now.applied > was.applied or not scans
-    assert now.native_error == was.native_error
-    assert now.partial_error == was.partial_error
-    assert now.partial == was.partial or road == "partial"
-    assert now.columnar == was.columnar or road in ("columns", "native", "partial")
-    assert now.native == was.native or road == "native"
+        assert now["pruning"].used > was["pruning"].used or not scans
+    assert now["parquet"].last_error == was["parquet"].last_error
+    assert now["partial"].last_error == was["partial"].last_error
+    assert now["partial"].used == was["partial"].used or road == "partial"
+    assert now["columns"].used == was["columns"].used or road in ("columns", "native", "partial")
+    assert now["parquet"].used == was["parquet"].used or road == "native"
     return found
 
 
@@ -177,9 +177,9 @@ def test_other_session_gives_the_same_rows_by_every_road(
         register(session)
     for road in ROADS:
         there = Table(session, delta.format, delta.path)
-        was = pruning.status(session).native
+        was = pruning.status(session)["parquet"].used
         assert run(road, session, lambda: [repr(SHAPES[name](there)) for name in IN_EVERY_SESSION]) == wanted, road  # noqa: B023
-        assert (pruning.status(session).native > was) == (road == "native")
+        assert (pruning.status(session)["parquet"].used > was) == (road == "native")
 
 
 def test_threads_with_sessions_and_roads_of_their_own_get_the_same_rows(

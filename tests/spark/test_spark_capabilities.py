@@ -118,10 +118,10 @@ def streams_without_register(spark: SparkSession, path: str) -> bool:
 
 
 def is_pruned(spark: SparkSession, path: str) -> bool:
-    before = pruning.status(spark).applied
+    before = pruning.status(spark)["pruning"].used
     found = ids(spark.read.format("pydelta").load(path).where("id > 3"))
     status = pruning.status(spark)
-    return found == [4] and status.applied == before + 1 and status.last_scan is not None and status.last_scan.files_kept == 1
+    return found == [4] and status["pruning"].used == before + 1 and status.last_scan is not None and status.last_scan.files_kept == 1
 
 
 def columnar(spark: SparkSession, path: str) -> bool:
@@ -153,9 +153,9 @@ def cut_batches(spark: SparkSession, path: str) -> bool:
 
 def _columnar_scans(spark: SparkSession, query: Callable[[], Any]) -> int:
     spark.conf.set(COLUMNAR_CONF, "true")
-    before = pruning.status(spark).columnar
+    before = pruning.status(spark)["columns"].used
     query()
-    return pruning.status(spark).columnar - before
+    return pruning.status(spark)["columns"].used - before
 
 
 TRIED: dict[str, Callable[[SparkSession, str], bool]] = {

@@ -20,7 +20,7 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable, pruning
 from spark_plugin.options.told_settings import IGNORE_MISSING_FILES
-from spark_plugin.pruning.rule import NATIVE_CONF
+from tests.support.older_settings import NATIVE_CONF
 from tests.support.sampling import sampled
 from tests.support.small_table import WITH_VECTORS, append, append_file, make_table
 
@@ -101,9 +101,9 @@ def run(spark: SparkSession, tmp_path: Path) -> Run:
 def columnar(spark: SparkSession) -> Iterator[Callable[[], int]]:
     """How many scans were read in columns since."""
     before = pruning.status(spark)
-    yield lambda: pruning.status(spark).columnar - before.columnar
+    yield lambda: pruning.status(spark)["columns"].used - before["columns"].used
     after = pruning.status(spark)
-    assert after.backed_off == before.backed_off, after.last_error
+    assert after["pruning"].skipped == before["pruning"].skipped, after.last_error
 
 
 @pytest.fixture
@@ -111,9 +111,10 @@ def native(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     """Has Spark's own Parquet reader read what it can; gives the number of batches that it had files of since."""
     before = pruning.status(spark)
     conf({NATIVE_CONF: "true", COLUMNAR: "true"})
-    yield lambda: pruning.status(spark).native - before.native
+    yield lambda: pruning.status(spark)["parquet"].used - before["parquet"].used
     after = pruning.status(spark)
-    assert (after.backed_off, after.native_error) == (before.backed_off, before.native_error), after
+    assert after["pruning"].skipped == before["pruning"].skipped, after
+    assert after["parquet"].last_error == before["parquet"].last_error
 
 
 def stream(spark: SparkSession, path: str, **options: Any) -> DataFrame:
@@ -157,13 +158,13 @@ def test_rows_and_counts_are_those_of_sparks_own_reading(
 ) -> None:
     conf({NATIVE_CONF: native})
     frame = QUERIES[query](stream(spark, table, maxFilesPerTrigger=1))
-    before = pruning.status(spark).native
+    before = pruning.status(spark)["parquet"].used
     ours = run.rows(frame)
     counted = run.counted
     assert columnar() >= (3 if query in WITHOUT_STRUCTS else 0)
     if query != "late":
         assert run.comes_in_columns == (native == "true" or query in WITHOUT_STRUCTS), "structs of Python come as rows"
-    assert pruning.status(spark).native - before >= (2 if native == "true" else 0)
+    assert pruning.status(spark)["parquet"].used - before >= (2 if native == "true" else 0)
     conf({PRUNING: "false"})
     assert run.rows(QUERIES[query](stream(spark, table, maxFilesPerTrigger=1))) == ours
     if query == "doubled":

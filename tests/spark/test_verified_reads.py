@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_py import DeltaTable, write_delta
 from spark_plugin import pruning
 from spark_plugin.options.told_settings import VERIFY_CHECKSUMS
-from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF, PARTIAL_CONF
 from tests.support.flipped_bits import chunk_places, flipped
+from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF, PARTIAL_CONF
 from tests.support.sampling import sampled
 
 DRIVER_CONF = "spark.pydelta.driverReads.enabled"
@@ -42,12 +42,12 @@ def all_rows(table: DataFrame) -> DataFrame:
 
 
 ROADS = {
-    "Spark's reader": Road(NATIVE, all_rows, "native"),
-    "Spark's reader with deleted rows": Road(NATIVE, all_rows, "native", has_deleted_rows=True),
-    "Spark's reader with a filter": Road(NATIVE, lambda table: table.filter("name = 'name3' and id > 4"), "native"),
-    "columns from Python": Road(PYTHON, all_rows, "columnar"),
+    "Spark's reader": Road(NATIVE, all_rows, "parquet"),
+    "Spark's reader with deleted rows": Road(NATIVE, all_rows, "parquet", has_deleted_rows=True),
+    "Spark's reader with a filter": Road(NATIVE, lambda table: table.filter("name = 'name3' and id > 4"), "parquet"),
+    "columns from Python": Road(PYTHON, all_rows, "columns"),
     "rows from Python": Road({**PYTHON, COLUMNAR_CONF: "false"}, all_rows),
-    "rows from the driver": Road({**PYTHON, DRIVER_CONF: "true"}, all_rows, "driver_reads"),
+    "rows from the driver": Road({**PYTHON, DRIVER_CONF: "true"}, all_rows, "driver"),
     "partial aggregates": Road(
         {**PYTHON, PARTIAL_CONF: "true"}, lambda table: table.filter("id > 0").groupBy("name").sum("id"), "partial"
     ),
@@ -80,7 +80,7 @@ def test_flipped_bit_gives_the_same_rows_or_an_error(name: str, spark: SparkSess
             return "same" if read(verify) == expected else "wrong"
         except (PySparkException, Py4JJavaError) as error:
             # Spark decodes dictionaries of its own reader after the batch was handed on, where nobody knows the file.
-            is_lazy = road.counter == "native" and "ArrayIndexOutOfBoundsException" in str(error)
+            is_lazy = road.counter == "parquet" and "ArrayIndexOutOfBoundsException" in str(error)
             assert verify == "false" or is_lazy or file.name in str(error)
             return "error of decoding" if is_lazy else "error"
 
@@ -88,7 +88,7 @@ def test_flipped_bit_gives_the_same_rows_or_an_error(name: str, spark: SparkSess
     expected = read("true")
     assert len(expected) >= 4
     if road.counter is not None:
-        assert getattr(pruning.status(spark), road.counter) > getattr(before, road.counter)
+        assert pruning.status(spark)[road.counter].used > before[road.counter].used
     places = chunk_places(file)
     for number, place in enumerate(sampled(places, len(places) // 4)):
         with flipped(file, place):

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from delta_py.expressions import tree
 from delta_py.protocol.schema import LONG
 from delta_py.scan.planning import ScanReport
-from spark_plugin.pruning import explain_text, limited, pushed_predicate, strip_marker
+from spark_plugin.pruning import ScanRequest, kept_part, limited, plan_text
 from spark_plugin.spark_versions import to_arrow_schema
 
 FORMAT = "pruning_test"
@@ -43,7 +43,7 @@ class ParquetSource(DataSource):
         return StructType.fromJson(json.loads(text.replace(":false", ":true")))  # as Spark reads Parquet: everything may be null
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return limited(ParquetReader(dict(self.options), schema), schema)
+        return limited(ParquetReader(dict(self.options), schema), ScanRequest.parse(schema).limit)
 
 
 @dataclass
@@ -56,9 +56,10 @@ class ParquetReader(DataSourceReader):
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self.path = options["path"]
         self.trace = options.get(TRACE)
-        self.asked = schema
-        self.schema = to_arrow_schema(strip_marker(schema))
-        self.predicate = pushed_predicate(schema)
+        request = ScanRequest.parse(schema)
+        self.nonce = request.nonce
+        self.schema = to_arrow_schema(request.columns)
+        self.predicate = request.predicate
 
     def partitions(self) -> Sequence[InputPartition]:
         if self.trace is not None:
@@ -69,7 +70,7 @@ class ParquetReader(DataSourceReader):
         kept = [file for file in files if self.predicate is None or self._table(file).num_rows]
         report = ScanReport(files_total=len(files), bytes_total=_size(files), files_kept=len(kept), bytes_kept=_size(kept))
         partitions = [FilePartition(file) for file in kept] or [FilePartition(None)]
-        partitions[0].report = explain_text(report, self.asked)
+        partitions[0].report = plan_text({"kept": kept_part(report)}, self.nonce)
         return partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
