@@ -33,7 +33,7 @@ class Uploaded {
     for (Iterator formats = said.get("formats").elements(); formats.hasNext();) rule.addFormat(((JsonNode) formats.next()).asText());
     rule.offerMetadata(said.get("metadata").asText());
     JsonNode limits = said.get("limits");
-    rule.setLimits(((JsonNode) limits.get(0)).intValue(), ((JsonNode) limits.get(1)).intValue());
+    rule.setLimits(limits.get(0).intValue(), limits.get(1).intValue());
     JsonNode told = said.get("told");
     for (Iterator names = told.fieldNames(); names.hasNext();) {
       String name = (String) names.next();

@@ -66,7 +66,7 @@ public class ReadPlan {
   }
 
   public Map map(String part) {
-    return (Map) JSON.convertValue(part(part), Map.class);
+    return JSON.convertValue(part(part), Map.class);
   }
 
   private String text(String part) {

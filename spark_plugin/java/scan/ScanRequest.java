@@ -140,7 +140,7 @@ public class ScanRequest {
   /** Whether an option of this read switches off a name of Switch. */
   public boolean disables(String name) {
     String older = Switch.JOINS.equals(name) ? JoinedScan.OPTION : LogAnswers.OPTION;
-    String listed = (String) options.getOrDefault(DISABLE_OPTION, "");
+    String listed = options.getOrDefault(DISABLE_OPTION, "");
     return !options.getBoolean(older, true) || Arrays.asList((Object[]) listed.split(",")).contains(name);
   }
 
