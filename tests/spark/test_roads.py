@@ -55,7 +55,8 @@ QUERIES: dict[str, tuple[str, dict[str, str]]] = {
 @pytest.mark.parametrize("name", QUERIES)
 def test_road_that_is_disabled_is_not_taken_and_rows_are_the_same(name: str, spark: SparkSession, path: str, conf: Conf) -> None:
     query, confs = QUERIES[name]
-    load(spark, path).createOrReplaceTempView("roads")
+    frame = load(spark, path)
+    frame.where("part = 1" if name == "one-task" else "true").createOrReplaceTempView("roads")  # of one file
     conf({DRIVER_READS: "true" if name == "driver" else "false", DISABLE_CONF: "parquet" if name == "columns" else "", **confs})
 
     def run() -> tuple[Any, int]:
@@ -161,11 +162,11 @@ def test_messages_of_real_scans_are_as_the_schema_says(
         "select * from other where day >= date'2020-01-01' and p != 3 limit 7",
         "select count(*), max(id), count(name) from roads where part = 1",
         "select count(name), max(name) from roads",
-        "select k, sum(id), avg(k), min(id) from roads where id > 4 group by k",
+        "select k, sum(id), min(id) from roads where id > 4 group by k",
         "select roads.id from roads join other on roads.part = other.p where other.day > date'2020-01-01'",
-        "select _metadata.file_name, id from roads where id < 3",
     ):
         spark.sql(query).collect()
+    load(spark, path).where("id < 3").select("_metadata.file_name", "id").collect()  # views have no such column
     parts = {name for request in messages["request"] for name in request}
     assert parts >= {"predicates", "limit", "nonce", "statistics", "native", "columnar", "question", "partial", "metadata_column"}
     assert {plan.get("road") for plan in messages["plan"]} >= {"log", "partial", "parquet"}

@@ -121,7 +121,8 @@ def is_pruned(spark: SparkSession, path: str) -> bool:
     before = pruning.status(spark)["pruning"].used
     found = ids(spark.read.format("pydelta").load(path).where("id > 3"))
     status = pruning.status(spark)
-    return found == [4] and status["pruning"].used == before + 1 and status.last_scan is not None and status.last_scan.files_kept == 1
+    has_pruned = status.last_scan is not None and status.last_scan.files_kept == 1
+    return found == [4] and status["pruning"].used == before + 1 and has_pruned
 
 
 def columnar(spark: SparkSession, path: str) -> bool:
