@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import DeltaTable, pruning
-from spark_plugin.pruning.rule import COLUMNAR_CONF
 from spark_plugin.spark_versions import CAPABILITIES, minor_version
+from tests.support.older_settings import COLUMNAR_CONF
 from tests.support.settings import restore
 from tests.support.small_table import make_table
 
