@@ -3,7 +3,7 @@
     switch_off_what_fails(spark, problems)
 
 The classes of each part must fit this Spark (LinkCheck.java says which do not), and a tiny query that takes the part must give
-the rows that Spark reads without it. A part that fails is switched off in the session by its setting, and one warning names it.
+the rows that Spark reads without it. A part that fails is disabled in the session by its name, and one warning says so.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakSet
 
-from spark_plugin.options.settings import conf
+from spark_plugin.options.settings import conf, disable
 from spark_plugin.pyspark_internals import reason_of
+from spark_plugin.roads import DISABLE_CONF, DRIVER_PLANNING, PREFER_CONF, PRUNING, Road
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,12 +32,13 @@ Query: TypeAlias = "Callable[[DataFrame], DataFrame]"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the Java that a setting switches off. package: of its classes. query: one that takes the part, over the table."""
+    """A part of the Java. name: in roads.py. package: of its classes. query: one that takes the part, over the table. needs: the
+    names without which it is not taken, next to pruning."""
 
     name: str
     package: str
-    setting: str
     query: Query
+    needs: tuple[str, ...] = ()
 
 
 def _filtered(table: DataFrame) -> DataFrame:
@@ -48,30 +50,32 @@ def _whole(table: DataFrame) -> DataFrame:
 
 
 def _counted(table: DataFrame) -> DataFrame:
-    return table.selectExpr("count(*) AS n", "max(id) AS most", "min(day) AS least")
+    return table.filter("part = 0").selectExpr("count(*) AS n", "max(id) AS most", "min(day) AS least")
 
 
 def _summed(table: DataFrame) -> DataFrame:
-    return table.groupBy("part").agg({"id": "sum", "amount": "max"})
+    return table.groupBy("part").agg({"id": "sum", "day": "max"})
+
+
+def _sorted(table: DataFrame) -> DataFrame:
+    return table.filter("part = 0 AND id < 4").sort("amount")
 
 
 def _joined(table: DataFrame) -> DataFrame:
-    return table.join(table.filter("id < 2").selectExpr("part", "text AS mark"), "part")
+    parts = table.sparkSession.range(1).filter("id < 2")
+    return table.join(parts.selectExpr("CAST(id AS INT) AS part"), "part")
 
 
-_PRUNING = "spark.pydelta.pruning.enabled"
-_COLUMNAR = "spark.pydelta.columnarReader.enabled"
-_NATIVE = "spark.pydelta.nativeReader.enabled"
 PARTS = (
-    Part("column pruning", "rule", _PRUNING, _filtered),
-    Part("the columnar reader", "readers", _COLUMNAR, _whole),
-    Part("Spark's Parquet reader for simple files", "parquet", _NATIVE, _whole),
-    Part("answers from the log", "aggregates", "spark.pydelta.logAnswers.enabled", _counted),
-    Part("partial aggregates", "aggregates", "spark.pydelta.partialAggregates.enabled", _summed),
-    Part("the planning of joins", "joins", "spark.pydelta.joinPlanning.enabled", _joined),
-    Part("small queries in one task", "rule", "spark.pydelta.oneTask.enabled", _summed),
-    Part("planning by the driver's Python", "driver", "spark.pydelta.driverPlanning.enabled", _filtered),
-    Part("reads by the driver's Python", "driver", "spark.pydelta.driverReads.enabled", _filtered),
+    Part(PRUNING, "rule", _filtered),
+    Part(Road.COLUMNS, "readers", _whole),
+    Part(Road.PARQUET, "parquet", _whole, needs=(Road.COLUMNS,)),
+    Part(Road.LOG, "aggregates", _counted),
+    Part(Road.PARTIAL, "aggregates", _summed),
+    Part(Road.JOINS, "joins", _joined),
+    Part(Road.ONE_TASK, "rule", _sorted),
+    Part(DRIVER_PLANNING, "driver", _filtered),
+    Part(Road.DRIVER, "driver", _filtered, needs=(DRIVER_PLANNING,)),
 )
 
 _tested: WeakSet[SparkSession] = WeakSet()
@@ -89,14 +93,14 @@ def switch_off_what_fails(spark: SparkSession, problems: Mapping[str, Sequence[s
         if _can_read(spark, table):
             fitting = [part for part in PARTS if part.package not in problems]
             reasons += [(part, reason) for part in fitting if (reason := _row_failure(spark, table, part)) is not None]
-    for part, _ in reasons:
-        spark.conf.set(part.setting, "false")
     if reasons:
+        disable(spark, [part.name for part, _ in reasons])
         _log.warning(
-            "Parts of pydelta do not work with Spark %s, which is newer than this release, and are switched off in this session. "
-            "Rows are right without them. %s",
+            "Parts of pydelta do not work with Spark %s, which is newer than this release. This session has them in %s now, and "
+            "rows are right without them. %s",
             spark.version,
-            "; ".join(f"{part.name} ({part.setting}): {reason}" for part, reason in reasons),
+            DISABLE_CONF,
+            "; ".join(f"{part.name}: {reason}" for part, reason in reasons),
         )
     else:
         _log.info("This release of pydelta is older than Spark %s, and its self-test has passed there.", spark.version)
@@ -106,7 +110,7 @@ def _can_read(spark: SparkSession, path: str) -> bool:
     """Whether the session reads the table without any part. Executors and servers on other machines do not see it, and no rows
     are compared then."""
     try:
-        _rows(spark, path, _whole, _all_off())
+        _rows(spark, path, _whole, enabled=())
     except Exception as error:  # it says nothing of the parts
         _log.info("The self-test compares no rows, as this session does not see files of this machine: %s", reason_of(error))
         return False
@@ -115,21 +119,18 @@ def _can_read(spark: SparkSession, path: str) -> bool:
 
 def _row_failure(spark: SparkSession, path: str, part: Part) -> str | None:
     """Why a part does not work, in one line; None if it does."""
-    needed = {_PRUNING, part.setting, *([_COLUMNAR] if part.setting == _NATIVE else [])}
     try:
-        expected = _rows(spark, path, part.query, _all_off())
-        rows = _rows(spark, path, part.query, {**_all_off(), **dict.fromkeys(needed, "true")})
+        expected = _rows(spark, path, part.query, enabled=())
+        rows = _rows(spark, path, part.query, enabled=(PRUNING, part.name, *part.needs))
     except Exception as error:  # whatever a Spark that nobody knows raises, the session goes on without the part
         return reason_of(error).strip().partition("\n")[0]
     return None if rows == expected else f"it gives {rows[:3]} and not {expected[:3]}"
 
 
-def _all_off() -> dict[str, str]:
-    return {part.setting: "false" for part in PARTS}
-
-
-def _rows(spark: SparkSession, path: str, query: Query, settings: Mapping[str, str]) -> list[str]:
-    with _settings(spark, settings):
+def _rows(spark: SparkSession, path: str, query: Query, *, enabled: Sequence[str]) -> list[str]:
+    """With these parts alone, and with them for a table that is small too."""
+    disabled = ",".join(part.name for part in PARTS if part.name not in enabled)
+    with _settings(spark, {DISABLE_CONF: disabled, PREFER_CONF: f"{Road.PARTIAL},{Road.PARQUET}"}):
         return sorted(map(str, query(spark.read.format("pydelta").load(path)).collect()))
 
 

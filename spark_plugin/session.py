@@ -45,10 +45,10 @@ def register(spark: SparkSession) -> None:
     InvalidOptionError for an unknown name in `spark.pydelta.disable`, UnsupportedOperationError for a Spark that is older than
     all supported versions, and JarError in a source checkout whose jar was built from other sources.
     """
-    check_disabled(spark)
     connect = is_connect(spark)
     refuse_older(pyspark.__version__)
     jar = _jar_of(spark)
+    check_disabled(spark)
     exceptions.install(connect=connect)
     method_patches.install(connect=connect, in_clones=_in_clones)
     register_source(spark)

@@ -158,6 +158,11 @@ def is_enabled(spark: Any, name: str) -> bool:
     return is_on(spark, older)
 
 
+def disable(spark: Any, names: Iterable[str]) -> None:
+    """Add names of roads.py to those that the session disables."""
+    spark.conf.set(DISABLE_CONF, ",".join(sorted(parse_disabled(conf(spark, DISABLE_CONF) or "") | {*names})))
+
+
 def check_disabled(spark: Any) -> None:
     """Raises InvalidOptionError for an unknown name in DISABLE_CONF."""
     parse_disabled(conf(spark, DISABLE_CONF) or "")

@@ -17,12 +17,10 @@ from delta_py import write_delta
 from spark_plugin import pruning, register, self_test
 from spark_plugin.java import jars
 from spark_plugin.java.build import archive_of, compiled, jars_of_pyspark
+from spark_plugin.roads import DISABLE_CONF, OLDER_SETTINGS, Road, parse_disabled
 from spark_plugin.self_test import PARTS, Part
 from spark_plugin.spark_internals import SparkInternals
 from tests.support.settings import restore
-
-COLUMNAR = "spark.pydelta.columnarReader.enabled"
-ONE_TASK = "spark.pydelta.oneTask.enabled"
 
 
 @pytest.fixture
@@ -31,7 +29,9 @@ def newer(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spar
     monkeypatch.setattr(jars, "MINOR_VERSIONS", (jars.minor_version_of(pyspark.__version__),))
     jars.jar_for.cache_clear()
     session = spark.newSession()
-    before = {part.setting: session.conf.get(part.setting, None) for part in PARTS}
+    names = (DISABLE_CONF, OLDER_SETTINGS[Road.DRIVER])  # the session of the tests has the driver's reads off
+    before = {name: session.conf.get(name, None) for name in names}
+    session.conf.unset(OLDER_SETTINGS[Road.DRIVER])
     monkeypatch.setattr(type(spark), "version", "4.9.0")
     yield session
     restore(session, before)
@@ -42,12 +42,12 @@ def link_problems(monkeypatch: pytest.MonkeyPatch, problems: dict[str, list[str]
     monkeypatch.setattr(SparkInternals, "link_problems", lambda self: problems)
 
 
-def settings(session: SparkSession) -> dict[str, str | None]:
-    return {part.setting: session.conf.get(part.setting, None) for part in PARTS}
+def disabled(session: SparkSession) -> frozenset[str]:
+    return parse_disabled(session.conf.get(DISABLE_CONF, None) or "")
 
 
 def test_newer_spark_takes_the_newest_jar_after_a_self_test(newer: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
-    before = settings(newer)
+    before = disabled(newer)
     with caplog.at_level(logging.INFO, "pydelta"):
         register(newer)
         register(newer)
@@ -55,8 +55,9 @@ def test_newer_spark_takes_the_newest_jar_after_a_self_test(newer: SparkSession,
         "This release of pydelta is older than Spark 4.9.0, and its self-test has passed there."
     ]
     assert pruning.status(newer).installed
-    assert pruning.status(newer)["pruning"].used > len(PARTS), "the self-test did not use the rule"
-    assert settings(newer) == before
+    used = pruning.status(newer)
+    assert [part.name for part in PARTS if not used[part.name].used] == [], "the self-test did not take these"
+    assert disabled(newer) == before
 
 
 def test_part_whose_classes_do_not_fit_is_switched_off_by_name(
@@ -66,8 +67,8 @@ def test_part_whose_classes_do_not_fit_is_switched_off_by_name(
     register(newer)
     register(newer)
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert f"the columnar reader ({COLUMNAR}): ColumnarReader needs a field of Spark's" in warning
-    assert {name for name, value in settings(newer).items() if value == "false"} >= {COLUMNAR}
+    assert "columns: ColumnarReader needs a field of Spark's" in warning
+    assert disabled(newer) == {Road.COLUMNS}
     write_delta(str(tmp_path / "t"), pa.table({"id": [1]}))
     assert [row.id for row in newer.read.format("pydelta").load(str(tmp_path / "t")).collect()] == [1]
 
@@ -77,18 +78,18 @@ def test_part_that_gives_other_rows_or_an_error_is_switched_off_by_name(
     failure: str, newer: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def query(table: DataFrame) -> DataFrame:
-        is_on = newer.conf.get(ONE_TASK) == "true"
+        is_on = Road.ONE_TASK not in disabled(newer)
         if is_on and failure == "an error":
             raise RuntimeError("no such method")
         return newer.range(1 if is_on else 2)
 
-    monkeypatch.setattr(self_test, "PARTS", (Part("small queries in one task", "rule", ONE_TASK, query),))
+    monkeypatch.setattr(self_test, "PARTS", (Part(Road.ONE_TASK, "rule", query),))
     register(newer)
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     other_rows = "it gives ['Row(id=0)'] and not ['Row(id=0)', 'Row(id=1)']"
     reason = "RuntimeError: no such method" if failure == "an error" else other_rows
-    assert f"small queries in one task ({ONE_TASK}): {reason}" in warning
-    assert newer.conf.get(ONE_TASK) == "false"
+    assert f"one-task: {reason}" in warning
+    assert disabled(newer) == {Road.ONE_TASK}
 
 
 def test_table_that_the_session_does_not_see_switches_nothing_off(
@@ -97,11 +98,11 @@ def test_table_that_the_session_does_not_see_switches_nothing_off(
     """As on a cluster whose executors are on other machines. Only the classes are checked then."""
     monkeypatch.setattr(self_test, "_make_table", lambda path: None)
     link_problems(monkeypatch, {"joins": ["JoinRules needs a rule of Spark's"]})
-    before = settings(newer)
+    before = disabled(newer)
     with caplog.at_level(logging.INFO, "pydelta"):
         register(newer)
     assert "The self-test compares no rows" in caplog.text
-    assert settings(newer) == {**before, "spark.pydelta.joinPlanning.enabled": "false"}
+    assert disabled(newer) == before | {Road.JOINS}
 
 
 def test_rule_whose_classes_do_not_fit_is_not_installed(
