@@ -61,12 +61,6 @@ def test_readme_links_to_every_page() -> None:
     assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= linked
 
 
-def test_map_of_the_java_part_has_every_class() -> None:
-    section = (ROOT / "ARCHITECTURE.md").read_text().partition("\n## The Java part\n")[2].partition("\n## ")[0]
-    mapped = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
-    assert sorted(mapped) == sorted({path.stem for path in SOURCES if path.suffix == ".java"})
-
-
 PAGE = """
 ```python
 rows = [1, 2]

@@ -68,22 +68,23 @@ def test_architecture_list_of_modules_is_the_modules_that_exist() -> None:
     assert sorted(set(listed) - set(MODULES)) == [], "ARCHITECTURE.md lists modules that do not exist"
 
 
-def test_architecture_lists_each_java_class_once_under_its_package() -> None:
-    tables = (ROOT / "ARCHITECTURE.md").read_text().partition("### Classes, by package")[2].partition("\n### ")[0]
-    parts = re.split(r"^\*\*([a-z]+)\.\*\* ", tables, flags=re.MULTILINE)
-    listed = {
-        package: sorted(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
-        for package, table in zip(parts[1::2], parts[2::2], strict=True)
-    }
-    found: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "spark_plugin" / "java").glob("*/*.java")):
-        found.setdefault(path.parent.name, []).append(path.stem)
-    assert listed == found
+JAVA = ROOT / "spark_plugin" / "java"
+JAVA_SOURCES = sorted(path for path in JAVA.rglob("*.java") if path.stem != "package-info")
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "spark_plugin" / "java").rglob("*.java")), ids=lambda path: path.stem)
-def test_java_source_is_in_the_folder_of_its_package(path: Path) -> None:
-    assert path.read_text().startswith(f"package pydelta.{path.parent.name};\n")
+@pytest.mark.parametrize("folder", sorted({path.parent for path in JAVA.glob("*/*.java")}), ids=lambda folder: folder.name)
+def test_java_package_says_what_it_does(folder: Path) -> None:
+    said, _, declared = (folder / "package-info.java").read_text().partition(" */\n")
+    assert declared == f"package pydelta.{folder.name};\n"
+    assert said.startswith("/**\n * ") and len(said.splitlines()) >= 3
+
+
+@pytest.mark.parametrize("path", JAVA_SOURCES, ids=lambda path: path.stem)
+def test_java_source_is_in_the_folder_of_its_package_and_says_what_it_is(path: Path) -> None:
+    text = path.read_text()
+    assert text.startswith(f"package pydelta.{path.parent.name};\n")
+    before = re.split(rf"^(?:\w+ )*(?:class|interface|record|enum) {path.stem}\b", text, maxsplit=1, flags=re.MULTILINE)[0]
+    assert before.rstrip().endswith("*/")
 
 
 def test_rooms_stand_together_in_the_list_so_that_they_cannot_import_in_circles() -> None:
