@@ -52,7 +52,7 @@ from spark_plugin.options.common import (
 from spark_plugin.options.private import admitted
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
 from spark_plugin.options.told_settings import with_session
-from spark_plugin.pruning import ScanRequest, limited, plan_text, predicate_of
+from spark_plugin.pruning import MessagePartition, ScanRequest, limited, plan_message, predicate_of
 from spark_plugin.source.pinned import Pinned, PinnedChanges, PinnedTable, PinnedView, pin
 from spark_plugin.source.read_plan import ReadPlan, plan_read
 from spark_plugin.source.readers import FORMAT as FORMAT
@@ -249,17 +249,17 @@ def _with_metadata_column(pinned: PinnedTable | PinnedChanges) -> PinnedTable:
 
 
 def _planned_reader(pinned: PinnedTable | PinnedChanges, request: ScanRequest, plan: ReadPlan) -> DataSourceReader:
-    note = plan_text(plan.message(), request.nonce)
+    message = plan_message(plan.message(), request.scan_id)
     if plan.scan is None:
-        return AnswerReader(note)
+        return AnswerReader(message)
     session, lease = pinned.options.session, pinned.lease()
     if request.partial is not None:
         from spark_plugin.source.partial_reader import PartialReader  # few scans are read so
 
-        rows = DeltaReader(plan.scan, request.partial.read_columns, session, note=note, lease=lease)
+        rows = DeltaReader(plan.scan, request.partial.read_columns, session, message=message, lease=lease)
         return PartialReader(rows, request.partial.rows, request.columns)
     again, native, few = request.is_planned_again, plan.native, plan.few
-    reader = DeltaReader(plan.scan, request.columns, session, note=note, again=again, lease=lease, native=native, few=few)
+    reader = DeltaReader(plan.scan, request.columns, session, message=message, again=again, lease=lease, native=native, few=few)
     return limited(reader, request.limit)
 
 
@@ -276,20 +276,14 @@ def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
 # ---------------------------------------------------------------- reading
 
 
-class _Answer(InputPartition):
-    def __init__(self, note: str) -> None:
-        super().__init__(None)
-        self.note = note
-
-
 class AnswerReader(DataSourceReader):
     """What the pruning rule is told in the place of rows: the log's answer, or that there is none. Never read."""
 
-    def __init__(self, note: str) -> None:
-        self._note = note
+    def __init__(self, message: Mapping[str, str | bytes]) -> None:
+        self._message = message
 
     def partitions(self) -> list[InputPartition]:
-        return [_Answer(self._note)]
+        return [MessagePartition(self._message)]
 
     def read(self, partition: InputPartition) -> NoReturn:
         raise AssertionError("the pruning rule asked for an answer and reads rows")

@@ -50,7 +50,7 @@ class Planning:
 
 
 def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) -> bytes:
-    """What Spark's own worker would write of a planning. keep: is given the request's nonce and the reader of a scan. Raises what
+    """What Spark's own worker would write of a planning. keep: takes the request's scan id and the reader of a scan. Raises what
     planning raises."""
     planning = Planning.parse(body)
     source, schema = unpickled(planning.data_source), data_type_of_json(planning.schema)
@@ -58,7 +58,7 @@ def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) 
     with counted_elsewhere():  # the rule counts by which columns scans are filtered
         reader = source.streamReader(schema) if planning.is_stream else source.keeping().reader(schema)
         if keep is not None:
-            keep(ScanRequest.parse(schema).nonce, reader)
+            keep(ScanRequest.parse(schema).scan_id, reader)
         return planned_as_by_worker(
             source,
             reader,

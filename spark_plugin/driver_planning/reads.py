@@ -23,24 +23,24 @@ class SmallScans:
         self._kept: OrderedDict[str, FewRows] = OrderedDict()
         self._lock = threading.Lock()
 
-    def keep(self, nonce: str | None, reader: Any) -> None:
-        """nonce: of the request that had the reader planned. A reader of rows that are not few is not kept."""
+    def keep(self, scan_id: str | None, reader: Any) -> None:
+        """scan_id: of the request for which the reader was planned. A reader of rows that are not few is not kept."""
         few: FewRows | None = getattr(reader, "few", None)
-        if few is None or nonce is None:
+        if few is None or scan_id is None:
             return
         with self._lock:
-            self._kept[nonce] = few
+            self._kept[scan_id] = few
             while len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
 
     def read(self, body: bytes) -> bytes:
-        """The rows as an Arrow stream; nothing where they are not few, or not known here. body: a nonce.
+        """The rows as an Arrow stream; nothing where they are not few, or not known here. body: a scan's id.
 
         Raises what reading raises.
         """
-        nonce = body.decode()
+        scan_id = body.decode()
         with self._lock:
-            few = self._kept.get(nonce)
+            few = self._kept.get(scan_id)
             if few is not None:
-                self._kept.move_to_end(nonce)
+                self._kept.move_to_end(scan_id)
         return (few.read() or b"") if few is not None else b""

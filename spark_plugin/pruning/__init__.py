@@ -27,8 +27,8 @@ Where a query only counts rows, or takes smallest and largest values, `request.l
 rows. Where a query only adds up what is in the rows, `request.partial` says what partial rows would do in their place: the schema
 is that of partial rows then, and rows for which `request.exact_predicate()` is not true must be left out.
 
-The first partition of `partitions()` may carry `plan_text(message, request.nonce)` in any str attribute. messages.json describes
-the message, of which every part may be absent:
+The first partition of `partitions()` may be a `MessagePartition` whose messages are `plan_message(message, request.scan_id)`.
+messages.json describes the message, of which every part may be absent:
 - `kept`: `explain()`, the driver's log and `status(spark).last_scan` say how many files and bytes are read. Not so of a scan
   without columns: it has no predicate either, and reads all files.
 - `joins`: Spark is told the size of the scan when it plans joins, and files are chosen once more by what the other side of a join
@@ -42,7 +42,7 @@ the message, of which every part may be absent:
 from typing import TYPE_CHECKING, Any
 
 from spark_plugin.pruning.limited import limited
-from spark_plugin.pruning.plan_notes import kept_part, plan_text
+from spark_plugin.pruning.partition_messages import ANSWER, MessagePartition, kept_part, plan_message
 from spark_plugin.pruning.predicate_json import predicate_of
 from spark_plugin.pruning.scan_request import NativeWish, ScanRequest, parse_batch_start
 from spark_plugin.pruning.stream_question import question_of
@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ANSWER",
+    "MessagePartition",
     "NativeWish",
     "PruningStatus",
     "ScanRequest",
@@ -65,7 +67,7 @@ __all__ = [
     "kept_part",
     "limited",
     "parse_batch_start",
-    "plan_text",
+    "plan_message",
     "predicate_of",
     "question_of",
     "status",

@@ -60,7 +60,7 @@ class ScanRequest:
     predicates: all hold for the rows that are wanted. Columns are logical paths in the schema's own spelling; None stands for a
     predicate with a constant that Python cannot hold. Rows for which one is not true may be left out; Spark filters again.
     limit: exactly this many rows are wanted, or all if there are fewer; Spark does not count again. Never with a predicate.
-    nonce: the notes of the answer carry it, and the rule knows them by it; None if no rule listens.
+    scan_id: names this planning of the scan; None if no rule listens.
     is_planned_again: the partitions go to the read function of an earlier planning of this scan, perhaps of another version.
     wants_statistics: the session uses numbers of rows and of values where it plans joins.
     wants_metadata_column: one of the columns is none of the table's but the metadata column.
@@ -74,7 +74,7 @@ class ScanRequest:
     is_pruned: bool = False
     predicates: tuple[tree.Expression | None, ...] = ()
     limit: int | None = None
-    nonce: str | None = None
+    scan_id: str | None = None
     is_planned_again: bool = False
     wants_statistics: bool = False
     wants_metadata_column: bool = False
@@ -92,13 +92,13 @@ class ScanRequest:
         if text is None:
             return cls(schema, is_pruned=not schema.fields)
         asked = json.loads(text)
-        limit, native, nonce = asked.get("limit"), asked.get("native"), asked.get("nonce")
+        limit, native, scan_id = asked.get("limit"), asked.get("native"), asked.get("scan_id")
         return cls(
             StructType([_without_marker(field) for field in schema.fields]),
             is_pruned=True,
             predicates=tuple(parse_predicate(value) for value in asked.get("predicates", ())),
             limit=None if limit is None else int(limit),
-            nonce=None if nonce is None else str(nonce),
+            scan_id=None if scan_id is None else str(scan_id),
             is_planned_again=bool(asked.get("again", False)),
             wants_statistics=bool(asked.get("statistics", False)),
             wants_metadata_column=bool(asked.get("metadata_column", False)),

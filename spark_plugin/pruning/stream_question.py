@@ -11,15 +11,10 @@ QUESTION_KEY = "pydelta.question"
 @dataclass(frozen=True, slots=True)
 class StreamQuestion:
     """A call about offsets, which a stream's process gets in the form of a request for a batch's partitions: Spark 4.1 has no
-    other call with arguments. nonce: begins and ends the answer."""
+    other call with arguments."""
 
     call: str
     arguments: tuple[str, ...]
-    nonce: str
-
-    def note(self, answer: str) -> str:
-        """As StreamRunner.java finds it in the pickled partition: pickle stores a str as its bytes. answer: ASCII."""
-        return f"{self.nonce}:{answer}:{self.nonce}"
 
 
 def question_of(start: Any) -> StreamQuestion | None:
@@ -27,4 +22,4 @@ def question_of(start: Any) -> StreamQuestion | None:
     if not isinstance(start, dict) or start.keys() != {QUESTION_KEY}:
         return None
     question = start[QUESTION_KEY]
-    return StreamQuestion(question["call"], tuple(question["arguments"]), question["nonce"])
+    return StreamQuestion(question["call"], tuple(question["arguments"]))

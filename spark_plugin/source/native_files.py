@@ -1,8 +1,8 @@
 """Which files of a scan the executors may read by Spark's own Parquet reader, and how the reader's Java is told of them.
 
-    native, why = native_files(scan, wish, nonce)  # None: Python reads all of them
+    native, why = native_files(scan, wish)  # None: Python reads all of them
     simple, others, share = native.split(scan.files)
-    native.text_of(files)                    # of a task's files, for the task's partition
+    native.stream_of(files)                  # of a task's files, for the task's partition
     native.facts                             # of the scan, for the plan
 
 Unknown means Python: a column, a type or a file that is not surely read alike is left to it. Whether a file stores the table's
@@ -12,9 +12,8 @@ types is seen where it is read (FileSchema.java).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,6 @@ from delta_py.scan.planning import Scan
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanState
 from spark_plugin import read_limits
 from spark_plugin.pruning import NativeWish
-from spark_plugin.pruning.plan_notes import files_text
 
 _TYPES = frozenset(
     {
@@ -87,11 +85,10 @@ _FOR_JAVA = ("path", "size", "modification_time", "deletion_vector", PART_START,
 @dataclass(frozen=True, slots=True)
 class NativeFiles:
     """The files of a scan that Spark's own Parquet reader may read. facts: how it reads them, as messages.json describes
-    `parquet` in the plan. told: makes of the stream of a task's files the text in its partition. partitions: the scan's
+    `parquet` in the plan. partitions: the scan's
     partition columns, in order."""
 
     facts: Mapping[str, Any]
-    told: Callable[[bytes], str]
     partitions: tuple[ScanColumn, ...]
     timezone: str
 
@@ -100,23 +97,24 @@ class NativeFiles:
         simple = _are_simple(files)
         return files.filter(simple), files.filter(pc.invert(simple)), _share(files, simple)
 
-    def text_of(self, files: pa.Table) -> str:
-        """files: simple ones."""
+    def stream_of(self, files: pa.Table) -> bytes:
+        """The files of a task as an Arrow stream. files: simple ones."""
         values = [self._values(column, files) for column in self.partitions]
         columns = [*(files[name] for name in _FOR_JAVA), *values, files["partition_values"]]
         table = pa.table(columns, names=[*_FOR_JAVA, *(f"value {place}" for place in range(len(values))), "partition_values"])
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table.combine_chunks())
-        return self.told(sink.getvalue().to_pybytes())
+        stream: bytes = sink.getvalue().to_pybytes()
+        return stream
 
     def _values(self, column: ScanColumn, files: pa.Table) -> pa.Array:
         texts = [partition_texts(batch, column.physical.name) for batch in files.to_batches()]
         return typed_partition_values(pa.chunked_array(texts, pa.string()), column.logical, self.timezone)
 
 
-def native_files(scan: Scan, wish: NativeWish, nonce: str | None) -> tuple[NativeFiles | None, str]:
-    """The files that Spark's own reader reads, None where Python reads every file, and why. wish, nonce: of the request."""
+def native_files(scan: Scan, wish: NativeWish) -> tuple[NativeFiles | None, str]:
+    """The files that Spark's own reader reads, None where Python reads every file, and why. wish: of the request."""
     state = scan.state
     why_not = _why_not_as_spark(state)
     if why_not is not None:
@@ -141,7 +139,7 @@ def native_files(scan: Scan, wish: NativeWish, nonce: str | None) -> tuple[Nativ
         "most_batch_bytes": read_limits.PARQUET_BATCH_BYTES,
     }
     partitions = tuple(column for column in state.columns if column.source is ColumnSource.PARTITION)
-    return NativeFiles(facts, partial(files_text, nonce=nonce), partitions, state.timezone), why
+    return NativeFiles(facts, partitions, state.timezone), why
 
 
 def _why_not_as_spark(state: ScanState) -> str | None:

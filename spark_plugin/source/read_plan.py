@@ -22,7 +22,7 @@ from delta_py.protocol.collations import is_collated
 from delta_py.scan.scan_state import ColumnSource
 from spark_plugin import read_limits
 from spark_plugin.convert import check_requested, from_spark_schema
-from spark_plugin.pruning.plan_notes import kept_part
+from spark_plugin.pruning.partition_messages import kept_part
 from spark_plugin.pruning.scan_request import LogQuestion, PartialRowsRequest, ScanRequest
 from spark_plugin.roads import Road
 from spark_plugin.source.few_rows import FewRows
@@ -112,7 +112,7 @@ def plan_tasks(scan: Scan, request: ScanRequest, *, why_not_native: str | None) 
     if why_not_native is None and request.native is not None:
         from spark_plugin.source.native_files import native_files  # few sessions want them
 
-        native, why = native_files(scan, request.native, request.nonce)
+        native, why = native_files(scan, request.native)
     if native is not None:
         return ReadPlan(Road.PARQUET, why, scan, native)
     skipped = {} if request.native is None else {Road.PARQUET: why}
@@ -126,9 +126,7 @@ def plan_tasks(scan: Scan, request: ScanRequest, *, why_not_native: str | None) 
 # ---------------------------------------------------------------- answers in the place of rows
 
 
-def _log_answer(
-    pinned: PinnedTable | PinnedChanges, asked: LogQuestion, request: ScanRequest
-) -> tuple[pa.Table | None, str]:
+def _log_answer(pinned: PinnedTable | PinnedChanges, asked: LogQuestion, request: ScanRequest) -> tuple[pa.Table | None, str]:
     """What the log says in the place of rows, None if it does not; and why."""
     if not isinstance(pinned, PinnedTable):
         return None, "the log does not count changes"

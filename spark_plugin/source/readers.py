@@ -4,7 +4,7 @@ processes on the executors imports.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +40,12 @@ class TaskSource(DataSource):
 
 class DeltaReader(PromptTask, DataSourceReader):
     """A planned scan. It defines no pushFilters: Spark would hand over the filters of one query and use what came of them
-    for others; filters come with the schema instead (spark_plugin/pruning). note: what the rule is told of the scan. again: the
-    partitions go to the reader of an earlier planning, perhaps of another version, and say themselves how they are read. lease:
-    written when partitions are asked for, and renewed by the tasks; it ends by itself. native: files that Spark's own Parquet
-    reader may read. few: the same scan, where its rows may be few; None in tasks."""
+    for others; filters come with the schema instead (spark_plugin/pruning).
+
+    message: for the rule, in the first partition. again: the partitions go to the reader of an earlier planning, perhaps of
+    another version, and say themselves how they are read. lease: written when partitions are asked for, and renewed by the
+    tasks; it ends by itself. native: files that Spark's own Parquet reader may read. few: the same scan, where its rows may be
+    few; None in tasks."""
 
     def __init__(
         self,
@@ -51,7 +53,7 @@ class DeltaReader(PromptTask, DataSourceReader):
         columns: StructType,
         settings: SessionSettings,
         *,
-        note: str = "",
+        message: Mapping[str, str | bytes] | None = None,
         again: bool = False,
         lease: Lease | None = None,
         native: NativeFiles | None = None,
@@ -59,7 +61,7 @@ class DeltaReader(PromptTask, DataSourceReader):
     ) -> None:
         self._scan: Scan | None = scan
         self._settings: SessionSettings | None = settings
-        self._note = note
+        self._message = message or {}
         self._again = again
         self._lease = lease
         self._native = native
@@ -72,7 +74,8 @@ class DeltaReader(PromptTask, DataSourceReader):
         assert self._scan is not None and self._settings is not None, "planned on the driver only"
         if self._lease is not None and not self._lease.put():
             self._lease = None
-        parts = partitions_of(self._scan, self._settings, self._note, self._native) or [DeltaPartition(FileGroup(), self._note)]
+        parts = partitions_of(self._scan, self._settings, self._message, self._native)
+        parts = parts or [DeltaPartition(FileGroup(), self._message)]
         if not self._again:
             return [*parts]
         for part in parts:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import InputPartition
 
 from delta_py.scan.file_groups import FileGroup
 from delta_py.scan.scan_state import ScanFile, ScanState
+from spark_plugin.pruning.partition_messages import FILES, MessagePartition
 from spark_plugin.source.shapes import has_shapes, is_shape, with_srids
 
 if TYPE_CHECKING:
@@ -21,35 +21,31 @@ if TYPE_CHECKING:
     from spark_plugin.source.native_files import NativeFiles
 
 
-class DeltaPartition(InputPartition):
-    """The files of one task. note: in the first partition, what pruning kept, for explain() and the log. state: how to read
-    them, where the reader does not know it for all tasks."""
+class DeltaPartition(MessagePartition):
+    """The files of one task. state: how to read them, where the reader does not know it for all tasks."""
 
-    def __init__(self, files: FileGroup, note: str = "", state: ScanState | None = None) -> None:
-        super().__init__(None)
+    def __init__(self, files: FileGroup, message: Mapping[str, str | bytes] | None = None) -> None:
+        super().__init__(message)
         self.files = files
-        self.note = note
-        self.state = state
+        self.state: ScanState | None = None
 
     def scan_files(self) -> Iterator[ScanFile]:
         return self.files.scan_files()
 
 
 class NativePartition(DeltaPartition):
-    """A task that Spark's own Parquet reader may have. text: its files, as plan_notes.files_text, of which the reader's Java
-    makes its own list; for Python they are in nothing else. first: so many of them are not to be read. rows: the numbers of
-    those that are read of the next one; None for all."""
+    """A task that Spark's own Parquet reader may have. Its files are in the message FILES alone, an Arrow stream. first: how many
+    of them are skipped. rows: which rows are read of the next one; None for all."""
 
-    def __init__(self, text: str, note: str = "") -> None:
-        super().__init__(FileGroup(), note)
-        self.text = text
+    def __init__(self, stream: bytes) -> None:
+        super().__init__(FileGroup(), {FILES: stream})
         self.first = 0
         self.rows: range | None = None
 
     def scan_files(self) -> Iterator[ScanFile]:
-        from spark_plugin.pruning.plan_notes import files_of  # few tasks come to Python so
-
-        files = islice(FileGroup(files_of(self.text)).scan_files(), self.first, None)
+        stream = self.messages[FILES]
+        assert isinstance(stream, bytes)
+        files = islice(FileGroup(stream).scan_files(), self.first, None)
         if self.rows is None:
             return files
         from pyroaring import BitMap64
@@ -69,9 +65,9 @@ def rest_of(pickled: bytes, first: int, start: int, rows: int) -> NativePartitio
 
 
 def partitions_of(
-    scan: Scan, settings: SessionSettings, note: str = "", native: NativeFiles | None = None
+    scan: Scan, settings: SessionSettings, message: Mapping[str, str | bytes], native: NativeFiles | None = None
 ) -> list[DeltaPartition]:
-    """The tasks of a scan; none when there is no file. note: of the first one. native: which files are packed apart from the
+    """The tasks of a scan; none when there is no file. message: of the first one. native: which files are packed apart from the
     others, for Spark's own Parquet reader."""
     wanted = settings.wanted_partitions if native is None else settings.native_partitions
     files = scan.cut_files(settings.max_partition_bytes, settings.open_cost_bytes, wanted)
@@ -81,9 +77,9 @@ def partitions_of(
         simple, others, share = native.split(files)
         in_python = settings.wanted_partitions * (1.0 - share)
         tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(others, settings, in_python)]
-        tasks += [NativePartition(native.text_of(group)) for group in _packed(simple, settings, wanted * share)]
+        tasks += [NativePartition(native.stream_of(group)) for group in _packed(simple, settings, wanted * share)]
     for first in tasks[:1]:
-        first.note = note
+        first.messages.update(message)
     return tasks
 
 

@@ -32,7 +32,7 @@ from delta_py.streaming.schema_log import TrackedSchema
 from delta_py.streaming.source import StreamSource
 from spark_plugin.convert import check_requested, from_spark_schema
 from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
-from spark_plugin.pruning import ScanRequest, parse_batch_start, plan_text, question_of
+from spark_plugin.pruning import ANSWER, MessagePartition, ScanRequest, parse_batch_start, plan_message, question_of
 from spark_plugin.pyspark_internals import read_limit_as_by_worker
 from spark_plugin.source.pinned import offered, scan_options, selected, with_filter
 from spark_plugin.source.prompt_answers import PromptTask
@@ -224,19 +224,19 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         for, or of all."""
         question = question_of(start)
         if question is not None:
-            return [InputPartition(question.note(self.answer(question.call, question.arguments)))]
+            return [MessagePartition({ANSWER: self.answer(question.call, question.arguments)})]
         start, request = parse_batch_start(start)
         begin, until = StreamOffset.from_json(start), StreamOffset.from_json(end)
         self._reading_from(begin.true_start(until))
-        note, native, state = "", None, self._state
+        message, native, state = {}, None, self._state
         if request is None:
             scan = self._driver.plan(begin, until)
         else:
             columns = from_spark_schema(request.columns)
             scan, state = self._driver.plan(begin, until, columns, self._pushed(request)), self._driver.state(columns)
             plan = self._plan_tasks(scan, request)
-            note, native = plan_text(plan.message(), request.nonce), plan.native
-        parts = partitions_of(scan, self._options.batch.session, note, native)
+            message, native = plan_message(plan.message(), request.scan_id), plan.native
+        parts = partitions_of(scan, self._options.batch.session, message, native)
         if scan.state != state:
             for part in parts:
                 part.state = scan.state

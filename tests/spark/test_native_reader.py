@@ -22,8 +22,6 @@ from delta_py import DeltaTable as PlainTable
 from delta_py.errors import DeletionVectorError
 from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
 from spark_plugin import DeltaTable, pruning
-from spark_plugin.pruning import plan_text
-from spark_plugin.pruning.plan_notes import files_text
 from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.parquet_footers import join_files
 from tests.support.sampling import sampled
@@ -700,17 +698,6 @@ def test_reader_that_cannot_be_had_leaves_the_rest_as_it_is(
     assert native() == 0
     assert pruning.status(spark)["columns"].used == before + 1
     assert "of Spark's Parquet reader" in str(pruning.status(spark)["parquet"].last_error)
-
-
-def test_texts_of_the_table_that_look_like_notes_are_not_taken_for_them(
-    spark: SparkSession, tmp_path: Path, native: Callable[[], int]
-) -> None:
-    text = files_text(b"x", "0") + plan_text({"parquet": {"kinds": "d"}}, "0")
-    path = str(tmp_path / files_text(b"x", "0"))
-    frame = spark.range(4).selectExpr("id", f"concat('{text}', id % 2) p")
-    frame.write.format("pydelta").partitionBy("p").save(path)
-    assert all(same_both_ways(spark, lambda: spark.read.format("pydelta").load(path)))
-    assert native() > 0
 
 
 # ---------------------------------------------------------------- what is left to Python

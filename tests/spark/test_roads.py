@@ -132,21 +132,20 @@ def test_older_setting_still_disables(spark: SparkSession, path: str, conf: Conf
 @pytest.fixture
 def messages(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[Any]]]:
     """The requests and the plans of all plannings, which the driver's own Python answers in this process."""
-    found: dict[str, list[Any]] = {"request": [], "plan": [], "note": []}
-    parse, text = scan_request.ScanRequest.parse.__func__, data_source.plan_text  # type: ignore[attr-defined]
+    found: dict[str, list[Any]] = {"request": [], "plan": [], "messages": []}
+    parse, of_partition = scan_request.ScanRequest.parse.__func__, data_source.plan_message  # type: ignore[attr-defined]
 
     def recorded(cls: Any, schema: Any) -> Any:
         found["request"] += [json.loads(f.metadata[MARKER_KEY]) for f in schema.fields if MARKER_KEY in (f.metadata or {})]
         return parse(cls, schema)
 
-    def noted(message: Any, nonce: Any) -> str:
-        note = text(message, nonce)
+    def noted(message: Any, scan_id: Any) -> Any:
         found["plan"].append(json.loads(json.dumps(message)))
-        found["note"] += [note] if note else []
-        return note
+        found["messages"].append(of_partition(message, scan_id))
+        return found["messages"][-1]
 
     monkeypatch.setattr(scan_request.ScanRequest, "parse", classmethod(recorded))
-    monkeypatch.setattr(data_source, "plan_text", noted)
+    monkeypatch.setattr(data_source, "plan_message", noted)
     yield found
 
 
@@ -168,7 +167,8 @@ def test_messages_of_real_scans_are_as_the_schema_says(
         spark.sql(query).collect()
     load(spark, path).where("id < 3").select("_metadata.file_name", "id").collect()  # views have no such column
     parts = {name for request in messages["request"] for name in request}
-    assert parts >= {"predicates", "limit", "nonce", "statistics", "native", "columnar", "question", "partial", "metadata_column"}
+    assert parts >= {"predicates", "limit", "scan_id", "statistics", "native", "columnar", "question", "partial"}
+    assert "metadata_column" in parts
     assert {plan.get("road") for plan in messages["plan"]} >= {"log", "partial", "parquet"}
     assert {name for plan in messages["plan"] for name in plan} >= {"kept", "joins", "driver", "parquet", "answer", "skipped"}
     for kind, told in messages.items():

@@ -66,7 +66,7 @@ public class PartialAggregates extends AggregateRule {
     List results = question.rewritten(aggregate.aggregateExpressions());
     if (results == null || !question.isPlain()) return null;
     int asked = question.told().size() - 1 + aggregate.groupingExpressions().length();
-    if (!Switch.isPreferred(Switch.PARTIAL) && !scan.source().planForNotes().areWorthAdding(asked)) {
+    if (!Switch.isPreferred(Switch.PARTIAL) && !scan.source().planForMessages().areWorthAdding(asked)) {
       status.skipped(Switch.PARTIAL, "the files are too small for what is added up of a row");
       return null;
     }

@@ -68,13 +68,13 @@ public class DriverChoice {
   }
 
   /**
-   * The rows of a scan that was planned for a request with this nonce, as an Arrow stream; null where tasks are to read them. Raises why
+   * The rows of a scan that was planned for a request with this id, as an Arrow stream; null where tasks are to read them. Raises why
    * the driver's own Python could not.
    */
-  public static byte[] read(String shortName, String nonce) throws Exception {
+  public static byte[] read(String shortName, String scanId) throws Exception {
     Function planner = offered(shortName);
     if (planner == null) return null;
-    Object answer = answer(planner, new Object[] {"read", nonce});
+    Object answer = answer(planner, new Object[] {"read", scanId});
     if (answer instanceof byte[]) return ((byte[]) answer).length == 0 ? null : (byte[]) answer;
     if (answer instanceof RejectedExecutionException) return null;
     silent(planner, (Throwable) answer);

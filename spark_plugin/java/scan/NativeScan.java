@@ -2,7 +2,6 @@ package pydelta.scan;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -29,7 +28,7 @@ import pydelta.rule.Lists;
 class NativeScan {
   private static final ObjectMapper JSON = new ObjectMapper();
 
-  private final PlanNotes notes;
+  private final PartitionMessages messages;
   private final ScanRequest request;
   private final String kinds;
   private final String root;
@@ -37,8 +36,8 @@ class NativeScan {
   private final Boolean verifyChecksums;
   private final Long mostBatchBytes;
 
-  private NativeScan(PlanNotes notes, ScanRequest request, Map told) throws Exception {
-    this.notes = notes;
+  private NativeScan(PartitionMessages messages, ScanRequest request, Map told) throws Exception {
+    this.messages = messages;
     this.request = request;
     this.kinds = (String) told.get("kinds");
     this.root = (String) told.get("root");
@@ -51,9 +50,9 @@ class NativeScan {
   }
 
   /** Null if all is for Python. */
-  static NativeScan of(PlanNotes notes, ScanRequest request) throws Exception {
-    ReadPlan plan = notes.readPlan();
-    return plan.has("parquet") ? new NativeScan(notes, request, plan.map("parquet")) : null;
+  static NativeScan of(PartitionMessages messages, ScanRequest request) throws Exception {
+    ReadPlan plan = messages.readPlan();
+    return plan.has("parquet") ? new NativeScan(messages, request, plan.map("parquet")) : null;
   }
 
   /**
@@ -81,10 +80,7 @@ class NativeScan {
 
   private byte[][] files(int count) {
     byte[][] files = new byte[count][];
-    for (int i = 0; i < count; i++) {
-      String note = notes.note(i, "files");
-      files[i] = note == null ? null : Base64.getDecoder().decode(note);
-    }
+    for (int i = 0; i < count; i++) files[i] = messages.bytes(i, "files");
     return files;
   }
 

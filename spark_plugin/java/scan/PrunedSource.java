@@ -53,12 +53,12 @@ public class PrunedSource extends PythonDataSourceV2 {
 
   /** How many files the scan reads, null if the source does not say. Plans the scan if that has not been done. */
   public synchronized KeptFiles kept() {
-    return KeptFiles.of(planForNotes());
+    return KeptFiles.of(planForMessages());
   }
 
   /** What the source tells of the scan for joins, null if nothing. Plans the scan if that has not been done. */
   public synchronized ScanFacts facts() {
-    return ScanFacts.of(planForNotes());
+    return ScanFacts.of(planForMessages());
   }
 
   public synchronized PythonDataSourceReadInfo readInfo() {
@@ -67,11 +67,11 @@ public class PrunedSource extends PythonDataSourceV2 {
   }
 
   /** What the source says of the scan, with some column where it reads none. Plans the scan if that has not been done. */
-  public synchronized ReadPlan planForNotes() {
+  public synchronized ReadPlan planForMessages() {
     if (!request.readsNoColumns() || request.hasNoColumns()) {
       readInfo();
     } else if (!noted) {
-      takeNotes(request.planForNotes(status));
+      takeMessages(request.planForMessages(status));
     }
     return plan;
   }
@@ -106,12 +106,12 @@ public class PrunedSource extends PythonDataSourceV2 {
 
   /** The rows, as an Arrow stream; null where tasks are to read them. Raises why the driver's own Python could not. */
   public byte[] readByDriver() throws Exception {
-    String nonce;
+    String scanId;
     synchronized (this) {
       readInfo();
-      nonce = planned.nonce();
+      scanId = planned.scanId();
     }
-    return DriverChoice.read(request.shortName(), nonce);
+    return DriverChoice.read(request.shortName(), scanId);
   }
 
   public ScanRequest request() {
@@ -124,11 +124,11 @@ public class PrunedSource extends PythonDataSourceV2 {
   }
 
   private void use(PlannedScan planned) {
-    if (!request.readsNoColumns()) takeNotes(planned);
+    if (!request.readsNoColumns()) takeMessages(planned);
     this.planned = planned;
   }
 
-  private void takeNotes(PlannedScan planned) {
+  private void takeMessages(PlannedScan planned) {
     noted = true;
     plan = planned.readPlan();
     KeptFiles kept = KeptFiles.of(plan);

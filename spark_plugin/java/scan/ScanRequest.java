@@ -149,8 +149,8 @@ public class ScanRequest {
     return planned(schema, wishes(readers), status);
   }
 
-  /** The same for the notes alone. A scan without columns asks with some column, and cannot be read with that plan. */
-  PlannedScan planForNotes(RuleStatus status) {
+  /** The same for the messages alone. A scan without columns asks with some column, and cannot be read with that plan. */
+  PlannedScan planForMessages(RuleStatus status) {
     return planned(carrier(), ScanStatistics.wish(), status);
   }
 
@@ -171,24 +171,24 @@ public class ScanRequest {
     return readsNoColumns() ? new StructType(new StructField[] {fullSchema.fields()[0]}) : schema;
   }
 
-  /** further: as of `marker`. Each call has a nonce of its own, by which its notes are known. */
+  /** further: as of `marker`. Each call has an id of its own. */
   private PlannedScan planned(StructType columns, String further, RuleStatus status) {
-    String nonce = newNonce();
-    StructType asked = asking(columns, nonce, further);
-    return new PlannedScan(DriverChoice.plan(shortName, source.source(), pythonSource(), asked, false, status), nonce);
+    String scanId = newScanId();
+    StructType asked = asking(columns, scanId, further);
+    return new PlannedScan(DriverChoice.plan(shortName, source.source(), pythonSource(), asked, false, status), scanId);
   }
 
-  public static String newNonce() {
+  public static String newScanId() {
     return UUID.randomUUID().toString();
   }
 
-  private StructType asking(StructType columns, String nonce, String further) {
-    return marked(columns, marker(", \"nonce\": \"" + nonce + "\"" + further));
+  private StructType asking(StructType columns, String scanId, String further) {
+    return marked(columns, marker(", \"scan_id\": \"" + scanId + "\"" + further));
   }
 
-  /** The schema that asks for the files of a stream's batch. wish: NativeChoice's, or none. Notes that come are known by the nonce. */
-  public StructType asking(String nonce, String wish) {
-    return asking(schema, nonce, wish);
+  /** The schema that asks for the files of a stream's batch. wish: NativeChoice's, or none. */
+  public StructType asking(String scanId, String wish) {
+    return asking(schema, scanId, wish);
   }
 
   /**

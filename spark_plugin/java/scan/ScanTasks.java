@@ -18,11 +18,11 @@ public class ScanTasks {
     this.factory = factory;
   }
 
-  /** notes: of the planning that made the partitions. python: what reads them all in Python. */
+  /** messages: of the planning that made the partitions. python: what reads them all in Python. */
   public static ScanTasks of(
-      ScanReaders readers, ScanRequest request, PlanNotes notes, InputPartition[] partitions, PartitionReaderFactory python,
+      ScanReaders readers, ScanRequest request, PartitionMessages messages, InputPartition[] partitions, PartitionReaderFactory python,
       RuleStatus status) {
-    Object[] prepared = readers.nativeReads() == null ? null : natively(readers, request, notes, partitions, python, status);
+    Object[] prepared = readers.nativeReads() == null ? null : natively(readers, request, messages, partitions, python, status);
     if (prepared == null) return new ScanTasks(partitions, python);
     return new ScanTasks((InputPartition[]) prepared[0], (PartitionReaderFactory) prepared[1]);
   }
@@ -37,10 +37,10 @@ public class ScanTasks {
 
   /** The partitions and their factory, with Spark's Parquet reader for simple files; null for Python alone. */
   private static Object[] natively(
-      ScanReaders readers, ScanRequest request, PlanNotes notes, InputPartition[] partitions, PartitionReaderFactory python,
+      ScanReaders readers, ScanRequest request, PartitionMessages messages, InputPartition[] partitions, PartitionReaderFactory python,
       RuleStatus status) {
     try {
-      NativeScan files = NativeScan.of(notes, request);
+      NativeScan files = NativeScan.of(messages, request);
       if (files == null) return null;
       Object[] prepared = files.prepared(readers.nativeReads(), partitions, python, readers.columnar() == null);
       if (prepared != null) status.used(Switch.PARQUET);

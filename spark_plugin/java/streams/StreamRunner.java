@@ -17,6 +17,7 @@ import org.apache.spark.sql.execution.python.streaming.PythonStreamingSourceRunn
 import pydelta.driver.DriverChoice;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
+import pydelta.scan.PartitionMessages;
 import pydelta.scan.ScanRequest;
 import scala.Option;
 import scala.Tuple2;
@@ -30,7 +31,7 @@ import scala.Tuple2;
  */
 class StreamRunner extends PythonStreamingSourceRunner {
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static final String QUESTION_KEY = "pydelta.question";  // of handover.py
+  private static final String QUESTION_KEY = "pydelta.question";  // of stream_question.py
   private static final byte[] NO_BYTES = new byte[0];
 
   /** Where more calls are made at once than the driver's Python takes. */
@@ -125,15 +126,11 @@ class StreamRunner extends PythonStreamingSourceRunner {
 
   /** The process is asked as if for the tasks of a batch, which it knows in each version of Spark, and answers in the only one. */
   private String askProcess(String call, String[] arguments) {
-    String nonce = ScanRequest.newNonce();
     Map question = new HashMap();
     question.put("call", call);
     question.put("arguments", arguments);
-    question.put("nonce", nonce);
     byte[][] partitions = super.partitions(json(Collections.singletonMap(QUESTION_KEY, question)), "{}")._1();
-    String partition = new String(partitions[0], StandardCharsets.ISO_8859_1);
-    int start = partition.indexOf(nonce + ":") + nonce.length() + 1;
-    return partition.substring(start, partition.indexOf(":" + nonce, start));
+    return new PartitionMessages(partitions).text(0, "answer");
   }
 
   public void stop() {

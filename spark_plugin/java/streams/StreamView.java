@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourc
 import org.apache.spark.sql.types.StructType;
 import pydelta.rule.RuleStatus;
 import pydelta.scan.ColumnarChoice;
-import pydelta.scan.PlanNotes;
+import pydelta.scan.PartitionMessages;
 import pydelta.scan.ScanReaders;
 import pydelta.scan.ScanRequest;
 import pydelta.scan.ScanTasks;
@@ -41,11 +41,10 @@ class StreamView implements MicroBatchStream {
   public synchronized InputPartition[] planInputPartitions(Offset start, Offset end) {
     List asked = Arrays.asList(new Object[] {start, end});
     if (asked.equals(bounds)) return tasks.partitions();  // of a copy of the plan's node
-    String nonce = ScanRequest.newNonce();
     String wish = isInPython ? "" : readers.wish();
-    InputPartition[] partitions = stream.planInputPartitions(asking(request.asking(nonce, wish), start), end);
-    PlanNotes notes = new PlanNotes(pickled(partitions), nonce);
-    tasks = ScanTasks.of(readers, request, notes, partitions, inPython(), status);
+    InputPartition[] partitions = stream.planInputPartitions(asking(request.asking(ScanRequest.newScanId(), wish), start), end);
+    PartitionMessages messages = new PartitionMessages(pickled(partitions));
+    tasks = ScanTasks.of(readers, request, messages, partitions, inPython(), status);
     bounds = asked;
     return tasks.partitions();
   }

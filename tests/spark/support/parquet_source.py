@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 from pathlib import Path
@@ -22,7 +21,7 @@ from pyspark.sql.types import StructType
 from delta_py.expressions import tree
 from delta_py.protocol.schema import LONG
 from delta_py.scan.planning import ScanReport
-from spark_plugin.pruning import ScanRequest, kept_part, limited, plan_text
+from spark_plugin.pruning import MessagePartition, ScanRequest, kept_part, limited, plan_message
 from spark_plugin.spark_versions import to_arrow_schema
 
 FORMAT = "pruning_test"
@@ -46,10 +45,10 @@ class ParquetSource(DataSource):
         return limited(ParquetReader(dict(self.options), schema), ScanRequest.parse(schema).limit)
 
 
-@dataclass
-class FilePartition(InputPartition):
-    file: Path | None
-    report: str | None = None
+class FilePartition(MessagePartition):
+    def __init__(self, file: Path | None) -> None:
+        super().__init__()
+        self.file = file
 
 
 class ParquetReader(DataSourceReader):
@@ -57,7 +56,7 @@ class ParquetReader(DataSourceReader):
         self.path = options["path"]
         self.trace = options.get(TRACE)
         request = ScanRequest.parse(schema)
-        self.nonce = request.nonce
+        self.scan_id = request.scan_id
         self.schema = to_arrow_schema(request.columns)
         self.predicate = request.predicate
 
@@ -70,7 +69,7 @@ class ParquetReader(DataSourceReader):
         kept = [file for file in files if self.predicate is None or self._table(file).num_rows]
         report = ScanReport(files_total=len(files), bytes_total=_size(files), files_kept=len(kept), bytes_kept=_size(kept))
         partitions = [FilePartition(file) for file in kept] or [FilePartition(None)]
-        partitions[0].report = plan_text({"kept": kept_part(report)}, self.nonce)
+        partitions[0].messages.update(plan_message({"kept": kept_part(report)}, self.scan_id))
         return partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -148,7 +148,7 @@ def test_scans_are_not_counted_here_as_the_rule_counts_them(table: str) -> None:
     source = source_of(table)
     predicate = '{"name": "=", "children": [{"column": ["id"]}, {"type": "long", "value": 1}]}'
     schema = json.loads(source.schema().json())
-    schema["fields"][0]["metadata"] = {MARKER_KEY: f'{{"predicates": [{predicate}], "limit": null, "nonce": "n"}}'}
+    schema["fields"][0]["metadata"] = {MARKER_KEY: f'{{"predicates": [{predicate}], "limit": null, "scan_id": "n"}}'}
     _, *partitions = parts(planned(planning_body(pickled_whole(source), json.dumps(schema))))
     assert b'"kept": {"files": 1, "files_total": 2' in partitions[0]
     assert FILTERED.of(Snapshot.load(open_store(table))) == {}

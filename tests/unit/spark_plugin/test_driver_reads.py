@@ -31,9 +31,9 @@ def plan(scans: SmallScans, table: str, **asked: Any) -> bytes:
     """asked: of the marker. Gives the request for the rows of what was planned."""
     source = DeltaSource({"path": table})
     schema = json.loads(source.schema().json())
-    schema["fields"][0]["metadata"][MARKER_KEY] = json.dumps({"predicates": [], "limit": None, "nonce": "n", **asked})
+    schema["fields"][0]["metadata"][MARKER_KEY] = json.dumps({"predicates": [], "limit": None, "scan_id": "n", **asked})
     planned(planning_body(pickled_whole(source), json.dumps(schema)), scans.keep)
-    return str(asked.get("nonce", "n")).encode()
+    return str(asked.get("scan_id", "n")).encode()
 
 
 def read(table: str, **asked: Any) -> bytes:
@@ -97,8 +97,8 @@ def test_file_that_is_gone_is_an_error(table: str) -> None:
 def test_scan_that_was_not_planned_here_or_long_ago_is_left_to_tasks(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reads, "MOST_KEPT", 2)
     scans = SmallScans()
-    asked = [plan(scans, table, nonce=nonce) for nonce in ("a", "b", "c")]
-    assert [bool(scans.read(nonce)) for nonce in asked] == [False, True, True]
+    asked = [plan(scans, table, scan_id=scan_id) for scan_id in ("a", "b", "c")]
+    assert [bool(scans.read(scan_id)) for scan_id in asked] == [False, True, True]
     assert scans.read(b"of a worker") == b""
 
 

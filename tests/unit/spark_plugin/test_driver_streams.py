@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,10 +90,12 @@ def test_process_of_each_spark_answers_questions(call: str, table: str) -> None:
     here("latestOffset", *first)
     other.latestOffset(json.loads(first[0]), read_limit_of_json(first[1]))
     arguments = first if call == "latestOffset" else []
-    question = json.dumps({QUESTION_KEY: {"call": call, "arguments": arguments, "nonce": "a-nonce"}})
+    question = json.dumps({QUESTION_KEY: {"call": call, "arguments": arguments}})
     pickled = io.BytesIO()
     process.partitions_func(other, DeltaSource({}), here.schema, 1000, texts(question, "{}"), pickled)
-    assert b"a-nonce:" + here(call, *arguments) + b":a-nonce" in pickled.getvalue()
+    count, length = struct.unpack(">ii", pickled.getvalue()[:8])
+    assert count == 1
+    assert pickle.loads(pickled.getvalue()[8 : 8 + length]).messages == {"answer": here(call, *arguments).decode()}
 
 
 def test_stream_that_is_not_told_its_start_is_refused(table: str) -> None:

@@ -33,5 +33,5 @@ def test_no_footer_is_asked_of_a_file_that_lies_elsewhere(
     source = DeltaSource({"path": path})
     schema = source.schema()
     scan = source._pin().plan(from_spark_schema(schema), None, None, count_rows=False)  # type: ignore[union-attr]
-    assert chosen.native_files(scan, NativeWish.WHERE_QUICKER, "n")[0] is None
+    assert chosen.native_files(scan, NativeWish.WHERE_QUICKER)[0] is None
     assert len(asked) == (0 if is_elsewhere else 1)

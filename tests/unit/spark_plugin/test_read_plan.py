@@ -39,7 +39,7 @@ def table(tmp_path: Path) -> str:
 
 
 def marked(columns: StructType, **asked: Any) -> StructType:
-    text = json.dumps({"predicates": [], "limit": None, "nonce": "n", **asked})
+    text = json.dumps({"predicates": [], "limit": None, "scan_id": "n", **asked})
     assert violations("request", json.loads(text)) == []
     fields = json.loads(columns.json())
     fields["fields"][0]["metadata"][MARKER_KEY] = text

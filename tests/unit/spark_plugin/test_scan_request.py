@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from delta_py.expressions.tree import FALSE, TRUE, Column, Comparison, In, IsNull, Literal, Not, Or, StringMatch
 from delta_py.protocol.schema import INTEGER, STRING
+from delta_py.scan.file_groups import FileGroup
 from delta_py.scan.log_answers import Question
 from delta_py.scan.planning import ScanReport
-from spark_plugin.pruning import NativeWish, ScanRequest, kept_part, limited, parse_batch_start, plan_text
-from spark_plugin.pruning.plan_notes import files_of, files_text
+from spark_plugin.pruning import (
+    MessagePartition,
+    NativeWish,
+    ScanRequest,
+    kept_part,
+    limited,
+    parse_batch_start,
+    partition_messages,
+    plan_message,
+)
 from spark_plugin.pruning.scan_request import MARKER_KEY
+from spark_plugin.source.task_batches import DeltaPartition
+from tests.support.message_schema import violations
 
 PLAIN = StructType([StructField("a", IntegerType(), False, {"comment": "kept"}), StructField("s", StringType())])
 
@@ -153,7 +164,7 @@ def test_limited_without_a_limit_is_the_reader_itself() -> None:
 
 def asking(only: bool) -> StructType:
     asked = {"by": ["a"], "valued": ["s", "b"], "minima": [], "maxima": ["s"], "only": only}
-    marker = json.dumps({"predicates": [], "limit": None, "nonce": "n-1", "question": asked})
+    marker = json.dumps({"predicates": [], "limit": None, "scan_id": "n-1", "question": asked})
     return StructType([StructField("a", IntegerType(), True, {MARKER_KEY: marker})])
 
 
@@ -193,28 +204,33 @@ def test_schema_of_an_only_planning_asks_for_nothing_more(schema: StructType) ->
     assert not ScanRequest.parse(schema).wants_statistics
 
 
-# ---------------------------------------------------------------- notes
+# ---------------------------------------------------------------- messages
 
 
-def test_plan_is_found_in_a_pickled_partition_by_its_nonce_and_length() -> None:
+def test_partition_comes_back_from_its_pickle_with_messages_and_task() -> None:
     message = {"why": "ä;:", "kept": kept_part(ScanReport(files_kept=1, files_total=2, bytes_kept=30, bytes_total=40))}
-    pickled = pickle.dumps({"note": plan_text(message, "n-1") + "pydelta-files:n-1:4:none", "name": "pydelta-plan:n-2:2:{}"})
-    found = re.search(rb"pydelta-plan:n-1:(\d+):", pickled)
-    assert found is not None
-    assert json.loads(pickled[found.end() : found.end() + int(found[1])]) == message
+    partition = DeltaPartition(FileGroup(b"files"), plan_message(message, "n-1"))
+    partition.messages["files"] = b"\0:;"
+    copy = pickle.loads(pickle.dumps(partition))
+    assert (type(copy), copy.files, copy.state) == (DeltaPartition, partition.files, None)
+    assert json.loads(copy.messages["plan"]) == message
+    assert copy.messages["files"] == b"\0:;"
+    assert violations("messages", copy.messages) == []
+
+
+def test_pickle_begins_with_the_call_that_java_looks_for() -> None:
+    pickled = cloudpickle.dumps(MessagePartition({"plan": "{}"}))
+    assert pickled[11:13] == bytes([0x8C, len(partition_messages.__name__)])
+    assert pickled[13:].startswith(partition_messages.__name__.encode())
 
 
 @pytest.mark.parametrize("schema", [PLAIN, StructType([]), marked([])])
-def test_nothing_is_noted_where_no_rule_listens(schema: StructType) -> None:
-    assert plan_text({"why": "x"}, ScanRequest.parse(schema).nonce) == files_text(b"x", None) == ""
-
-
-def test_files_of_a_task_come_back_out_of_their_text() -> None:
-    assert files_of(files_text(b"\0:;", "n-1")) == b"\0:;"
+def test_no_message_where_no_rule_listens(schema: StructType) -> None:
+    assert plan_message({"why": "x"}, ScanRequest.parse(schema).scan_id) == {}
 
 
 def test_batch_of_a_stream_is_asked_for_beside_its_offset() -> None:
-    schema = StructType([StructField("a", LongType(), True, {MARKER_KEY: '{"native": "where quicker", "nonce": "n"}'})])
+    schema = StructType([StructField("a", LongType(), True, {MARKER_KEY: '{"native": "where quicker", "scan_id": "n"}'})])
     start, request = parse_batch_start({MARKER_KEY: schema.json(), "start": '{"reservoirVersion": 3}'})
     assert (start, request) == ({"reservoirVersion": 3}, ScanRequest.parse(schema))
     assert request is not None and request.native is NativeWish.WHERE_QUICKER

@@ -267,7 +267,7 @@ def test_batch_gives_the_columns_and_rows_that_the_rule_asks_for(
     stream = Stream(table, **options)
     schema = to_spark_schema(pin_stream(stream.options).schema)
     asked = StructType([schema[name] for name in columns])
-    asked.fields[0].metadata = {MARKER_KEY: json.dumps({"predicates": predicates, "limit": None, "nonce": "n"})}
+    asked.fields[0].metadata = {MARKER_KEY: json.dumps({"predicates": predicates, "limit": None, "scan_id": "n"})}
     end = stream.reader.latestOffset(stream.place, ReadAllAvailable())
     bounds = {MARKER_KEY: asked.json(), "start": json.dumps(stream.place)}, end
     made = DeltaSource(stream.options).streamReader(StructType([schema[name] for name in columns]))
@@ -280,7 +280,7 @@ def test_batch_gives_the_columns_and_rows_that_the_rule_asks_for(
 def test_feed_gives_all_of_its_changes_whatever_the_rule_asks_for(table: str) -> None:
     stream = Stream(table, readChangeFeed="true", startingVersion="0")
     asked = to_spark_schema(pin_stream(stream.options).schema)
-    asked.fields[0].metadata = {MARKER_KEY: json.dumps({"predicates": [PARTITION], "limit": None, "nonce": "n"})}
+    asked.fields[0].metadata = {MARKER_KEY: json.dumps({"predicates": [PARTITION], "limit": None, "scan_id": "n"})}
     end = stream.reader.latestOffset(stream.place, ReadAllAvailable())
     start: Any = {MARKER_KEY: asked.json(), "start": json.dumps(stream.place)}
     assert len(stream.rows_between(start, end)) == 4

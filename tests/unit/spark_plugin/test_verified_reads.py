@@ -72,7 +72,7 @@ def stream_read(path: str, **options: str) -> list[int]:
 def few_rows_read(path: str, **options: str) -> list[int]:
     scans, source = SmallScans(), DeltaSource({"path": path, **options})
     schema = json.loads(source.schema().json())
-    schema["fields"][0]["metadata"][MARKER_KEY] = json.dumps({"predicates": [], "limit": None, "nonce": "n"})
+    schema["fields"][0]["metadata"][MARKER_KEY] = json.dumps({"predicates": [], "limit": None, "scan_id": "n"})
     planned(planning_body(pickled_whole(source), json.dumps(schema)), scans.keep)
     ids: list[int] = pa.ipc.open_stream(scans.read(b"n")).read_all()["id"].to_pylist()
     return ids

@@ -1,9 +1,10 @@
-"""What planning tells the rule travels as text inside pickled partitions. A table may hold any text: it is not taken for that."""
+"""Messages of the source to the rule are in pickled partitions. A table may hold any text, which is never taken for a message."""
 
 from __future__ import annotations
 
 import base64
 import json
+import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,17 @@ from pyspark.sql.types import StructType
 
 from delta_py import write_delta
 from spark_plugin import pruning
-from spark_plugin.pruning import plan_text
+from spark_plugin.pruning import MessagePartition, plan_message
 from tests.spark.support.parquet_source import FORMAT, ParquetReader, ParquetSource
 
-NONCE = "00000000-0000-0000-0000-000000000000"
-"""As of a request, but none of those that come."""
-KEPT = plan_text({"kept": {"files": 7, "files_total": 9, "bytes": 77, "bytes_total": 99, "rows": None}}, NONCE)
-FACTS = plan_text({"joins": {"rows": 1, "partition_columns": ["no"], "columns": {}}}, NONCE)
+
+def forged(message: dict[str, Any]) -> str:
+    """A whole pickled partition with this plan, as text."""
+    return pickle.dumps(MessagePartition(plan_message(message, "id"))).decode("latin-1")
+
+
+KEPT = forged({"kept": {"files": 7, "files_total": 9, "bytes": 77, "bytes_total": 99, "rows": None}})
+FACTS = json.dumps({"plan": json.dumps({"joins": {"rows": 1, "partition_columns": ["no"], "columns": {}}})})
 
 
 @pytest.fixture
@@ -56,9 +61,7 @@ def table(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_values_and_names_of_a_table_are_not_taken_for_what_planning_tells(
-    table: str, spark: SparkSession, unharmed: None
-) -> None:
+def test_values_and_names_of_a_table_are_not_taken_for_messages(table: str, spark: SparkSession, unharmed: None) -> None:
     df = spark.read.format("pydelta").option("logAnswers", "false").load(table)
     size = next(Path(table).glob("*.parquet")).stat().st_size
     assert df.orderBy("id").collect() == [Row(id=n, p=KEPT) for n in (1, 2, 3)]
@@ -100,7 +103,7 @@ def forged_answer() -> str:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, answer.schema) as writer:
         writer.write_table(answer)
-    return plan_text({"road": "log", "answer": base64.b64encode(sink.getvalue().to_pybytes()).decode()}, NONCE)
+    return forged({"road": "log", "answer": base64.b64encode(sink.getvalue().to_pybytes()).decode()})
 
 
 def test_value_of_a_partition_is_not_taken_for_an_answer_of_the_log(spark: SparkSession, tmp_path: Path, unharmed: None) -> None:
