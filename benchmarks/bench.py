@@ -14,7 +14,8 @@ scan, query, write: one Spark session for each version of Spark, the readers or 
 very many files, in a running session. first: a fresh process for every first query of a session. sql: what SQL costs before a
 query runs. dml, maintenance, stream: each writer in a session of its own. stores: tables in an emulator of S3, a fresh process
 for every run. cli: processes of the command line. wide: a fresh process for each library does all operations on tables of up to
-5,000 columns; CPU seconds. Medians are given, and the targets beside them; ratios.svg draws the ratios to delta-spark.
+5,000 columns; CPU seconds. roads: queries with each road of reads and without it. Medians are given, and the targets beside
+them; ratios.svg draws the ratios to delta-spark.
 
 delta-spark is measured twice, with its defaults and tuned: spark.sql.shuffle.partitions = 4 (200 by default) and
 spark.databricks.delta.snapshotPartitions = the number of cores (50 by default), in sessions that are so for both. The ratio
@@ -63,6 +64,7 @@ from benchmarks.first_part import first_part
 from benchmarks.maintenance_part import OPERATION_TARGETS, maintenance_part, operation_part
 from benchmarks.make_log_table import ROWS_PER_FILE
 from benchmarks.query_part import open_part, query_part
+from benchmarks.roads_part import roads_part
 from benchmarks.scale_part import scale_part
 from benchmarks.sql_part import sql_part
 from benchmarks.stores_part import stores_part
@@ -518,6 +520,7 @@ PARTS: dict[str, Callable[[Path, Sizes, Path], Part]] = {
     "coordinator": coordinator_part,
     "scan": scan_part,
     "query": query_part,
+    "roads": roads_part,
     "open": open_part,
     "first": first_part,
     "sql": sql_part,

@@ -2,9 +2,9 @@
 
     python benchmarks/roads_run.py DIRECTORY --rows 8000000 --rounds 5 --small 1000
 
-DIRECTORY is made by make_query_tables.py; small tables are added to it. A first run of a query says which roads it takes. Then it
-runs with the session's defaults and without each of these roads, and all must give the same rows. --small: how many small queries
-run with the defaults; of other queries each runs --rounds times.
+DIRECTORY is made by make_query_tables.py; small tables are added to it. A first run of a query shows which roads it takes. Then
+it runs with the defaults and without each of these roads, and all runs must give the same rows. --small: how many small queries
+run in each mode, shared by their kinds. Other queries run --rounds times in each mode.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from spark_plugin.pruning import status
 from spark_plugin.roads import DISABLE_CONF, Road
 
 DEFAULTS = "defaults"
-MEASURED = tuple(road for road in Road if road is not Road.ROWS)
-"""Rows are what Spark has of a source of Python; nothing else can take their place."""
+WITHOUT = {road: str(road) for road in Road if road is not Road.ROWS} | {Road.COLUMNS: f"{Road.PARQUET},{Road.COLUMNS}"}
+"""What is disabled to measure a road. Rows are Spark's own road and cannot be disabled. Spark's Parquet reader needs columns, so
+that the gain of columns is measured against a session without that reader."""
 
 SMALL = {
     "lookup": "SELECT * FROM {one_file} WHERE id = 512",
@@ -102,11 +103,14 @@ def measured(spark: SparkSession, workload: Workload, directory: Path) -> dict[s
     before = status(spark)
     answer(spark, workload, directory)
     after = status(spark)
-    modes = [DEFAULTS, *(road for road in MEASURED if after[road].used > before[road].used)]
+    roads = {road for road in Road if after[road].used > before[road].used}
+    modes = {DEFAULTS: "", **{road: disabled for road, disabled in WITHOUT.items() if road in roads}}
+    if " JOIN " in (workload.sql or ""):
+        modes[Road.JOINS] = WITHOUT[Road.JOINS]
     seconds: dict[str, list[float]] = {mode: [] for mode in modes}
     for round_number in range(workload.rounds + 1):
-        for mode in modes:
-            spark.conf.set(DISABLE_CONF, "" if mode == DEFAULTS else mode)
+        for mode, disabled in modes.items():
+            spark.conf.set(DISABLE_CONF, disabled)
             taken = timed(lambda: check(workload, rows, answer(spark, workload, directory)))
             if round_number:
                 seconds[mode].append(taken)

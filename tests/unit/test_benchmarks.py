@@ -28,6 +28,7 @@ from benchmarks import (
     make_store_tables,
     query_part,
     query_run,
+    roads_part,
     state_run,
     stores_part,
     stores_run,
@@ -306,3 +307,17 @@ def test_sources_are_compared_with_the_quicker_of_pyarrows() -> None:
     found = {"one column": {"sdk": [run], "file": [{**run, "seconds": 0.4}], "dataset": [{**run, "seconds": 0.2}]}}
     text = "\n".join(stores_part.sources_text({0.02: found}))
     assert "| one column | 20 ms | 100 ms | 10 ms | 400 ms | 10 ms | 200 ms | 10 ms | 0.50x |" in text
+
+
+def test_roads_are_compared_with_the_session_that_has_all_else() -> None:
+    seconds = {
+        "lookup": {"defaults": [0.1], "driver": [0.2], "columns": [0.9]},
+        "scan": {"defaults": [1.0, 1.0, 7.0], "parquet": [1.05], "columns": [2.1]},
+        "whole": {"defaults": [1.0], "columns": [8.0]},
+    }
+    roads, _, said, _, queries = roads_part.road_lines(seconds)
+    assert "| driver | 1 | 2.00x | 2.00x (lookup) | 2.00x (lookup) | stays |" in roads
+    assert "| parquet | 1 | 1.05x | 1.05x (scan) | 1.05x (scan) | to be deleted |" in roads
+    assert "| columns | 2 | 4.00x | 2.00x (scan) | 8.00x (whole) | stays |" in roads
+    assert "from 1.10x on" in said
+    assert "| lookup | 0.100 s | 0.200 s |  | 0.900 s |" in queries
