@@ -1,4 +1,4 @@
-"""The layers: ARCHITECTURE.md lists every module, and a module imports only modules that stand above it in that list."""
+"""The layers: layers.txt lists every module, and a module imports only modules above it in that list."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ MODULES = [name for name in SOURCES if not name.endswith("__init__.py")]
 
 
 def listed_modules() -> list[str]:
-    """The modules in the order of ARCHITECTURE.md: indented lines that begin with a file's path."""
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    return re.findall(r"^    ((?:delta_py/|spark_plugin/|pydelta_cli/|pyspark_pydelta)[\w/]*\.py)\b", text, re.MULTILINE)
+    """The modules in the order of layers.txt: lines that begin with a file's path."""
+    text = (ROOT / "layers.txt").read_text()
+    return re.findall(r"^((?:delta_py/|spark_plugin/|pydelta_cli/|pyspark_pydelta)[\w/]*\.py)\b", text, re.MULTILINE)
 
 
-def test_architecture_list_of_modules_is_the_modules_that_exist() -> None:
+def test_layers_list_each_module_that_exists_once() -> None:
     listed = listed_modules()
-    assert len(listed) == len(set(listed)), "a module is listed twice in ARCHITECTURE.md"
-    assert sorted(set(MODULES) - set(listed)) == [], "ARCHITECTURE.md lacks these modules"
-    assert sorted(set(listed) - set(MODULES)) == [], "ARCHITECTURE.md lists modules that do not exist"
+    assert len(listed) == len(set(listed)), "a module is listed twice in layers.txt"
+    assert sorted(set(MODULES) - set(listed)) == [], "layers.txt lacks these modules"
+    assert sorted(set(listed) - set(MODULES)) == [], "layers.txt lists modules that do not exist"
 
 
 JAVA = ROOT / "spark_plugin" / "java"
@@ -90,7 +90,7 @@ def test_java_source_is_in_the_folder_of_its_package_and_says_what_it_is(path: P
 def test_rooms_stand_together_in_the_list_so_that_they_cannot_import_in_circles() -> None:
     rooms = [tuple(Path(module).parts[:2]) for module in listed_modules()]
     changes = [room for before, room in zip([None, *rooms], rooms, strict=False) if room != before]
-    assert len(changes) == len(set(changes)), "the modules of a folder are listed in two places in ARCHITECTURE.md"
+    assert len(changes) == len(set(changes)), "the modules of a folder are listed in two places in layers.txt"
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -103,7 +103,7 @@ def test_module_imports_only_modules_listed_above_it(name: str) -> None:
     below = [
         imported for imported in own_imports(name) if imported != name and rank.get(imported, -1) > rank.get(name, len(rank))
     ]
-    assert below == [], f"{name} imports modules that stand below it in ARCHITECTURE.md"
+    assert below == [], f"{name} imports modules below it in layers.txt"
 
 
 @pytest.mark.parametrize("name", [n for n in SOURCES if n.startswith("delta_py/")])
