@@ -2,10 +2,24 @@
 
     {"sourceVersion": 1, "reservoirId": table id, "reservoirVersion": version, "index": index, "isStartingVersion": bool}
 
-It is the form in which the reference's streams keep their offsets, with fields of our own beside theirs. sourceVersion is the
-version of this form: a newer one is refused, as what it means is unknown. The reference's change feeds stay at the last change
-that they read and do not start from a version that is not there yet: so of such a place the change is told, and in
-goesOnWithVersion the version.
+A batch is a function of the two offsets that bound it. The reference's streams have the same form, without the last two rows.
+
+    sourceVersion        the version of this form: 1; 3 for a place at a change of the schema; others are refused
+    reservoirId          the table's id; another table at the path is refused
+    reservoirVersion     the version that is being read; all versions before it are read
+    index                the last file of it that is read, from 0. -1: none. -20 and -19: before and after a change of the schema,
+                         and before all files. After the last file the offset is (version + 1, -1)
+    isStartingVersion    true: the files of the table at that version, by (modification time, path as the log spells it).
+                         false: the files that its commit added, in the commit's order, without those with dataChange=false;
+                         for a change feed its change files, or else the adds and removes that change data, in that order
+    begins, beganAtVersion, beganWithSnapshot
+                         Spark does not store where the first batch begins, and asks again if it runs that batch again. The
+                         place that it gets is marked with `begins`, and the end of the batch says where it really began
+    eventTimeColumn      with sourceVersion 100 only: files are ordered by the least time in this column, and all rows before
+                         the least time of the files after `index` are read
+
+The reference's change feeds stay at the last change that they read, and do not start from a version that does not exist yet.
+So such a place names the last change, and the version in goesOnWithVersion.
 """
 
 from __future__ import annotations

@@ -68,6 +68,46 @@ def test_layers_list_each_module_that_exists_once() -> None:
     assert sorted(set(listed) - set(MODULES)) == [], "layers.txt lists modules that do not exist"
 
 
+def drawn_imports() -> dict[str, set[str]]:
+    """The arrows of ARCHITECTURE.md's diagram, from folder to folder."""
+    diagram = (ROOT / "ARCHITECTURE.md").read_text().partition("```mermaid\n")[2].partition("```")[0]
+    package, folders, arrows = "", {}, []
+    for line in diagram.splitlines():
+        package = line.split()[1] if line.split()[0] == "subgraph" else package
+        for name, folder in re.findall(r'(\w+)\["(\w+)<br>', line):
+            folders[name] = folder if folder in PACKAGES else f"{package}/{folder}"
+        if "-->" in line:
+            start, _, ends = re.sub(r'\[".*?"\]', "", line).partition("-->")
+            arrows += [(start.strip(), end.strip()) for end in ends.split("&")]
+    found: dict[str, set[str]] = {folder: set() for folder in folders.values()}
+    for start, end in arrows:
+        found[folders[start]].add(folders[end])
+    return found
+
+
+def room(module: str) -> str | None:
+    """The folder of a module in the diagram; None for a file outside of folders."""
+    package, *rest = Path(module).parts
+    return f"{package}/{rest[0]}" if len(rest) > 1 else "pydelta_cli" if package == "pydelta_cli" else None
+
+
+def test_diagram_has_each_folder_and_an_arrow_or_a_way_for_each_import() -> None:
+    drawn, imports = drawn_imports(), {(room(name), room(imported)) for name in MODULES for imported in own_imports(name)}
+    assert sorted(drawn) == sorted({found for name in MODULES if (found := room(name))})
+    ways = {folder: reachable(folder, drawn) for folder in drawn}
+    assert [(start, end) for start, end in imports if start and end and start != end and end not in ways[start]] == []
+    assert [(start, end) for start, ends in drawn.items() for end in ends if (start, end) not in imports] == []
+
+
+def reachable(start: str, arrows: dict[str, set[str]]) -> set[str]:
+    found, waiting = set(), [start]
+    while waiting:
+        new = arrows[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
 JAVA = ROOT / "spark_plugin" / "java"
 JAVA_SOURCES = sorted(path for path in JAVA.rglob("*.java") if path.stem != "package-info")
 
