@@ -21,6 +21,9 @@ OPTIONS = (ROOT / "docs" / "options.md").read_text()
 SOURCES = [path for package in ("delta_py", "spark_plugin") for path in (ROOT / package).rglob("*.*")]
 CODE = "\n".join(path.read_text() for path in SOURCES if path.suffix in (".py", ".java"))
 MOST_README_LINES = 140
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
+CHANGES = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
+MOST_ENTRY_WORDS = 40
 
 
 def name_of(page: Path) -> str:
@@ -59,6 +62,23 @@ def test_link_points_at_a_file_and_a_heading(page: Path) -> None:
 def test_readme_links_to_every_page() -> None:
     linked = set(pages.links(ROOT / "README.md"))
     assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= linked
+
+
+def test_changelog_has_the_sections_of_keep_a_changelog() -> None:
+    lines = [line for line in CHANGELOG.splitlines() if line.startswith("#")]
+    assert lines[0] == "# Changelog"
+    versions = [line for line in lines if re.match(r"## ", line)]
+    assert all(re.fullmatch(r"## \d+\.\d+\.\d+ \((not released|\d{4}-\d\d-\d\d)\)", version) for version in versions)
+    for version in re.split(r"^## ", CHANGELOG, flags=re.MULTILINE)[1:]:
+        kinds = re.findall(r"^### (.+)$", version, re.MULTILINE)
+        assert kinds and kinds == [kind for kind in CHANGES if kind in kinds], f"{version.splitlines()[0]} has {kinds}"
+        assert not re.search(r"^- ", version.partition("### ")[0], re.MULTILINE), "an entry stands above the first section"
+
+
+def test_changelog_entry_is_short() -> None:
+    entries = re.findall(r"^- (.+(?:\n  .+)*)", CHANGELOG, re.MULTILINE)
+    assert len(entries) == len(re.findall(r"^- ", CHANGELOG, re.MULTILINE)) > 0
+    assert [entry for entry in entries if len(entry.split()) > MOST_ENTRY_WORDS] == []
 
 
 PAGE = """
