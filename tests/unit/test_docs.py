@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
 import re
-from pathlib import Path
+import subprocess
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -20,6 +23,7 @@ TEXTS = [*pages.PAGES, ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md"]
 OPTIONS = (ROOT / "docs" / "options.md").read_text()
 SOURCES = [path for package in ("delta_py", "spark_plugin") for path in (ROOT / package).rglob("*.*")]
 CODE = "\n".join(path.read_text() for path in SOURCES if path.suffix in (".py", ".java"))
+OUR_SUFFIXES = (".py", ".java", ".md", ".txt", ".toml")
 MOST_README_LINES = 140
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
 CHANGES = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
@@ -57,6 +61,57 @@ def test_link_points_at_a_file_and_a_heading(page: Path) -> None:
         assert target.exists(), f"{page.name} links to {link}"
         if anchor:
             assert anchor in pages.anchors(target), f"{page.name} links to {link}"
+
+
+def files_and_folders() -> set[str]:
+    """Every file and folder of this repository by its path, and by each end of its path."""
+    found = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+    )
+    if found.returncode:
+        pytest.skip("this is no clone of the repository")
+    files = [PurePosixPath(name) for name in found.stdout.splitlines() if (ROOT / name).exists()]
+    paths = {path for file in files for path in (file, *file.parents)}
+    return {"/".join(path.parts[start:]) for path in paths for start in range(len(path.parts))}
+
+
+def is_path(text: str, known: set[str]) -> bool:
+    """Whether a text in backticks names a file or a folder of this repository, such as `log/writer.py` or `delta_py/log`."""
+    if not re.fullmatch(r"\.?\w[\w.-]*(/[\w.-]+)*/?", text):
+        return False
+    return text.endswith(OUR_SUFFIXES) or ("/" in text and text.partition("/")[0] in known)
+
+
+@pytest.mark.parametrize("page", [*TEXTS, ROOT / "SECURITY.md"], ids=name_of)
+def test_path_that_a_page_names_exists(page: Path) -> None:
+    known = files_and_folders()
+    named = [text for text in spans(page) if is_path(text, known)]
+    assert [text for text in named if text.rstrip("/") not in known] == []
+
+
+@pytest.mark.parametrize("page", [*TEXTS, ROOT / "SECURITY.md"], ids=name_of)
+def test_module_that_a_page_names_exists(page: Path) -> None:
+    named = [text for text in spans(page) if re.fullmatch(r"(delta_py|spark_plugin|pydelta_cli)(\.\w+)+(\(\))?", text)]
+    assert [text for text in named if not is_importable(text.removesuffix("()"))] == []
+
+
+def spans(page: Path) -> list[str]:
+    return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", pages.without_blocks(page))
+
+
+def is_importable(name: str) -> bool:
+    """Whether a dotted name is a module, or what a module has."""
+    module, _, rest = name.partition(".")
+    found: object = importlib.import_module(module)
+    for part in rest.split("."):
+        module = f"{module}.{part}"
+        if hasattr(found, part):
+            found = getattr(found, part)
+        elif inspect.ismodule(found) and importlib.util.find_spec(module):
+            found = importlib.import_module(module)
+        else:
+            return False
+    return True
 
 
 def test_readme_links_to_every_page() -> None:
