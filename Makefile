@@ -8,6 +8,7 @@ VENV := .venv
 PEER := .venv-peer
 CANARY := .venv-canary
 DIST := .venv-dist
+DOCS := .venv-docs
 CLUSTER := build/cluster
 # The versions of Spark that are tested besides the one of .venv: `make spark41` runs PYSPARK_41 in .venv-spark41.
 SPARKS := 41 42 421
@@ -44,7 +45,7 @@ RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
 .PHONY: help setup demo check jar test unit acceptance spark $(SPARKS:%=spark%) capabilities canary cluster applications interop emulators storage faults fuzz \
-	page nightly seconds bench all dist clean java peer
+	page nightly seconds bench all dist docs clean java peer
 
 help: ## this list
 	@echo "make TARGET [K=name]"
@@ -130,10 +131,14 @@ page: $(VENV)/.ready ## the report's page in Debian's Chromium, installed where 
 bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready emulators jar ## measure against deltalake, delta-spark and Spark's Parquet reader; BENCH="--quick"
 	$(RUN) benchmarks/bench.py --peer $(PEER) $(BENCH)
 
+# A link, an anchor or a name of the API that does not exist is an error. Nothing of the project is imported: the API is read from the text.
+docs: $(DOCS)/.ready ## the documentation as a site with search and the API, in build/site
+	$(DOCS)/bin/python -m mkdocs build --strict
+
 all: check test applications interop storage faults fuzz page ## everything but the benchmarks
 
-nightly: ## hours: every sampled case, new random seeds, all of interop and applications, killed drivers, each Spark, a cluster
-	$(MAKE) --keep-going all $(SPARKS:%=spark%) cluster ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) \
+nightly: ## hours: every sampled case, new random seeds, all of interop and applications, killed drivers, each Spark, a cluster, the site
+	$(MAKE) --keep-going all $(SPARKS:%=spark%) cluster docs ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) \
 		N=$(or $(N),100) SCHEDULES=$(or $(SCHEDULES),1000000) KILLS=$(or $(KILLS),20) \
 		FUZZ=$(or $(FUZZ),5000) CROSSES=$(or $(CROSSES),2000) ROUNDS=$(or $(ROUNDS),1000)
 
@@ -153,7 +158,7 @@ dist: $(DIST)/.ready $(VENV)/.ready $(SPARKS:%=.venv-spark%/.ready) java ## whee
 	@ls dist
 
 clean: ## remove the environments and what tools left behind
-	rm -rf $(VENV) $(PEER) $(SPARKS:%=.venv-spark%) $(CANARY) $(DIST) spark_plugin/jars build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(PEER) $(SPARKS:%=.venv-spark%) $(CANARY) $(DIST) $(DOCS) spark_plugin/jars build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 peer: $(PEER)/.ready jar ## the environment of the peers, with Spark 4.2: delta-spark and deltalake
@@ -173,6 +178,11 @@ $(SPARKS:%=.venv-spark%/.ready): .venv-spark%/.ready: pyproject.toml constraints
 
 $(DIST)/.ready: pyproject.toml constraints.txt
 	@$(call make_venv,$(DIST),constraints.txt,dist)
+
+$(DOCS)/.ready: constraints-docs.txt
+	@echo "Setting up $(DOCS)" && { test -x $(DOCS)/bin/python || "$(PYTHON)" -m venv $(DOCS); }
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -r constraints-docs.txt
+	@touch $@
 
 $(CANARY)/.ready: pyproject.toml constraints.txt
 	@mkdir -p build && sed '/^pyspark==/d; /^py4j==/d' constraints.txt > build/constraints-canary.txt

@@ -7,15 +7,21 @@ import inspect
 import re
 import subprocess
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 
+import delta_py
+import spark_plugin
+from delta_py.errors import DeltaError
 from delta_py.storage.options import OPTION_NAMES
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
-from spark_plugin import exceptions
+from pydelta_cli.main import COMMANDS
+from spark_plugin import exceptions, tables
 from spark_plugin.options import read_options, streaming_options, write_options
 from spark_plugin.options.read_options import read_options as parse_read
 from spark_plugin.options.write_options import write_options as parse_write
+from spark_plugin.pruning import status
 from tests.support import pages
 from tests.support.pages import ROOT
 
@@ -134,6 +140,26 @@ def test_changelog_entry_is_short() -> None:
     entries = re.findall(r"^- (.+(?:\n  .+)*)", CHANGELOG, re.MULTILINE)
     assert len(entries) == len(re.findall(r"^- ", CHANGELOG, re.MULTILINE)) > 0
     assert [entry for entry in entries if len(entry.split()) > MOST_ENTRY_WORDS] == []
+
+
+def public_objects() -> list[Any]:
+    """What users import, and the functions of the commands."""
+    names = [(module, name) for module in (delta_py, spark_plugin, tables, exceptions) for name in module.__all__]
+    objects = [
+        getattr(module, name) for module, name in names if module is not exceptions or name.endswith(("Error", "Exception"))
+    ]
+    return [*objects, status, *COMMANDS]
+
+
+@pytest.mark.parametrize("found", public_objects(), ids=lambda found: f"{found.__module__}.{found.__qualname__}")
+def test_public_name_is_on_an_api_page(found: Any) -> None:
+    text = "\n".join(page.read_text() for page in sorted((ROOT / "docs" / "api").glob("*.md")))
+    documented = set()
+    for name, options in re.findall(r"^::: (\S+)\n((?:    .+\n)*)", text, re.MULTILINE):
+        members = re.search(r"members: \[(.+)\]", options)
+        documented |= {f"{name}.{member}" for member in members[1].split(", ")} if members else {name}
+    name = f"{found.__module__}.{found.__qualname__}"
+    assert name in documented or (found.__module__ in documented and issubclass(found, DeltaError))
 
 
 PAGE = """
