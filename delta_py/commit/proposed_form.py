@@ -4,6 +4,7 @@
     prepared = from_json(data, store, config)
     reads = reads_from_json(reads_to_json(reads), store, config)    # what it has read and no commit of its says
 
+Spark's worker processes know the transaction by an option alone. They see its commits, and add their own, through the ledger.
 What a commit depends on travels as SQL, and as texts of partition values. Where that cannot be read again, any file may hold what
 was read: a commit that adds one is a conflict then.
 """

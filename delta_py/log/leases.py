@@ -10,6 +10,8 @@ that is killed renews it no more. Version and time are in the file's name, and w
 listing tells all, and no clocks are compared but the store's and VACUUM's. What is in the file is for people. A name that cannot
 be read may be of any version: it counts as one of version 0, for as long as a lease can last at most. Other engines pass over the
 directory.
+
+A batch read holds a lease from its planning on, and its tasks renew it. A stream holds one in the process that plans its batches.
 """
 
 from __future__ import annotations
