@@ -143,6 +143,32 @@ def hint_at_newer_clause(text: str, version: str) -> str | None:
     return None
 
 
+_QUOTED_OR_BUILTIN = re.compile(r"'[^']*'|`(?:[^`]|``)*`|system\.builtin\.`(\w+)`", re.ASCII)
+_CLASSES_OF_BUILTINS = "Class: org.apache.spark.sql.catalyst.expressions."
+
+
+def resolvable_rule_text(spark: Any, text: str) -> str:
+    """The text of a rule or a default with names of functions that the session's Spark can resolve.
+
+    text: as delta_py/expressions/spark_rules.py prints it, with functions as ``system.builtin.`name` ``. Spark 4.1 cannot resolve
+    these. It gets ``name`` alone, which is Spark's own function unless the session has registered another one by that name.
+
+    Raises UnsupportedOperationError on Spark 4.1 if the session has registered another function by one of the names.
+    """
+    names = sorted({match[1] for match in _QUOTED_OR_BUILTIN.finditer(text) if match[1]})
+    if not names or minor_version(spark.version) >= (4, 2):
+        return text
+    for name in names:
+        described = [row[0] for row in spark.sql(f"DESCRIBE FUNCTION `{name}`").collect()]
+        if not any(line.startswith(_CLASSES_OF_BUILTINS) for line in described):
+            raise UnsupportedOperationError(
+                f"The session has registered a function {name}, and a rule or a default of the table needs Spark's own function "
+                f"of that name. Spark {spark.version} cannot tell them apart; Spark 4.2 can. Nothing was written. Register the "
+                "function by another name in a new session."
+            )
+    return _QUOTED_OR_BUILTIN.sub(lambda match: f"`{match[1]}`" if match[1] else match[0], text)
+
+
 # ---------------------------------------------------------------- what users can do
 
 

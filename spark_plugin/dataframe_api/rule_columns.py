@@ -34,6 +34,7 @@ from spark_plugin.options.common import FACTS, FACTS_OF_WRITES
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.session_source import private
 from spark_plugin.spark_internals import SparkInternals, is_connect
+from spark_plugin.spark_versions import resolvable_rule_text
 
 
 def rules_of_table(spark: Any, table: TablePath, frame: Any) -> RulesForSpark | None:
@@ -67,22 +68,23 @@ def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
     answers behind them; None when a rule is no condition.
 
     Raises SchemaMismatchError for a column that the table's does not take, AnalysisException for a rule that Spark refuses;
-    UnsupportedTableFeatureError for a default that Spark must not compute.
+    UnsupportedTableFeatureError for a default that Spark must not compute; UnsupportedOperationError as resolvable_rule_text.
     """
     from delta_py.expressions.spark_rules import null_if_empty  # sqlglot costs more to import than a small write takes
     from spark_plugin.dml.column_defaults import default_of
 
-    frame = frame.select("*", *(default_of(field).alias(field.name) for field in rules.defaults))
+    spark = frame.sparkSession
+    frame = frame.select("*", *(default_of(spark, field).alias(field.name) for field in rules.defaults))
     if not rules.columns:
         return frame
     rows = frame.select(*_inputs(frame, rules))
     for field in rules.inputs:
         if field.data_type in (STRING, BINARY) and field.name in rules.partition_columns:
-            rows = rows.withColumn(field.name, F.expr(null_if_empty(field.name)))
+            rows = rows.withColumn(field.name, F.expr(resolvable_rule_text(spark, null_if_empty(field.name))))
     for rule in rules.generated:
         assert rule.value is not None
-        rows = rows.withColumn(rule.rule.name, F.expr(rule.value))
-    answers = [F.expr(rule.condition).alias(rule.name(nonce)) for rule in rules.columns]
+        rows = rows.withColumn(rule.rule.name, F.expr(resolvable_rule_text(spark, rule.value)))
+    answers = [F.expr(resolvable_rule_text(spark, rule.condition)).alias(rule.name(nonce)) for rule in rules.columns]
     answered = rows.select("*", *answers)
     kinds = [field.dataType for field in answered.schema.fields[-len(answers) :]]
     return answered if all(isinstance(kind, BooleanType) for kind in kinds) else None

@@ -75,7 +75,7 @@ def with_defaults(frame: DataFrame, schema: StructType, values: Assignments) -> 
         if len(path) > 1 or not asks_for_default(frame, value):
             values_by_path[path] = value
         elif GENERATION not in field.metadata:
-            values_by_path[path] = default_of(field)
+            values_by_path[path] = default_of(frame.sparkSession, field)
     return values_by_path
 
 

@@ -1,12 +1,12 @@
 """DEFAULT as the value of a column in SET, and in the values of an INSERT: what a new row gets that says nothing of the column.
 
 asks_for_default(frame, F.expr("DEFAULT"))        # True, unless the frame has a column of that name
-default_of(own)                                   # the column's default expression; NULL for none
+default_of(spark, field)                          # the column's default expression; NULL for none
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py.errors import DeltaError
@@ -15,6 +15,7 @@ from delta_py.protocol.column_rules import DEFAULT
 from delta_py.protocol.schema import ArrayType, MapType, StructField, StructType
 from delta_py.write.casts import unenforceable
 from spark_plugin.dml.analyzer import analyzer_of
+from spark_plugin.spark_versions import resolvable_rule_text
 
 _WORD = "default"
 
@@ -25,21 +26,23 @@ def asks_for_default(frame: DataFrame, value: Column) -> bool:
     return text.strip().lower() == _WORD and _WORD not in (name.lower() for name in frame.columns)
 
 
-def default_of(field: StructField) -> Column:
+def default_of(spark: SparkSession, field: StructField) -> Column:
     """The value that the column's default expression gives; NULL where it has none. Raises as default_text."""
-    return F.expr(default_text(field))
+    return F.expr(default_text(spark, field))
 
 
-def default_text(field: StructField) -> str:
+def default_text(spark: SparkSession, field: StructField) -> str:
     """The column's default expression, checked, as SQL; NULL where it has none. A nested one in the column's type, with fields of
     structs by their places.
 
-    Raises UnsupportedTableFeatureError for an expression that is not of built-ins which depend on their arguments and the clock.
+    Raises UnsupportedTableFeatureError for an expression that is not of built-ins which depend on their arguments and the clock;
+    UnsupportedOperationError as resolvable_rule_text.
     """
     text = str(field.metadata.get(DEFAULT, "NULL"))
     try:
         checked = checked_default(text)
         nested = isinstance(field.data_type, StructType | ArrayType | MapType)
-        return f"cast({checked} AS {type_text(field.data_type)})" if nested else checked
+        typed = f"cast({checked} AS {type_text(field.data_type)})" if nested else checked
     except DeltaError as error:
         raise unenforceable(f"the default of column {field.name}", text, "allowColumnDefaults", error) from error
+    return resolvable_rule_text(spark, typed)

@@ -30,6 +30,7 @@ from spark_plugin.dml.jobs import Target
 from spark_plugin.dml.merge_clauses import ResolvedClause, ResolvedMerge
 from spark_plugin.dml.store_assignment import Assigning, Given, Path, Typed
 from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_versions import resolvable_rule_text
 
 PARTITION_VALUE = "__pydelta_partition_"
 """With a number: the value of a partition column, beside a new row."""
@@ -106,7 +107,7 @@ class MergeRows:
         """The defaults of columns; generated ones are computed."""
         wanted = frozenset(names) - self._generated.keys()
         fields = [f for f in self._delta.fields if f.name in wanted]
-        values = self._analyzer.resolve(self._merge.source, [default_of(f) for f in fields], "default")
+        values = self._analyzer.resolve(self._merge.source, [default_of(self._target.spark, f) for f in fields], "default")
         return {(f.name,): Given(Typed(value.column, value.data_type)) for f, value in zip(fields, values, strict=True)}
 
     def with_generated(self, changed: DataFrame) -> DataFrame:
@@ -119,10 +120,14 @@ class MergeRows:
         row = {name: F.col(quoted(name)) for name in self.schema.names if name not in self._absent}
         for name in self.assigned_generated:
             lacking = [number for number, clause in clauses if clause.action != "delete" and (name,) not in clause.given]
-            computed = F.expr(self._generated[name]).cast(self.schema[name].dataType)
+            computed = self._computed(name).cast(self.schema[name].dataType)
             row[name] = F.when(F.col(CLAUSE).isin(lacking), computed).otherwise(row[name]) if lacking else row[name]
         made = F.struct(*(value.alias(name) for name, value in row.items()))
         return flat.select(*beside, F.when(F.col(CHANGE) != DELETED, made).alias(NEW))
+
+    def _computed(self, name: str) -> Column:
+        """The value of a generated column, from the other columns of the new row."""
+        return F.expr(resolvable_rule_text(self._target.spark, self._generated[name]))
 
     def partition_values(self, changed: DataFrame) -> DataFrame:
         """The rows, and beside them the partition columns of the new row, numbered as the table orders them. A generated column
@@ -130,6 +135,6 @@ class MergeRows:
         flat = changed.select("*", f"{NEW}.*")
         values = []
         for number, name in enumerate(self._target.dml.config.partition_columns):
-            value = F.expr(self._generated[name]) if name in self._absent else F.col(quoted(name))
+            value = self._computed(name) if name in self._absent else F.col(quoted(name))
             values.append(F.when(F.col(CHANGE) != DELETED, value).alias(f"{PARTITION_VALUE}{number}"))
         return flat.select(*changed.columns, *values)

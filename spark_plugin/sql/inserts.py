@@ -238,7 +238,7 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
     wanted, query, evolves = _wanted(table, insert), insert.query, may_evolve(spark, insert)
     width = query.width()
     if width is not None and width <= len(wanted) and not insert.by_name:
-        query = query.with_defaults(lambda number: _default_text(table, wanted[number]))
+        query = query.with_defaults(lambda number: _default_text(spark, table, wanted[number]))
     frame = query.frame()
     given = frame.columns
     if not insert.by_name:
@@ -285,11 +285,11 @@ def _wanted(table: _Table, insert: ParsedInsert) -> list[str]:
     return list(insert.columns) or [name for name in table.schema.names if name.lower() not in static]
 
 
-def _default_text(table: _Table, name: str) -> str:
+def _default_text(spark: SparkSession, table: _Table, name: str) -> str:
     """What DEFAULT stands for, in the column's type. Raises UnsupportedTableFeatureError for a default that Spark must not
     evaluate."""
     field = _log_column(table, name)
-    wanted, text = table.columns.find(field.name), default_text(field)
+    wanted, text = table.columns.find(field.name), default_text(spark, field)
     return f"CAST({text} AS {wanted.dataType.simpleString()})" if wanted and isinstance(wanted.dataType, WIDENED) else text
 
 

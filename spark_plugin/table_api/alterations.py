@@ -25,6 +25,7 @@ from spark_plugin.dml.at_table import at_table
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath, check_rule_text, conf
 from spark_plugin.run_command import run_command
+from spark_plugin.spark_versions import resolvable_rule_text
 from spark_plugin.table_api.arguments import check_flag, check_text, wrong_type
 
 _OF_NEW_COLUMNS = frozenset({"name", "dataType", "nullable", "comment", "default", "first", "after"})
@@ -132,7 +133,9 @@ def add_constraint(spark: Any, table: TablePath, name: str, sql: str) -> None:
     # A missing file may have rows that break the condition, whatever the session says of missing files.
     strict = {"versionAsOf": str(version), "ignoreMissingFiles": "false"}
     rows = spark.read.format(FORMAT).options(**table.storage).options(**strict).load(table.url)
-    broken = rows.where(~F.coalesce(F.expr(f"({condition})"), F.lit(False))).count()
+    with as_spark_raises():
+        resolvable = resolvable_rule_text(spark, condition)
+    broken = rows.where(~F.coalesce(F.expr(f"({resolvable})"), F.lit(False))).count()
     arguments = {"name": name, "sql": sql, "version": version, "broken_rows": broken, "time_zone": zone}
     run_command(spark, table, "addConstraint", arguments)
 

@@ -23,6 +23,7 @@ from spark_plugin.spark_versions import (
     minor_version,
     read_limit_of_json,
     refuse_older,
+    resolvable_rule_text,
 )
 from tests.support.pages import ROOT
 
@@ -80,6 +81,36 @@ def test_refused_clause_of_a_newer_spark_has_a_hint(text: str, hint: str) -> Non
 
 def test_refused_statement_without_newer_clauses_has_no_hint() -> None:
     assert hint_at_newer_clause("SELEC changes FRO t", "4.1.4") is None
+
+
+class Session:
+    """A session of one version of Spark, which knows of each function the class that computes it."""
+
+    def __init__(self, version: str, **classes: str) -> None:
+        self.version, self._classes = version, classes
+
+    def sql(self, statement: str) -> Any:
+        name = statement.removeprefix("DESCRIBE FUNCTION `").removesuffix("`")
+        own = f"org.apache.spark.sql.catalyst.expressions.{name.title()}"
+        rows = [(f"Function: {name}",), (f"Class: {self._classes.get(name, own)}",), ("Usage: N/A.",)]
+        return SimpleNamespace(collect=lambda: rows)
+
+
+RULE = "((system.builtin.`hash`(`system.builtin.``hash```) > 0) AND (system.builtin.`length`(`a`) = 'system.builtin.'))"
+
+
+def test_functions_of_a_rule_have_bare_names_on_spark_41() -> None:
+    bare = "((`hash`(`system.builtin.``hash```) > 0) AND (`length`(`a`) = 'system.builtin.'))"
+    assert resolvable_rule_text(Session("4.1.4"), RULE) == bare
+    assert resolvable_rule_text(Session("4.1.4"), "(`a` > 0)") == "(`a` > 0)"
+    for version in ("4.2.0", "4.3.0"):
+        assert resolvable_rule_text(Session(version, hash="mine.Hash"), RULE) == RULE
+
+
+def test_rule_is_refused_where_a_function_of_the_session_would_answer() -> None:
+    session = Session("4.1.4", hash="org.apache.spark.sql.classic.UDFRegistration$$Lambda$1721/0x00007f3bd0b8b3d0")
+    with pytest.raises(UnsupportedOperationError, match=r"registered a function hash, .* Spark 4\.1\.4 cannot tell them apart"):
+        resolvable_rule_text(session, RULE)
 
 
 @pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxFiles(3), ReadMaxBytes(2**40)], ids=["all", "files", "bytes"])
