@@ -211,7 +211,7 @@ public class PruneScans extends Rule {
     try {
       boolean inRows = ColumnsUnderUdfs.hang((LogicalPlan) plan);
       if (inRows) plan = ColumnsUnderUdfs.inRows((LogicalPlan) plan);
-      plan = StreamScans.in((LogicalPlan) plan, inRows ? null : batches, status);
+      plan = StreamScans.in((LogicalPlan) plan, inRows ? null : batches);
       return prune((LogicalPlan) plan, inRows ? new ColumnarChoice(status, false) : batches);
     } catch (VirtualMachineError error) {
       throw error;

@@ -1,5 +1,6 @@
 package pydelta.streams;
 
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -18,6 +19,8 @@ import org.apache.spark.sql.types.StructType;
 import pydelta.driver.DriverChoice;
 import pydelta.rule.ReopenScans;
 import pydelta.rule.RuleStatus;
+import pydelta.scan.ColumnarChoice;
+import pydelta.scan.ScanReaders;
 import pydelta.scan.ScanRequest;
 import scala.None$;
 import scala.Option;
@@ -35,6 +38,12 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
 
   /** StructType of some columns -> the function that reads these, as bytes. */
   private final Map functions = new HashMap();
+
+  /** Of one batch: what is read, and whether it may come in columns -> the view that reads it. */
+  private final Map views = new HashMap();
+
+  /** Where the batch of the views starts and ends. */
+  private List viewedBatch = null;
 
   PythonSourceStream(ScanRequest request, StreamRunner runner, RuleStatus status) {
     this.request = request;
@@ -103,6 +112,25 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
   /** What a batch that reads some of the columns asks. predicates: PredicateJson. */
   ScanRequest request(StructType columns, List predicates) {
     return request.narrowed(columns, predicates, null);
+  }
+
+  /**
+   * What a batch reads of the stream. A batch has one view for equal requests, however often its plan is made, so that its tasks are
+   * planned once: Spark 4.1 makes the plan three times for most sinks, twice of these to print it.
+   *
+   * batch: where it starts and ends. choice: null for rows.
+   */
+  synchronized StreamView view(List batch, ScanRequest request, ColumnarChoice choice) {
+    if (!batch.equals(viewedBatch)) views.clear();
+    viewedBatch = batch;
+    List key = Arrays.asList(new Object[] {request, Boolean.valueOf(choice == null)});
+    StreamView view = (StreamView) views.get(key);
+    if (view == null) {
+      ScanReaders readers = choice == null ? ScanReaders.ROWS : choice.readersFor(request.schema());
+      view = new StreamView(this, request, readers, status);
+      views.put(key, view);
+    }
+    return view;
   }
 
   /** Of all columns, for a batch that the rule has left as it was. */

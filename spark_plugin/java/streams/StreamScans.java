@@ -1,6 +1,7 @@
 package pydelta.streams;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;
@@ -20,10 +21,8 @@ import org.apache.spark.sql.types.StructType;
 import pydelta.rule.Conditions;
 import pydelta.rule.Lists;
 import pydelta.rule.NodeCopy;
-import pydelta.rule.RuleStatus;
 import pydelta.scan.ColumnarChoice;
 import pydelta.scan.PredicateJson;
-import pydelta.scan.ScanReaders;
 import pydelta.scan.ScanRequest;
 import scala.collection.immutable.Seq;
 
@@ -36,17 +35,15 @@ import scala.collection.immutable.Seq;
  */
 public class StreamScans extends scala.runtime.AbstractPartialFunction {
   private final ColumnarChoice choice;
-  private final RuleStatus status;
   private final Map uses = new HashMap();
 
-  private StreamScans(ColumnarChoice choice, RuleStatus status) {
+  private StreamScans(ColumnarChoice choice) {
     this.choice = choice;
-    this.status = status;
   }
 
   /** choice: null for rows. */
-  public static LogicalPlan in(LogicalPlan plan, ColumnarChoice choice, RuleStatus status) {
-    StreamScans scans = new StreamScans(choice, status);
+  public static LogicalPlan in(LogicalPlan plan, ColumnarChoice choice) {
+    StreamScans scans = new StreamScans(choice);
     scans.find(plan);
     return scans.uses.isEmpty() ? plan : plan.transformDown(scans);
   }
@@ -142,11 +139,12 @@ public class StreamScans extends scala.runtime.AbstractPartialFunction {
   private LogicalPlan viewed(StreamingDataSourceV2ScanRelation relation, Seq columns, Filter filter) {
     PythonSourceStream stream = (PythonSourceStream) relation.stream();
     StructType schema = schemaOf(stream.schema(), relation.output(), columns);
-    ScanReaders readers = choice == null ? ScanReaders.ROWS : choice.readersFor(schema);
-    ScanRequest request = stream.request(schema, predicates(isRepeated(relation) ? null : filter, relation.output(), stream.schema()));
+    List predicates = predicates(isRepeated(relation) ? null : filter, relation.output(), stream.schema());
+    List batch = Arrays.asList(new Object[] {relation.startOffset(), relation.endOffset()});
+    StreamView view = stream.view(batch, stream.request(schema, predicates), choice);
     return NodeCopy.with(
         relation, new Object[] {stream, relation.scan(), relation.output()},
-        new Object[] {new StreamView(stream, request, readers, status), new ViewedScan(request, readers), columns});
+        new Object[] {view, view.scan(), columns});
   }
 
   /** The fields of a stream that attributes of its relation stand for. */

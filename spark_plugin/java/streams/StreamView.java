@@ -38,6 +38,11 @@ class StreamView implements MicroBatchStream {
     return stream;
   }
 
+  /** Of the same columns, in the plan beside this. */
+  ViewedScan scan() {
+    return new ViewedScan(request, readers);
+  }
+
   public synchronized InputPartition[] planInputPartitions(Offset start, Offset end) {
     List asked = Arrays.asList(new Object[] {start, end});
     if (asked.equals(bounds)) return tasks.partitions();  // of a copy of the plan's node
