@@ -265,4 +265,5 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     written = DeltaTable(new)
     assert (written.version, written.to_arrow().num_rows) == (3, 6)
     said = found["stderr"].count("without column pruning")
-    assert said == 2, "once in each of the two processes, however often register is called"
+    processes = 2 if has_spark("4.2") else 1  # on Spark 4.1 no batch of the stream runs
+    assert said == processes, "once in each process, however often register is called"
