@@ -67,6 +67,9 @@ CLIENTS_CLONE_SESSIONS = not IS_41
 HAS_INSERT_CLAUSES = not IS_41
 """Whether Spark's parser knows REPLACE USING, REPLACE ON and WITH SCHEMA EVOLUTION of INSERT, which came with Spark 4.2."""
 
+WINDOW_IN_FILTER_41 = "_LEGACY_ERROR_TEMP_1034"
+"""The error condition with which Spark 4.1 refuses window functions in filters. Spark 4.2 has one with a name."""
+
 
 def to_arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow schema in which Spark takes rows of a Python source: timestamps are in UTC.

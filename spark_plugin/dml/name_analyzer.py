@@ -40,9 +40,11 @@ from spark_plugin.dml.analysis import (
 from spark_plugin.dml.connect_conditions import condition_text, is_plain, key_parts
 from spark_plugin.dml.merge_names import Named, Names
 from spark_plugin.dml.target_names import Alias, without_alias
+from spark_plugin.spark_versions import WINDOW_IN_FILTER_41
 
 _NON_DETERMINISTIC = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
-_NO_AGGREGATES, _NOT_IN_FILTERS = "INVALID_WHERE_CONDITION", ("WINDOW_FUNCTION_NOT_ALLOWED", GENERATOR)
+_NO_AGGREGATES = "INVALID_WHERE_CONDITION"
+_NOT_IN_FILTERS = ("WINDOW_FUNCTION_NOT_ALLOWED", WINDOW_IN_FILTER_41, GENERATOR)
 
 
 class NameAnalyzer:
