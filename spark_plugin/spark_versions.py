@@ -203,6 +203,11 @@ CAPABILITIES = (
         "`INSERT ... REPLACE USING`, `REPLACE ON` and `INSERT WITH SCHEMA EVOLUTION`",
         {(4, 1): "a syntax error with a hint; the options of writes work"},
     ),
+    Capability(
+        "rules_of_spark",
+        "rules of tables with functions such as `hash`, where the session has registered its own function of that name",
+        {(4, 1): "refused"},
+    ),
     Capability("streams", "streams, with limits for their batches"),
     Capability("streams_without_register", "streaming reads without `register`, and over Spark Connect", {(4, 1): "refused"}),
     Capability("pruning", "pruning of files, columns and joins"),

@@ -12,7 +12,8 @@ from pyspark.errors import ParseException, PySparkException, UnsupportedOperatio
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from spark_plugin import DeltaTable, pruning
+from spark_plugin import DeltaTable, pruning, register
+from spark_plugin.exceptions import UnsupportedOperationError
 from spark_plugin.spark_versions import CAPABILITIES, minor_version
 from tests.support.older_settings import COLUMNAR_CONF
 from tests.support.settings import restore
@@ -98,6 +99,19 @@ def insert_clauses(spark: SparkSession, path: str) -> bool:
     return done[0]
 
 
+def rules_of_spark(spark: SparkSession, path: str) -> bool:
+    DeltaTable.forPath(spark, path).addConstraint("hashed", "hash(id) <> 0")
+    other = spark.newSession()  # Spark 4.1 drops no function that has the name of a built-in
+    register(other)
+    other.udf.register("hash", lambda _: 0, "int")
+    try:
+        other.range(5, 7).write.format("pydelta").mode("append").save(path)
+    except UnsupportedOperationError as error:
+        assert "registered a function hash" in str(error)
+        return False
+    return ids(spark.read.format("pydelta").load(path)) == [1, 2, 3, 4, 5, 6]
+
+
 def streams(spark: SparkSession, path: str) -> bool:
     read: list[list[int]] = []
     stream = spark.readStream.format("pydelta").option("maxFilesPerTrigger", "1").load(path)
@@ -161,7 +175,7 @@ def _columnar_scans(spark: SparkSession, query: Callable[[], Any]) -> int:
 
 TRIED: dict[str, Callable[[SparkSession, str], bool]] = {
     **{each.__name__: each for each in (batches, row_changes, sql_names, procedures, procedure_parameters)},
-    **{each.__name__: each for each in (changes_from, insert_clauses)},
+    **{each.__name__: each for each in (changes_from, insert_clauses, rules_of_spark)},
     **{each.__name__: each for each in (streams, streams_without_register, columnar, udf_columns, cut_batches)},
     "pruning": is_pruned,
 }
