@@ -21,10 +21,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.make_log_table import make_table
-from delta_py.commands.vacuum import VacuumKind, VacuumRequest, vacuum
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectInfo
+from delta_py.vacuum.vacuum import VacuumKind, VacuumRequest, vacuum
 
 _YEAR_SECONDS = 365 * 86_400
 

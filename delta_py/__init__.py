@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from delta_py.commands.write import write_delta
+    from delta_py.row_changes.write import write_delta
     from delta_py.table import DeltaTable
 
 __all__ = ["DeltaTable", "write_delta"]
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
 
             return DeltaTable
         case "write_delta":
-            from delta_py.commands.write import write_delta
+            from delta_py.row_changes.write import write_delta
 
             return write_delta
         case _:

@@ -30,12 +30,12 @@ import pyarrow.compute as pc
 from delta_py.errors import DeltaError
 from delta_py.log.reconciliation import FileBatch
 from delta_py.log.segment import LogFile, LogSegment, load_segment
-from delta_py.protocol.schema import DataType, Path
-from delta_py.protocol.stats import FileStats
 from delta_py.snapshot import Snapshot
+from delta_py.statistics.stats import FileStats
 from delta_py.storage.content_identity import digest_of, has_change_times, is_settled
 from delta_py.storage.opening import coordination_of
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import DataType, Path
 
 _Version: TypeAlias = "tuple[ObjectStore, LogSegment, bytes | None]"
 """The last one: the hash of the log's content, where the listing does not identify it."""

@@ -20,8 +20,8 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.checkpoint.checkpoint_check import open_checkpoint
 from delta_py.errors import CorruptTableError, LogFileNotFoundError, SchemaMismatchError
-from delta_py.log.checkpoint_check import open_checkpoint
 from delta_py.log.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
 from delta_py.log.coordination import admit
@@ -40,9 +40,9 @@ from delta_py.log.reconciliation import (
 from delta_py.log.segment import LONG_AGO, LogSegment, load_segment
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN
-from delta_py.protocol.schema import DataType, Path, StructType
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.types.schema import DataType, Path, StructType
 
 __all__ = ["FileBatch", "Snapshot"]
 
@@ -258,7 +258,7 @@ class Snapshot:
         return pa.Table.from_batches((batch.files for batch in self.file_batches(want_whole=True)), schema=FILE_SCHEMA)
 
     def tombstones(self) -> pa.Table:
-        """The removed files that the log still knows of: TOMBSTONE_SCHEMA of log/tombstones.py. Some may be live
+        """The removed files that the log still knows of: TOMBSTONE_SCHEMA of checkpoint/tombstones.py. Some may be live
         again, under other vectors too."""
         return self._log.tombstones()
 
@@ -379,7 +379,7 @@ class _Log:
         )
 
     def tombstones(self) -> pa.Table:
-        from delta_py.log.tombstones import TOMBSTONE_SCHEMA, tombstones  # only who writes asks for them
+        from delta_py.checkpoint.tombstones import TOMBSTONE_SCHEMA, tombstones  # only who writes asks for them
 
         return self._read(
             lambda segment, checkpoint: pa.Table.from_batches(tombstones(segment, self._commits, checkpoint), TOMBSTONE_SCHEMA)

@@ -19,25 +19,25 @@ import pyarrow as pa
 
 from delta_py.errors import InvalidOptionError
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.schema import StructType, from_arrow_schema, to_arrow_schema
 from delta_py.scan.time_travel import named_version, to_timestamp_ms
 from delta_py.snapshot import Snapshot
 from delta_py.storage.failures import raises_storage_errors, storage_failures
 from delta_py.storage.opening import PathLike, open_store, path_text
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import StructType, from_arrow_schema, to_arrow_schema
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from delta_py.commands.index import TableIndexes
-    from delta_py.commands.merge import TableMerger
-    from delta_py.commands.optimize import TableOptimizer
-    from delta_py.commands.reorg import TableReorg
-    from delta_py.commands.table_alterer import TableAlterer
+    from delta_py.alter.table_alterer import TableAlterer
+    from delta_py.checkpoint.leases import HeldLease
     from delta_py.expressions.tree import Expression
-    from delta_py.log.leases import HeldLease
+    from delta_py.index_commands.index import TableIndexes
+    from delta_py.optimize.optimize import TableOptimizer
+    from delta_py.optimize.reorg import TableReorg
     from delta_py.report.report import Report
+    from delta_py.row_changes.merge import TableMerger
     from delta_py.scan.planning import Scan, ScanOptions
 
 _READ_THREADS = 4
@@ -106,9 +106,9 @@ class DeltaTable:
         it is.
 
         partition_schema: the columns that the names of directories (`day=2024-05-01/`) stand for, in their order.
-        collect_stats: take statistics from the files' footers. configuration: table properties. Raises as commands/convert.py.
+        collect_stats: take statistics from the files' footers. configuration: table properties. Raises as copies/convert.py.
         """
-        from delta_py.commands.convert import ConvertRequest, convert  # as checkpoint
+        from delta_py.copies.convert import ConvertRequest, convert  # as checkpoint
 
         partitions = from_arrow_schema(partition_schema) if isinstance(partition_schema, pa.Schema) else partition_schema
         store = store or open_store(path, StorageOptions.of(storage_options or {}))
@@ -161,7 +161,7 @@ class DeltaTable:
 
     def detail(self) -> pa.Table:
         """One row about this version, with the columns of DESCRIBE DETAIL."""
-        from delta_py.commands.detail import detail_rows  # as checkpoint
+        from delta_py.definition.detail import detail_rows  # as checkpoint
 
         return detail_rows(self._snapshot)
 
@@ -286,8 +286,8 @@ class DeltaTable:
 
     def delete(self, predicate: str | None = None) -> dict[str, int]:
         """Delete the rows of the newest version for which the predicate (SQL) is true; None: all. Returns metrics by the
-        reference's names. This object stays at its version. Raises as commands/row_commands.py."""
-        from delta_py.commands.row_commands import delete  # as checkpoint
+        reference's names. This object stays at its version. Raises as row_changes/row_commands.py."""
+        from delta_py.row_changes.row_commands import delete  # as checkpoint
 
         return delete(self._snapshot.store, predicate, time_zone=self._session_timezone)
 
@@ -300,9 +300,9 @@ class DeltaTable:
         """Give columns new values in the rows of the newest version for which the predicate (SQL) is true; None: in all.
 
         updates: SQL expressions by column, nested fields dotted. new_values: instead, Python values.
-        Returns metrics as delete does. Raises as commands/row_commands.py.
+        Returns metrics as delete does. Raises as row_changes/row_commands.py.
         """
-        from delta_py.commands.row_commands import update  # as checkpoint
+        from delta_py.row_changes.row_commands import update  # as checkpoint
 
         return update(self._snapshot.store, updates, new_values, predicate, time_zone=self._session_timezone)
 
@@ -319,9 +319,9 @@ class DeltaTable:
 
         source: anything with an Arrow stream; it is held in memory. predicate: SQL over both sides, called by their aliases
         (`source` and `target` if none are given). truncate_nanoseconds: cut times of the source down to the microsecond. Raises
-        as commands/merge.py.
+        as row_changes/merge.py.
         """
-        from delta_py.commands.merge import TableMerger  # as checkpoint
+        from delta_py.row_changes.merge import TableMerger  # as checkpoint
 
         return TableMerger(
             self._snapshot.store,
@@ -339,7 +339,7 @@ class DeltaTable:
     def alter(self) -> TableAlterer:
         """`alter.rename_column("a", "b")` and the like change columns, constraints, properties and features of the newest
         version. This object stays at its version."""
-        from delta_py.commands.table_alterer import TableAlterer  # as checkpoint
+        from delta_py.alter.table_alterer import TableAlterer  # as checkpoint
 
         return TableAlterer(self._snapshot.store, self._session_timezone)
 
@@ -348,29 +348,29 @@ class DeltaTable:
     @property
     def optimize(self) -> TableOptimizer:
         """`optimize.compact()` writes the rows of small files anew, in larger ones. This object stays at its version."""
-        from delta_py.commands.optimize import TableOptimizer  # as checkpoint
+        from delta_py.optimize.optimize import TableOptimizer  # as checkpoint
 
         return TableOptimizer(self._snapshot.store, self._session_timezone)
 
     @property
     def index(self) -> TableIndexes:
         """`index.create("user.id")` makes lookups of single values quick. This object stays at its version."""
-        from delta_py.commands.index import TableIndexes  # as checkpoint
+        from delta_py.index_commands.index import TableIndexes  # as checkpoint
 
         return TableIndexes(self._snapshot.store)
 
     @property
     def reorg(self) -> TableReorg:
         """`reorg.purge()` takes deleted rows and dropped columns out of the newest version's files."""
-        from delta_py.commands.reorg import TableReorg  # as checkpoint
+        from delta_py.optimize.reorg import TableReorg  # as checkpoint
 
         return TableReorg(self._snapshot.store, self._session_timezone)
 
     def cluster_by(self, columns: Sequence[str]) -> int:
         """Cluster the table by other columns, nested ones dotted, or by none; returns the version. Files stay as they are until
         `optimize.cluster()`, and those that were clustered by others until `optimize.cluster(full=True)`. Raises as
-        commands/cluster_by.py."""
-        from delta_py.commands.cluster_by import cluster_by  # as checkpoint
+        definition/cluster_by.py."""
+        from delta_py.definition.cluster_by import cluster_by  # as checkpoint
 
         return cluster_by(self._snapshot.store, columns)
 
@@ -410,9 +410,9 @@ class DeltaTable:
         quarantine: move the files aside instead, so that restore_quarantined can bring them back. quarantine_hours: what has been
         aside for longer is deleted; None for the table's delta.deletedFileRetentionDuration.
         keep_clones: leave the files that shallow clones of this table read, or may read where they cannot be asked.
-        Returns the files: path, size (bytes), modification_time (ms), reason. Raises as commands/vacuum.py.
+        Returns the files: path, size (bytes), modification_time (ms), reason. Raises as vacuum/vacuum.py.
         """
-        from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum  # as checkpoint
+        from delta_py.vacuum.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum  # as checkpoint
 
         kind = VacuumKind.LITE if lite else VacuumKind.FULL
         request = VacuumRequest(
@@ -432,9 +432,9 @@ class DeltaTable:
         """Bring the files that vacuum has moved aside back to their places. dry_run: only tell which they are.
 
         Returns path, size (bytes), quarantined (since when, ms), restored (false where another file is at the place, which
-        stays). Raises as commands/quarantine.py.
+        stays). Raises as vacuum/quarantine.py.
         """
-        from delta_py.commands.quarantine import restore_quarantined  # as checkpoint
+        from delta_py.vacuum.quarantine import restore_quarantined  # as checkpoint
 
         return restore_quarantined(self._snapshot.store, dry_run=dry_run)
 
@@ -443,9 +443,9 @@ class DeltaTable:
         stays at its version.
 
         ignore_missing_files: leave out data files of then that are gone, with a warning; their rows are lost.
-        Returns metrics by the reference's names. Raises as commands/restore.py.
+        Returns metrics by the reference's names. Raises as copies/restore.py.
         """
-        from delta_py.commands.restore import restore  # as checkpoint
+        from delta_py.copies.restore import restore  # as checkpoint
 
         store = self._snapshot.store
         if isinstance(target, SupportsIndex):
@@ -461,7 +461,7 @@ class DeltaTable:
         """Keep this version readable while it is read: `with table.lease(): ...`. pydelta's VACUUM, in whatever process, deletes
         no file of it until the end, or until `seconds` after this process was killed. Writes a small file beside the table's log,
         again every third of this time; where that may not be, a warning is logged, and nothing is kept."""
-        from delta_py.log.leases import HeldLease, Lease  # few readers hold one
+        from delta_py.checkpoint.leases import HeldLease, Lease  # few readers hold one
 
         return HeldLease(Lease(self._snapshot.store, self.version, seconds))
 
@@ -472,7 +472,7 @@ class DeltaTable:
 
         Raises InvalidOptionError for another mode; UnsupportedOperationError for a table with deletion vectors or column mapping.
         """
-        from delta_py.commands.generate import generate  # as checkpoint
+        from delta_py.copies.generate import generate  # as checkpoint
 
         return generate(self._snapshot.store, mode)
 
@@ -489,10 +489,10 @@ class DeltaTable:
 
         shallow: over the same files instead. replace: a table that is there loses its rows and becomes the clone; where it was a
         deep clone of the same table, only what is new is copied. properties: set beside this table's. storage_options: of the
-        target's store. Raises as commands/clone.py and commands/deep_clone.py.
+        target's store. Raises as copies/clone.py and copies/deep_clone.py.
         """
-        from delta_py.commands.clone import clone_table  # as checkpoint
-        from delta_py.commands.deep_clone import deep_clone
+        from delta_py.copies.clone import clone_table  # as checkpoint
+        from delta_py.copies.deep_clone import deep_clone
 
         store = open_store(target, StorageOptions.of(storage_options or {}))
         if shallow:
@@ -507,9 +507,9 @@ class DeltaTable:
         dry_run: change nothing. allow_data_loss: take files out of the table whose rows are lost by that. check_data: read every
         page of every live file, and compare it with its checksum; files that are damaged are told, and stay in the table.
         Returns a row a fault: kind, path, data_file, version, size (bytes), reason, can_repair, rows_lost. Raises as
-        commands/fsck.py.
+        repair/fsck.py.
         """
-        from delta_py.commands.fsck import fsck  # as checkpoint
+        from delta_py.repair.fsck import fsck  # as checkpoint
 
         return fsck(self._snapshot.store, dry_run=dry_run, allow_data_loss=allow_data_loss, check_data=check_data)
 
@@ -541,22 +541,22 @@ class DeltaTable:
 
     def write_checksum(self) -> bool:
         """Write the version checksum of this version, if it has none; commits write theirs by themselves. Raises as
-        commands/log_upkeep.py, as do the two below."""
-        from delta_py.commands.log_upkeep import write_checksum  # as checkpoint
+        repair/log_upkeep.py, as do the two below."""
+        from delta_py.repair.log_upkeep import write_checksum  # as checkpoint
 
         return write_checksum(self._snapshot)
 
     def compact_log(self, start_version: int | None = None, end_version: int | None = None) -> tuple[int, int] | None:
         """Write commits as one file, so that loading a version opens fewer: those of a range, both included, or all since the
         last checkpoint. Returns the range; None where there is nothing to gain."""
-        from delta_py.commands.log_upkeep import compact_log  # as checkpoint
+        from delta_py.repair.log_upkeep import compact_log  # as checkpoint
 
         return compact_log(self._snapshot, start_version, end_version)
 
     def clean_log(self) -> int:
         """Delete the part of the log that no version needs which delta.logRetentionDuration keeps (30 days); returns the number
         of files. Commits that write a checkpoint do it by themselves, a few seconds long."""
-        from delta_py.commands.log_upkeep import clean_log  # as checkpoint
+        from delta_py.repair.log_upkeep import clean_log  # as checkpoint
 
         return clean_log(self._snapshot.store)
 

@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from delta_py.commands.arrow_data import arrow_stream
-from delta_py.commands.write import write_delta
 from delta_py.commit.group import GroupTable, commit_group, strange_tables
 from delta_py.commit.prepared import ReadSet, any_match
 from delta_py.commit.proposed_form import reads_from_json
 from delta_py.commit.transaction import Transaction
 from delta_py.coordinator.ledger import Begun, TokenUsedError
 from delta_py.coordinator.opening import open_ledger
+from delta_py.definition.arrow_data import arrow_stream
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     DeltaConcurrentModificationException,
@@ -36,6 +35,7 @@ from delta_py.errors import (
     UnsupportedOperationError,
 )
 from delta_py.expressions.parse import parse_predicate
+from delta_py.row_changes.write import write_delta
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import place_of, root_of
@@ -46,7 +46,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.table import DeltaTable
 
 if TYPE_CHECKING:
-    from delta_py.commands.merge import TableMerger
+    from delta_py.row_changes.merge import TableMerger
 
 SECONDS = 24 * 3600.0
 _MOST_SECONDS = 1e10  # some 300 years

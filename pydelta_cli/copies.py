@@ -11,7 +11,7 @@ from pydelta_cli.parameters import At, Path, Place, Properties, Spark, Version, 
 from pydelta_cli.run import Run
 
 if TYPE_CHECKING:
-    from delta_py.protocol.schema import StructType
+    from delta_py.types.schema import StructType
 
 PartitionedBy = Annotated[
     str | None,
@@ -55,8 +55,8 @@ def convert(
 def _partition_schema(ddl: str) -> StructType:
     """`day date, n int` -> fields. Raises typer.BadParameter, and ExpressionError for a type that is none."""
     from delta_py.expressions.parse import parse_expression, type_of
-    from delta_py.protocol.names import split_list, unquoted
-    from delta_py.protocol.schema import StructField, StructType
+    from delta_py.types.names import split_list, unquoted
+    from delta_py.types.schema import StructField, StructType
 
     fields = []
     for column in split_list(ddl):

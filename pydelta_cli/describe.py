@@ -12,7 +12,7 @@ from pydelta_cli.run import Run
 
 if TYPE_CHECKING:
     from delta_py.protocol.actions import Protocol
-    from delta_py.protocol.schema import StructType
+    from delta_py.types.schema import StructType
 
 Limit = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="Only the newest N commits.")]
 
@@ -31,7 +31,7 @@ def schema(run: Run, path: Path, version: Version = None, at: At = None) -> None
 
 def schema_form(columns: StructType) -> list[dict[str, Any]]:
     """type: SQL's name for it. metadata: all that the log has beside the comment."""
-    from delta_py.protocol.schema import type_name
+    from delta_py.types.schema import type_name
 
     return [
         {

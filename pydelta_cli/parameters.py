@@ -32,7 +32,7 @@ def check_one_version(version: int | None, at: str | None) -> None:
 
 def columns_of(text: str | None) -> list[str] | None:
     """`a, `b,c`` -> names of columns, without backticks."""
-    from delta_py.protocol.names import split_list, unquoted
+    from delta_py.types.names import split_list, unquoted
 
     return None if text is None else [unquoted(name) for name in split_list(text)]
 

@@ -16,8 +16,8 @@ from delta_py.log.reader import CommitReader
 from delta_py.log.segment import list_commits
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import AddFile, Metadata, RemoveFile
-from delta_py.protocol.schema import StructField, StructType, map_fields, parse_schema
 from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.types.schema import StructField, StructType, map_fields, parse_schema
 from pydelta_cli.values import text_columns
 
 if TYPE_CHECKING:

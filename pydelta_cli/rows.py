@@ -128,7 +128,7 @@ def load(
     property_: Properties = None,
 ) -> None:
     """Write the rows of a file to a table, in one commit."""
-    from delta_py.commands.write import write_delta
+    from delta_py.row_changes.write import write_delta
     from pydelta_cli.row_input import open_rows
 
     path = run.place(path)

@@ -34,7 +34,7 @@ class Run:
     def checked(self) -> Self:
         """Raises ExpressionError (INVALID_TIMEZONE)."""
         if self.zone != "UTC":
-            from delta_py.protocol.zones import check_zone
+            from delta_py.types.zones import check_zone
 
             check_zone(self.zone)
         return self

@@ -83,7 +83,7 @@ def vacuum(
 
 
 def convert(run: Run, path: str, partitioned_by: str | None) -> None:
-    from delta_py.protocol.names import quoted
+    from delta_py.types.names import quoted
 
     with _session(run) as spark:
         from spark_plugin import DeltaTable

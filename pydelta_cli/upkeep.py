@@ -54,7 +54,7 @@ def optimize(run: Run, path: Place, where: Where = None, full: Full = False, spa
 
 def zorder(run: Run, path: Place, by: By, where: Where = None, spark: Spark = False) -> None:
     """Write the rows anew in the Z-order of columns, so that filters on them read few files."""
-    from delta_py.protocol.names import split_list
+    from delta_py.types.names import split_list
 
     columns = split_list(by)
     if spark:
@@ -117,7 +117,7 @@ def restore(
     run: Run, path: Place, version: ToVersion = None, at: ToTime = None, ignore_missing_files: IgnoreMissing = False
 ) -> None:
     """Commit the state of an earlier version as the newest."""
-    from delta_py.commands.restore import restore as restored
+    from delta_py.copies.restore import restore as restored
     from delta_py.scan.time_travel import to_timestamp_ms
 
     if (version is None) == (at is None):
@@ -131,7 +131,7 @@ def restore(
 
 def fsck(run: Run, path: Place, repair: Repair = False, allow_data_loss: Loss = False, data: Data = False) -> int:
     """What of the newest version is missing or damaged. Exits with 1 where something is, and is not repaired."""
-    from delta_py.commands.fsck import fsck as checked
+    from delta_py.repair.fsck import fsck as checked
 
     faults = checked(run.store(path), dry_run=not repair, allow_data_loss=allow_data_loss, check_data=data).to_pylist()
     left = [fault for fault in faults if not (repair and fault["can_repair"])]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.expressions.text_casts import decimal_text
-from delta_py.protocol.zones import INSTANT, WALL_CLOCK, to_wall_clock
+from delta_py.types.zones import INSTANT, WALL_CLOCK, to_wall_clock
 from pydelta_cli.text import cell
 
 _CLOCK_FORMAT = "%Y-%m-%dT%H:%M:%S"

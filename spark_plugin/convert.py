@@ -18,8 +18,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as spark
 
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
-from delta_py.protocol.column_rules import EXISTS_DEFAULT
-from delta_py.protocol.schema import (
+from delta_py.types.column_rules import EXISTS_DEFAULT
+from delta_py.types.schema import (
     BINARY,
     ArrayType,
     DataType,

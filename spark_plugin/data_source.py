@@ -29,9 +29,9 @@ from pyspark.sql.types import StructType
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedTableFeatureError
 from delta_py.expressions.to_sql import to_sql
-from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.scan.planning import cut_to
 from delta_py.snapshot import Snapshot
+from delta_py.types.schema import StructType as DeltaSchema
 from spark_plugin.convert import (
     check_requested,
     from_spark_schema,

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField
 
-from delta_py.protocol.names import joined_name, quoted
+from delta_py.types.names import joined_name, quoted
 from spark_plugin.jvm_plans import data_type_from, data_type_of
 from spark_plugin.spark_versions import HAS_INSERT_CLAUSES
 from spark_plugin.sql_internals import ParsedPlan, ParsedTarget, items

@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from delta_py.errors import SchemaMismatchError
-from delta_py.protocol.names import quoted
+from delta_py.types.names import quoted
 from spark_plugin.options.settings import VARIABLES, conf, is_on
 from spark_plugin.spark_internals import SparkInternals, is_connect
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_py.commands.vacuum import VacuumRequest
 from delta_py.errors import InvalidOptionError, TableNotFoundError
+from delta_py.vacuum.vacuum import VacuumRequest
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.catalog import full_name, path_in_name
 from spark_plugin.dml.merge_clauses import Clause
@@ -391,7 +391,7 @@ class DeltaTable:
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> None:
         """ALTER TABLE ... CLUSTER BY (cols), nested ones dotted; without any CLUSTER BY NONE. No file changes: optimize()
         clusters new files, and executeCompaction(full=True) those that were clustered by other columns. Raises as
-        delta_py/commands/cluster_by.py."""
+        delta_py/definition/cluster_by.py."""
         run_command(self._spark, self._table, "clusterBy", {"columns": names_of(cols, "Column")})
 
     # ------------------------------------------------------------ upkeep

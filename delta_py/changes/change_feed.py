@@ -32,15 +32,15 @@ from delta_py.log.history import CommitTime, commit_at_timestamp, commit_times, 
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, list_commits
 from delta_py.protocol.actions import Metadata
-from delta_py.protocol.schema import StructType
-from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.scan.file_groups import CHANGE_FIELDS, CHANGE_TYPE, COMMIT_VERSION
 from delta_py.scan.file_pruner import FilePruner, file_bytes
 from delta_py.scan.planning import Scan, ScanOptions, ScanReport, make_state
 from delta_py.scan.scan_state import ColumnSource, ScanColumn
 from delta_py.snapshot import Snapshot
+from delta_py.statistics.stats import parse_stats
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import StructType
 
 CHANGE_COLUMNS = tuple(ScanColumn(f, f, ColumnSource.CONSTANT) for f in CHANGE_FIELDS)
 # Files' times may run backwards over so many commits and still be put in order.

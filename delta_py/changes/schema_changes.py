@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BYTE,
     DATE,
     DOUBLE,

@@ -20,12 +20,12 @@ from delta_py.expressions.tree import Expression, columns_of, conjunction, conju
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
-from delta_py.protocol.schema import StructType
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_pruner import FilePruner, has_path
 from delta_py.scan.planning import ScanOptions, make_state
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import StructType
 
 _log = logging.getLogger("delta_py")
 _MOST_FILES, _MOST_BYTES = 64, 64 << 20

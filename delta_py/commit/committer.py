@@ -304,7 +304,7 @@ def _lose_to_older_ledger(placed: Sequence[_Placed], newest: int) -> None:
     error = CorruptTableError(
         f"The coordinator {coordinated.ledger.shown} knows the table at {coordinated.root} up to version {newest}, and it had "
         f"ratified version {known}. Nothing was committed. Was the ledger restored from a backup, it is older than the table: "
-        "have it rebuilt in an empty database (rebuild_ledger, of delta_py.commands.rebuild_ledger). Were the versions given up, "
+        "have it rebuilt in an empty database (rebuild_ledger, of delta_py.repair.rebuild_ledger). Were the versions given up, "
         "run the operation again.",
         version=known,
     )

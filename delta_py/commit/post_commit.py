@@ -32,7 +32,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
 if TYPE_CHECKING:
-    from delta_py.log.checkpoint_file import WrittenCheckpoint
+    from delta_py.checkpoint.checkpoint_file import WrittenCheckpoint
 
 _log = logging.getLogger("delta_py")
 
@@ -95,7 +95,7 @@ def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> 
     Raises UnsupportedTableFeatureError when the table may not be written to, CorruptTableError when its state cannot be
     rebuilt, OSError when the checkpoint cannot be stored. Cleaning never fails it.
     """
-    from delta_py.log.checkpoint import write_checkpoint
+    from delta_py.checkpoint.checkpoint import write_checkpoint
 
     writer = LogWriter(snapshot.store, snapshot.config)
     written = write_checkpoint(snapshot.store, writer, snapshot.segment, now_ms=clock_ms())
@@ -209,7 +209,7 @@ def _info(actions: Sequence[Action]) -> CommitInfo:
 
 
 def _checkpoint(store: ObjectStore, writer: LogWriter, version: int, actions: Sequence[Action], now_ms: int) -> None:
-    from delta_py.log.checkpoint import write_checkpoint
+    from delta_py.checkpoint.checkpoint import write_checkpoint
 
     segment = load_segment(store, version)
     written = write_checkpoint(store, writer, segment, now_ms=now_ms)
@@ -236,7 +236,7 @@ def _checksum_of(written: WrittenCheckpoint, writer: LogWriter, actions: Sequenc
 
 
 def _clean(store: ObjectStore, writer: LogWriter, config: TableConfig, now_ms: int) -> None:
-    from delta_py.log.cleanup import clean_log
+    from delta_py.checkpoint.cleanup import clean_log
 
     cleaned = clean_log(store, writer, config, now_ms=now_ms)
     if cleaned.deleted_count:

@@ -54,7 +54,6 @@ from delta_py.protocol.column_usage import tracked
 from delta_py.protocol.features import Properties
 from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_written_by_iceberg, violation
 from delta_py.protocol.identity import with_marks
-from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.release import own_version
 from delta_py.scan.partition_set import PartitionSet
@@ -62,6 +61,7 @@ from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import coordination_of, is_in_transaction
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import StructType, schema_to_json
 from delta_py.write.files import WrittenFiles, delete_files
 
 

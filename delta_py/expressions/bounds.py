@@ -21,10 +21,10 @@ from delta_py.expressions.coercion import is_fractional
 from delta_py.expressions.functions.table import FUNCTIONS, call_values
 from delta_py.expressions.nodes import Node, literal_scalar
 from delta_py.expressions.tree import Call, Cast, Column, Literal
-from delta_py.protocol.arrow_values import FALSE, TRUE, ZERO, all_false, all_true
-from delta_py.protocol.bounds import within_four_digit_years
-from delta_py.protocol.schema import DataType, DecimalType, Path
-from delta_py.protocol.stats import FileStats
+from delta_py.statistics.bounds import within_four_digit_years
+from delta_py.statistics.stats import FileStats
+from delta_py.types.arrow_values import FALSE, TRUE, ZERO, all_false, all_true
+from delta_py.types.schema import DataType, DecimalType, Path
 
 # How far a wall clock may go back while time goes on: no zone ever turned its clocks back by more than a day.
 _ZONE_SLACK_MICROS = 25 * 3600 * 1_000_000

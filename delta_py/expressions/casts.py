@@ -19,7 +19,7 @@ from delta_py.errors import ExpressionError
 from delta_py.expressions import text_casts
 from delta_py.expressions.coercion import INTEGRAL, INTEGRAL_RANGE, decimal_of, is_fractional, is_integral
 from delta_py.expressions.failures import BadRows, does_not_fit, mismatch, not_supported, overflow
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     DOUBLE,
     TIMESTAMP,
     ArrayType,
@@ -30,7 +30,7 @@ from delta_py.protocol.schema import (
     to_arrow_type,
     type_name,
 )
-from delta_py.protocol.zones import INSTANT, WALL_CLOCK
+from delta_py.types.zones import INSTANT, WALL_CLOCK
 
 _Cast = Callable[[Any, DataType, DataType], Any]
 _Pairs = tuple[tuple[DataType, DataType], ...]

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from delta_py.expressions.casts import cast_values
 from delta_py.expressions.tree import Call, Expression, Literal, map_children, nodes_of
-from delta_py.protocol.schema import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
-from delta_py.protocol.zones import INSTANT, to_wall_clock
+from delta_py.types.schema import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from delta_py.types.zones import INSTANT, to_wall_clock
 
 CLOCK_FUNCTIONS = frozenset({"current_timestamp", "current_date", "current_timezone", "localtimestamp"})
 

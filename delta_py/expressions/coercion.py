@@ -9,7 +9,7 @@ import decimal
 from collections.abc import Iterable
 from typing import Any
 
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
     BYTE,

@@ -46,7 +46,7 @@ from delta_py.expressions.tree import (
     StringMatch,
     columns_of,
 )
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     VOID,
     DataType,
     StructType,

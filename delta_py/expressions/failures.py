@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from delta_py.errors import ExpressionError
-from delta_py.protocol.schema import DataType, type_name
+from delta_py.types.schema import DataType, type_name
 from delta_py.visible_text import is_visible
 
 MAX_NODES = 100_000

@@ -16,7 +16,7 @@ from delta_py.expressions.failures import SUBQUERY, not_an_expression, not_suppo
 from delta_py.expressions.functions.like import with_backslashes
 from delta_py.expressions.sql_types import data_type_of
 from delta_py.expressions.tree import And, Call, Cast, Column, Comparison, Expression, In, IsNull, Literal, Not, Or, StringMatch
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
     BYTE,

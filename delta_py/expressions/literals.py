@@ -9,7 +9,7 @@ from typing import Any
 from delta_py.expressions.coercion import INTEGRAL_RANGE, decimal_of_number
 from delta_py.expressions.failures import not_an_expression
 from delta_py.expressions.tree import Literal
-from delta_py.protocol.schema import BYTE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, DataType
+from delta_py.types.schema import BYTE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, DataType
 
 # A number as written, and what follows it is no letter or digit.
 NUMBER = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[lLsSyYfFdD]|[bB][dD])?(?!\w)", re.ASCII)

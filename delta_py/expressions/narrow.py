@@ -14,7 +14,7 @@ from delta_py.expressions.casts import cast_can_fail, holds_all
 from delta_py.expressions.coercion import INTEGRAL_RANGE, is_integral
 from delta_py.expressions.nodes import Node, literal_node
 from delta_py.expressions.tree import Cast, Literal
-from delta_py.protocol.schema import DOUBLE, FLOAT, INTEGER, DataType, DecimalType
+from delta_py.types.schema import DOUBLE, FLOAT, INTEGER, DataType, DecimalType
 
 _WIDE = decimal.Context(prec=200)  # decimals of 38 digits at any scale, exactly
 

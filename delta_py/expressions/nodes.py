@@ -17,8 +17,8 @@ from delta_py.expressions.functions.function_types import Operand
 from delta_py.expressions.functions.table import FUNCTIONS, call_values
 from delta_py.expressions.functions.text_growth import growth_limit
 from delta_py.expressions.tree import Call, Cast, Expression, IsNull, Literal, Not
-from delta_py.protocol.arrow_values import array
-from delta_py.protocol.schema import BOOLEAN, DataType, to_arrow_type, type_name
+from delta_py.types.arrow_values import array
+from delta_py.types.schema import BOOLEAN, DataType, to_arrow_type, type_name
 
 _MOST_CONSTANT_BYTES = 1 << 16
 

@@ -12,7 +12,7 @@ from delta_py.expressions.nodes import Node
 from delta_py.expressions.resolve import resolve, resolve_condition
 from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression, In, children, transform_columns
-from delta_py.protocol.schema import DataType, Path, StructType
+from delta_py.types.schema import DataType, Path, StructType
 
 __all__ = ["parse_expression", "parse_named", "parse_predicate", "to_sql", "type_of"]
 

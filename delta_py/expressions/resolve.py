@@ -53,9 +53,10 @@ from delta_py.expressions.tree import (
     Or,
     StringMatch,
 )
-from delta_py.protocol.char_types import char_type_at
 from delta_py.protocol.collations import is_collated
-from delta_py.protocol.schema import (
+from delta_py.time_zones import is_utc, offset_seconds
+from delta_py.types.char_types import char_type_at
+from delta_py.types.schema import (
     BOOLEAN,
     DATE,
     INTEGER,
@@ -70,8 +71,7 @@ from delta_py.protocol.schema import (
     find_path,
     type_name,
 )
-from delta_py.protocol.zones import check_zone
-from delta_py.time_zones import is_utc, offset_seconds
+from delta_py.types.zones import check_zone
 
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # Characters of the constants beside a char(n) column, padded as its values are.

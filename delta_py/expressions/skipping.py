@@ -43,9 +43,9 @@ from delta_py.expressions.tree import (
     columns_of,
     transform_columns,
 )
-from delta_py.protocol.arrow_values import FALSE, array, from_numpy, scalar, to_numpy
-from delta_py.protocol.schema import Path, StructField, StructType, from_arrow_type
-from delta_py.protocol.stats import FileStats
+from delta_py.statistics.stats import FileStats
+from delta_py.types.arrow_values import FALSE, array, from_numpy, scalar, to_numpy
+from delta_py.types.schema import Path, StructField, StructType, from_arrow_type
 
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FLIPPED = {">": "<", ">=": "<="}

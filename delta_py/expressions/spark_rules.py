@@ -32,8 +32,8 @@ from delta_py.expressions.dialect import syntax_tree
 from delta_py.expressions.failures import not_an_expression, not_supported
 from delta_py.expressions.sql_types import data_type_of
 from delta_py.protocol.collations import is_collated
-from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import TIMESTAMP, ArrayType, DataType, MapType, Path, StructType, find_path, type_name
+from delta_py.types.names import quoted
+from delta_py.types.schema import TIMESTAMP, ArrayType, DataType, MapType, Path, StructType, find_path, type_name
 
 _MAX_DEPTH = 100
 _MAX_CHARACTERS = 100_000

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from delta_py.expressions.coercion import MAX_PRECISION
 from delta_py.expressions.failures import not_an_expression, not_supported
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
     BYTE,

@@ -22,8 +22,8 @@ from delta_py.expressions.tree import (
     Or,
     StringMatch,
 )
-from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import (
+from delta_py.types.names import quoted
+from delta_py.types.schema import (
     BYTE,
     DATE,
     DOUBLE,

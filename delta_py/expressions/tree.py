@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from delta_py.protocol.schema import DataType
+from delta_py.types.schema import DataType
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import orjson
 
 from delta_py.index.hashing import HASH
 from delta_py.protocol.actions import DomainMetadata
-from delta_py.protocol.schema import Path
+from delta_py.types.schema import Path
 
 DIRECTORY = "_pydelta_index"
 PREFIX = "pydelta.index."

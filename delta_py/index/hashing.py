@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from delta_py.protocol.char_types import char_type_at
 from delta_py.protocol.collations import is_collated
-from delta_py.protocol.schema import DataType, DecimalType, PrimitiveType, StructField
+from delta_py.types.char_types import char_type_at
+from delta_py.types.schema import DataType, DecimalType, PrimitiveType, StructField
 
 HASH = "mix64-1"
 """Of the functions here. Other functions get another name, and indexes of this one are not used any more."""

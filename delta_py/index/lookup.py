@@ -25,12 +25,12 @@ from delta_py.expressions.tree import Column, Comparison, Expression, In, Litera
 from delta_py.index.definition import IndexDefinition, Segment, definitions_of
 from delta_py.index.hashing import Hashes, hashes, kind_of_type, value_kind
 from delta_py.index.segments import FILES_SCHEMA, OpenSegment, UnusableSegmentError, open_segment
-from delta_py.protocol.arrow_values import all_true
 from delta_py.protocol.column_mapping import physical_path
-from delta_py.protocol.schema import Path, find_path, to_arrow_type
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
+from delta_py.types.arrow_values import all_true
+from delta_py.types.schema import Path, find_path, to_arrow_type
 
 _log = logging.getLogger("delta_py")
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from delta_py.layout.curves import MAX_PLACE_BITS, Cells, hilbert, z_order
 from delta_py.layout.ranks import ColumnRanks
-from delta_py.protocol.schema import Path
+from delta_py.types.schema import Path
 
 PIECES = 16
 _MAX_RANK_BITS = 12

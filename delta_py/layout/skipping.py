@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.protocol.column_mapping import physical_path
-from delta_py.protocol.schema import ArrayType, MapType, Path, find_named, find_path, leaves, type_name
-from delta_py.protocol.stats import FileStats, concat_stats, unknown_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.filtered_columns import FILTERED
 from delta_py.snapshot import FileBatch, Snapshot
+from delta_py.statistics.stats import FileStats, concat_stats, unknown_stats
+from delta_py.types.schema import ArrayType, MapType, Path, find_named, find_path, leaves, type_name
 
 # files: of the table. with_bounds: those that have a minimum and a maximum of the column.
 # point_share, range_share: of the files that a query for one value, or for a tenth of the values, reads on average; null where it

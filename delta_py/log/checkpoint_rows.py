@@ -19,14 +19,14 @@ from delta_py.log.parquet_part import ParquetPart
 from delta_py.log.raw_files import all_json, as_text, as_type, decoding, deletion_vectors
 from delta_py.log.reader import DELETION_VECTOR_TYPE, corrupt_line, text_map
 from delta_py.log.segment import LogFile
-from delta_py.protocol.arrow_values import all_false
 from delta_py.protocol.parquet_settings import ParquetSettings
 from delta_py.protocol.partition_values import parse_partition_values
 from delta_py.protocol.paths import decode_paths
-from delta_py.protocol.schema import DataType, Path, find_path, to_arrow_type
-from delta_py.protocol.stats import json_to_struct, stats_struct_type
-from delta_py.protocol.stats_columns import stats_columns
 from delta_py.protocol.table_config import TableConfig
+from delta_py.statistics.stats import json_to_struct, stats_struct_type
+from delta_py.statistics.stats_columns import stats_columns
+from delta_py.types.arrow_values import all_false
+from delta_py.types.schema import DataType, Path, find_path, to_arrow_type
 
 # The fields of file actions by name, aligned.
 Columns: TypeAlias = dict[str, pa.Array]

@@ -142,7 +142,7 @@ def _check_never_known(coordinated: CoordinatedStore, version: int) -> None:
         raise RatificationUnknownError(
             f"The coordinator {coordinated.ledger.shown} does not know the table at {coordinated.root}, which has staged commits "
             f"beyond its version {version}, such as {beyond[0]}: the ledger was lost, or was told to forget the table. Nothing "
-            "was read or written. rebuild_ledger, of delta_py.commands.rebuild_ledger, says which of them count, and has the "
+            "was read or written. rebuild_ledger, of delta_py.repair.rebuild_ledger, says which of them count, and has the "
             "ledger know the table.",
             commits={coordinated.root: beyond},
         )

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from delta_py.errors import CorruptTableError, StorageError
 from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, ONLY_FOR_COMMITS
 from delta_py.log.stats_cache import KeptStats
-from delta_py.protocol.schema import DataType, Path
-from delta_py.protocol.stats import FileStats
-from delta_py.protocol.stats_text import struct_to_json
+from delta_py.statistics.stats import FileStats
+from delta_py.statistics.stats_text import struct_to_json
+from delta_py.types.schema import DataType, Path
 
 _SHARED_NULLS = 65_536
 _WHOLE_COLUMNS = ONLY_FOR_COMMITS - {"path_text"}  # which streams put files in order by

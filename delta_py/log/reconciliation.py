@@ -25,8 +25,8 @@ from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, LogSegment
 from delta_py.log.stats_cache import KeptStats
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
-from delta_py.protocol.arrow_values import NULL, ZERO, all_true, array
-from delta_py.protocol.stats import FileStats, concat_stats, parse_stats, stats_from_struct, unknown_stats
+from delta_py.statistics.stats import FileStats, concat_stats, parse_stats, stats_from_struct, unknown_stats
+from delta_py.types.arrow_values import NULL, ZERO, all_true, array
 
 _log = logging.getLogger("delta_py")
 T = TypeVar("T")

@@ -18,9 +18,9 @@ from typing import Self
 
 import pyarrow as pa
 
-from delta_py.protocol.schema import DataType, Path
-from delta_py.protocol.stats import RULES, FileStats, unknown_stats
+from delta_py.statistics.stats import RULES, FileStats, unknown_stats
 from delta_py.storage.disk_cache import DiskCache, NewEntry, entry_name
+from delta_py.types.schema import DataType, Path
 
 _log = logging.getLogger("delta_py")
 

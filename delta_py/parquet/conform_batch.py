@@ -21,9 +21,9 @@ from delta_py.parquet.buffers import Ndarray, list_parts, validity
 from delta_py.parquet.conform_values import CannotRead, value_converter
 from delta_py.parquet.file_schema import FileField, FileSchema, Shape, SiblingFields
 from delta_py.parquet.rebase import LegacyCalendar
-from delta_py.protocol.arrow_layouts import is_list_like
 from delta_py.protocol.column_mapping import ID as COLUMN_ID
-from delta_py.protocol.schema import (
+from delta_py.types.arrow_layouts import is_list_like
+from delta_py.types.schema import (
     VARIANT,
     VOID,
     ArrayType,

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from delta_py.parquet.buffers import fixed_values, from_values
 from delta_py.parquet.rebase import LegacyCalendar, rebase_dates, rebase_timestamps
-from delta_py.protocol.schema import DataType, DecimalType, PrimitiveType, to_arrow_type, type_name
+from delta_py.types.schema import DataType, DecimalType, PrimitiveType, to_arrow_type, type_name
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 

@@ -20,13 +20,13 @@ from delta_py.parquet.conform_values import CannotRead
 from delta_py.parquet.file_schema import FileSchema, Shape, read_file_schema
 from delta_py.parquet.rebase import LegacyCalendar
 from delta_py.parquet.row_selection import RowPick
-from delta_py.protocol.char_types import CharTypes
-from delta_py.protocol.parquet_statistics import chunk_null_count
 from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
 from delta_py.protocol.paths import encode_path, resolve
-from delta_py.protocol.schema import StructType, to_arrow_type, type_name
 from delta_py.scan.char_padding import pad
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
+from delta_py.statistics.parquet_statistics import chunk_null_count
+from delta_py.types.char_types import CharTypes
+from delta_py.types.schema import StructType, to_arrow_type, type_name
 
 _ARROW_SCHEMA = b"ARROW:schema"
 # A constant column is stored in the files that have no constant for it (change files hold their rows' change types).

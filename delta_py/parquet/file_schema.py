@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_py.protocol.arrow_layouts import is_list_like
+from delta_py.types.arrow_layouts import is_list_like
 
 _FIELD_ID = b"PARQUET:field_id"
 

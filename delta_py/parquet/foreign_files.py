@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from delta_py.errors import DeltaError, UnsupportedOperationError
 from delta_py.parquet.foreign_schema import FoundColumns, NoDeltaType, read_columns
-from delta_py.protocol.footer_stats import footer_stats
-from delta_py.protocol.schema import DataType, Path, StructType, schema_to_json
+from delta_py.statistics.footer_stats import footer_stats
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import DataType, Path, StructType, schema_to_json
 
 _READERS = 16
 

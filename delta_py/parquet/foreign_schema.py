@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from delta_py.errors import CorruptTableError, UnsupportedOperationError
 from delta_py.parquet.file_schema import FileField, Shape, read_file_schema
 from delta_py.protocol.features import all_types
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
     BYTE,

@@ -27,12 +27,12 @@ from delta_py.parquet.row_filter import LookAhead, make_row_filter
 from delta_py.parquet.row_groups import FileSide, Run, find_runs, in_part, make_group_filter, split_run
 from delta_py.parquet.row_selection import RowPick, RowSelection, load_selection
 from delta_py.protocol.parquet_ranges import column_ranges
-from delta_py.protocol.schema import LONG, StructField, StructType, to_arrow_schema
 from delta_py.scan.char_padding import padded_chars
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.storage.files import expect_ranges, is_prefetching
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo
+from delta_py.types.schema import LONG, StructField, StructType, to_arrow_schema
 
 _log = logging.getLogger("delta_py")
 

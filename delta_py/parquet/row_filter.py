@@ -18,8 +18,8 @@ from delta_py.errors import ExpressionError, SchemaMismatchError
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
 from delta_py.parquet.buffers import Ndarray
 from delta_py.parquet.row_groups import find_leaf
-from delta_py.protocol.schema import Path, StructField, StructType
 from delta_py.scan.scan_state import ScanColumn, ScanState
+from delta_py.types.schema import Path, StructField, StructType
 
 _TRIES = 4
 _MUCH_SMALLER = 4

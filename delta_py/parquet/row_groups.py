@@ -20,10 +20,10 @@ from delta_py.parquet.conform_batch import Match
 from delta_py.parquet.file_schema import FileSchema, Shape
 from delta_py.parquet.rebase import LegacyCalendar
 from delta_py.parquet.row_selection import RowSelection
-from delta_py.protocol.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Path, StructType
-from delta_py.protocol.stats import FileStats, stats_from_parquet_footer
 from delta_py.scan.char_padding import is_char
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanState
+from delta_py.statistics.stats import FileStats, stats_from_parquet_footer
+from delta_py.types.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Path, StructType
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from delta_py.parquet.file_schema import FileField, FileSchema, Shape, read_file_schema
 from delta_py.protocol.column_mapping import ID, to_physical
-from delta_py.protocol.schema import ArrayType, DataType, MapType, StructType
 from delta_py.protocol.table_config import TableConfig
+from delta_py.types.schema import ArrayType, DataType, MapType, StructType
 
 _MATERIALIZED = ("delta.rowTracking.materializedRowIdColumnName", "delta.rowTracking.materializedRowCommitVersionColumnName")
 

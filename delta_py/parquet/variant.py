@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from delta_py.parquet.buffers import Ndarray, binary_array, bytes_of, fixed_values, int32_offsets, list_parts, validity
 from delta_py.parquet.conform_values import CannotRead
-from delta_py.protocol.arrow_layouts import is_list_like
-from delta_py.protocol.schema import VARIANT_ARROW
+from delta_py.types.arrow_layouts import is_list_like
+from delta_py.types.schema import VARIANT_ARROW
 
 _NULL = b"\x00"
 _OBJECT, _ARRAY = 2, 3

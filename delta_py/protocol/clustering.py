@@ -13,8 +13,8 @@ from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.collations import is_collated
 from delta_py.protocol.column_mapping import PHYSICAL_NAME, logical_path, physical_path
-from delta_py.protocol.names import split_name
-from delta_py.protocol.schema import (
+from delta_py.types.names import split_name
+from delta_py.types.schema import (
     ArrayType,
     DataType,
     GeospatialType,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from delta_py.protocol.features import all_fields
-from delta_py.protocol.schema import StructField
+from delta_py.types.schema import StructField
 
 _KEYS = ("__COLLATIONS", "collations")  # Spark's, and that of the proposal for the protocol
 _BINARY = "UTF8_BINARY"

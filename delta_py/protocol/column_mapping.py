@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from delta_py.errors import CorruptTableError, UnsupportedOperationError
-from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructField, StructType, find_path, map_fields
+from delta_py.types.schema import ArrayType, DataType, MapType, Path, StructField, StructType, find_path, map_fields
 
 if TYPE_CHECKING:
     from delta_py.protocol.features import Properties  # which tasks that read do not import

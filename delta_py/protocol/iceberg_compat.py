@@ -14,9 +14,9 @@ from collections.abc import Iterator, Set
 
 from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol import column_mapping
-from delta_py.protocol.column_rules import DEFAULT, TYPE_CHANGES
 from delta_py.protocol.features import FEATURES, Properties, all_fields, all_types
-from delta_py.protocol.schema import (
+from delta_py.types.column_rules import DEFAULT, TYPE_CHANGES
+from delta_py.types.schema import (
     BYTE,
     SHORT,
     ArrayType,

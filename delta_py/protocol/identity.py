@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from delta_py.errors import CorruptTableError, InvariantViolationError, SchemaMismatchError, shown
-from delta_py.protocol.column_rules import GENERATION
-from delta_py.protocol.schema import LONG, StructField, StructType, map_fields, type_name
+from delta_py.types.column_rules import GENERATION
+from delta_py.types.schema import LONG, StructField, StructType, map_fields, type_name
 
 START = "delta.identity.start"
 STEP = "delta.identity.step"

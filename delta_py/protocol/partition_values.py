@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError, ExpressionError, InvalidOptionError, UnsupportedOperationError
-from delta_py.protocol.arrow_values import EMPTY, FALSE, all_false, scalar
-from delta_py.protocol.schema import DataType, DecimalType, PrimitiveType, to_arrow_type, type_name
-from delta_py.protocol.zones import to_instants
 from delta_py.time_zones import offset_seconds
+from delta_py.types.arrow_values import EMPTY, FALSE, all_false, scalar
+from delta_py.types.schema import DataType, DecimalType, PrimitiveType, to_arrow_type, type_name
+from delta_py.types.zones import to_instants
 
 _INTEGER_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _INTEGER = re.compile(r"([+-]?\d+)(?:\.\d*)?", re.ASCII)

@@ -14,7 +14,6 @@ from typing import Any
 from delta_py.errors import CorruptTableError, UnsupportedOperationError, UnsupportedTableFeatureError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.char_types import with_texts
 from delta_py.protocol.features import (
     FEATURES,
     Operation,
@@ -24,7 +23,8 @@ from delta_py.protocol.features import (
     supported_features,
 )
 from delta_py.protocol.iceberg_compat import active_versions, check_compatible
-from delta_py.protocol.schema import ArrayType, MapType, StructField, StructType, parse_schema, type_name
+from delta_py.types.char_types import with_texts
+from delta_py.types.schema import ArrayType, MapType, StructField, StructType, parse_schema, type_name
 
 __all__ = ["Operation", "TableConfig"]
 

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from delta_py.errors import readable
-from delta_py.protocol.names import quoted
 from delta_py.report.facts import Advice, ColumnSkipping, TableFacts, Unknown
 from delta_py.report.words import bytes_text, count_text, percent_text
+from delta_py.types.names import quoted
 from delta_py.visible_text import is_visible
 
 # From how many files on a table has enough of them that fewer would matter; of how many a Z-order would matter.

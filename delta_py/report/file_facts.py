@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commands.optimize_bins import DEFAULT_DELETED_RATIO, DEFAULT_TARGET_BYTES, OptimizeRequest
-from delta_py.commands.optimize_ordering import compaction_of
+from delta_py.optimize.optimize_bins import DEFAULT_DELETED_RATIO, DEFAULT_TARGET_BYTES, OptimizeRequest
+from delta_py.optimize.optimize_ordering import compaction_of
 from delta_py.report.facts import (
     FileFacts,
     OptimizeDebt,

@@ -14,8 +14,6 @@ from delta_py.layout.skipping import bounded_batches
 from delta_py.log.reader import FILE_SCHEMA
 from delta_py.protocol.clustering import clustering_columns
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
-from delta_py.protocol.schema import Path
-from delta_py.protocol.stats import FileStats, concat_stats
 from delta_py.report.advice import advice
 from delta_py.report.commit_facts import MOST_COMMITS, commit_facts
 from delta_py.report.facts import CommitFacts, Identity, StreamFacts, TableFacts, Unknown, known
@@ -23,6 +21,8 @@ from delta_py.report.file_facts import file_facts, partition_facts, vector_facts
 from delta_py.report.log_facts import log_facts, retention_facts
 from delta_py.report.skipping_facts import columns_to_look_at, skipping_facts
 from delta_py.snapshot import Snapshot
+from delta_py.statistics.stats import FileStats, concat_stats
+from delta_py.types.schema import Path
 
 T = TypeVar("T")
 _STATE = ("path", "partition_values", "size", "deletion_vector")

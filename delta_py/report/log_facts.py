@@ -10,8 +10,6 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commands.log_check import LogCheck
-from delta_py.commands.vacuum import Vacuum, VacuumRequest
 from delta_py.commit.post_commit import checkpoint_interval
 from delta_py.errors import DeltaError, LogIntegrityError, readable
 from delta_py.log.checksum import damage_of
@@ -19,6 +17,7 @@ from delta_py.log.last_vacuum import LAST_VACUUM_PATH, read_last_vacuum
 from delta_py.log.segment import LAST_CHECKPOINT_PATH, available_versions, list_log, read_last_checkpoint
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, LOG_RETENTION, retention_ms
 from delta_py.protocol.paths import LOG_DIRECTORY
+from delta_py.repair.log_check import LogCheck
 from delta_py.report.facts import (
     CommitFacts,
     Fault,
@@ -31,6 +30,7 @@ from delta_py.report.facts import (
     total,
 )
 from delta_py.snapshot import Snapshot
+from delta_py.vacuum.vacuum import Vacuum, VacuumRequest
 
 
 def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from delta_py.layout.skipping import bounded_columns, layout_of, places
 from delta_py.protocol.clustering import clustering_columns
-from delta_py.protocol.names import quoted, split_name
-from delta_py.protocol.schema import Path
-from delta_py.protocol.stats import FileStats
 from delta_py.report.facts import ColumnSkipping, FileMap, SkippingFacts, Unknown, known
 from delta_py.report.words import day_text, moment_text
 from delta_py.scan.filtered_columns import FILTERED
 from delta_py.snapshot import Snapshot
+from delta_py.statistics.stats import FileStats
+from delta_py.types.names import quoted, split_name
+from delta_py.types.schema import Path
 
 MOST_COLUMNS = 40
 _MOST_RECTANGLES = 400

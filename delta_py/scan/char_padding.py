@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import UnsupportedOperationError
-from delta_py.protocol.char_types import CharType, CharTypes, char_type_at, char_types, only_kind
-from delta_py.protocol.schema import Path, StructField
+from delta_py.types.char_types import CharType, CharTypes, char_type_at, char_types, only_kind
+from delta_py.types.schema import Path, StructField
 
 _MOST_BYTES = 1 << 30  # of one batch
 

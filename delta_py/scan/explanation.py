@@ -21,12 +21,12 @@ from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression, columns_of, conjuncts
 from delta_py.index.lookup import IndexLookup
 from delta_py.log.reader import PARTITION_VALUES_TYPE
-from delta_py.protocol.arrow_values import all_true
 from delta_py.protocol.column_mapping import physical_path
-from delta_py.protocol.names import joined_name
-from delta_py.protocol.stats import FileStats, unknown_stats
 from delta_py.scan.file_pruner import FilePruner, row_predicate
 from delta_py.snapshot import FileBatch, Snapshot
+from delta_py.statistics.stats import FileStats, unknown_stats
+from delta_py.types.arrow_values import all_true
+from delta_py.types.names import joined_name
 
 EXPLANATION_SCHEMA = pa.schema(
     [

@@ -13,8 +13,8 @@ from typing import Any, Self
 import pyarrow as pa
 
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
-from delta_py.protocol.schema import LONG, STRING, TIMESTAMP, DataType, StructField
 from delta_py.scan.scan_state import ScanFile
+from delta_py.types.schema import LONG, STRING, TIMESTAMP, DataType, StructField
 
 # Files of a change feed have columns that are the same for all their rows, and maybe a deletion vector whose rows alone are read.
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"

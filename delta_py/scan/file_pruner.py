@@ -15,14 +15,14 @@ from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
 from delta_py.log.reader import PARTITION_VALUES_TYPE
 from delta_py.protocol.actions import AddFile
-from delta_py.protocol.arrow_values import all_false, all_true, scalar
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
-from delta_py.protocol.schema import DataType, Path, StructField, StructType, find_path
-from delta_py.protocol.stats import FileStats, parse_stats, unknown_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.char_padding import ends_in_char, pad, padded_chars
 from delta_py.snapshot import FileBatch
+from delta_py.statistics.stats import FileStats, parse_stats, unknown_stats
+from delta_py.types.arrow_values import all_false, all_true, scalar
+from delta_py.types.schema import DataType, Path, StructField, StructType, find_path
 
 
 def row_predicate(config: TableConfig, predicate: Expression | None) -> Expression | None:

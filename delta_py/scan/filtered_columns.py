@@ -16,8 +16,8 @@ from contextvars import ContextVar
 from threading import Lock
 
 from delta_py.expressions.tree import Column, Expression, IsNull, children
-from delta_py.protocol.schema import Path
 from delta_py.snapshot import Snapshot
+from delta_py.types.schema import Path
 
 _MOST_TABLES = 1000
 _MOST_COLUMNS = 1000

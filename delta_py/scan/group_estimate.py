@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from delta_py.expressions.tree import Expression
 from delta_py.protocol.column_mapping import physical_path
-from delta_py.protocol.schema import DataType, Path, PrimitiveType, find_path
 from delta_py.scan.file_pruner import FilePruner
 from delta_py.snapshot import Snapshot
+from delta_py.types.schema import DataType, Path, PrimitiveType, find_path
 
 _MANY_VALUES = frozenset({"integer", "long"})
 _FEW_VALUES = 16_384

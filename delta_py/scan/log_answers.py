@@ -20,16 +20,16 @@ import pyarrow.compute as pc
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.tree import Expression
-from delta_py.protocol.arrow_values import all_false
 from delta_py.protocol.collations import is_collated
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.partition_values import malformed
-from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, StructField, find_path, to_arrow_type
-from delta_py.protocol.stats import FileStats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_pruner import FilePruner, partition_texts, row_predicate, typed_partition_values
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import FileBatch, Snapshot
+from delta_py.statistics.stats import FileStats
+from delta_py.types.arrow_values import all_false
+from delta_py.types.schema import DataType, DecimalType, Path, PrimitiveType, StructField, find_path, to_arrow_type
 
 MAX_GROUPS = 10_000
 """More different partitions than these are not answered: the answer is as long as they are many."""

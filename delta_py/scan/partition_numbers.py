@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.protocol.partition_values import malformed
-from delta_py.protocol.schema import PrimitiveType
 from delta_py.scan.file_pruner import partition_texts, typed_partition_values
 from delta_py.scan.scan_state import ScanColumn
+from delta_py.types.schema import PrimitiveType
 
 _WITH_BOUNDS = frozenset({"byte", "short", "integer", "long", "date"})
 _WITHOUT_BOUNDS = frozenset({"string", "binary"})

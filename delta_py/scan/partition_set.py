@@ -21,10 +21,8 @@ import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError
 from delta_py.protocol.actions import AddFile
-from delta_py.protocol.arrow_values import from_numpy, scalar
 from delta_py.protocol.column_mapping import to_physical
 from delta_py.protocol.partition_values import malformed
-from delta_py.protocol.schema import Path, StructField, find_path, type_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_pruner import (
     partition_texts,
@@ -33,6 +31,8 @@ from delta_py.scan.file_pruner import (
     typed_partition_values,
     with_partition_values,
 )
+from delta_py.types.arrow_values import from_numpy, scalar
+from delta_py.types.schema import Path, StructField, find_path, type_name
 
 _MOST_SHOWN = 3
 

@@ -20,9 +20,18 @@ from delta_py.expressions.tree import Expression, columns_of
 from delta_py.index.lookup import IndexLookup
 from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS
 from delta_py.log.reconciliation import gathered
-from delta_py.protocol.arrow_values import from_numpy
 from delta_py.protocol.column_mapping import to_physical
-from delta_py.protocol.schema import (
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.file_groups import PART_BYTES, PART_START, SELECTION, FileGroup, scan_files
+from delta_py.scan.file_pruner import FilePruner, file_bytes, has_path, row_predicate
+from delta_py.scan.filtered_columns import FILTERED
+from delta_py.scan.packing import Integers, pack_files
+from delta_py.scan.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
+from delta_py.snapshot import FileBatch, Snapshot
+from delta_py.statistics.stats import parse_stats
+from delta_py.storage.store import ObjectStore
+from delta_py.types.arrow_values import from_numpy
+from delta_py.types.schema import (
     INTEGER,
     LONG,
     STRING,
@@ -35,15 +44,6 @@ from delta_py.protocol.schema import (
     StructType,
     find_path,
 )
-from delta_py.protocol.stats import parse_stats
-from delta_py.protocol.table_config import TableConfig
-from delta_py.scan.file_groups import PART_BYTES, PART_START, SELECTION, FileGroup, scan_files
-from delta_py.scan.file_pruner import FilePruner, file_bytes, has_path, row_predicate
-from delta_py.scan.filtered_columns import FILTERED
-from delta_py.scan.packing import Integers, pack_files
-from delta_py.scan.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
-from delta_py.snapshot import FileBatch, Snapshot
-from delta_py.storage.store import ObjectStore
 
 METADATA_COLUMN = "_metadata"
 ROW_ADDRESS = "__pydelta"

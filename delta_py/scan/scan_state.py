@@ -13,8 +13,8 @@ from typing import Any
 
 from delta_py.expressions.tree import Expression
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
-from delta_py.protocol.schema import DataType, StructField
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import DataType, StructField
 
 
 class ColumnSource(Enum):

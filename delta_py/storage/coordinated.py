@@ -252,7 +252,7 @@ class CoordinatedStore:
             raise CorruptTableError(
                 f"{place} of {self.root} is no commit that the coordinator {self.ledger.shown} has ratified. Nothing was "
                 "committed or deleted. Was the ledger restored from a backup, it is older than the table: have it rebuilt in an "
-                "empty database (rebuild_ledger, of delta_py.commands.rebuild_ledger). Else the file was written by a writer "
+                "empty database (rebuild_ledger, of delta_py.repair.rebuild_ledger). Else the file was written by a writer "
                 "that did not ask the ledger: move it away.",
                 version=version,
             )

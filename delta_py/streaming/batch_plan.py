@@ -11,7 +11,6 @@ from delta_py.changes.commit_changes import PLANNED_CHANGES
 from delta_py.errors import InvalidOptionError, shown
 from delta_py.expressions.tree import Expression, conjunction
 from delta_py.log.segment import LogFile
-from delta_py.protocol.schema import StructType
 from delta_py.scan.file_pruner import FilePruner, file_bytes
 from delta_py.scan.planning import Scan, ScanReport, make_state
 from delta_py.scan.scan_state import ScanState
@@ -21,6 +20,7 @@ from delta_py.streaming.initial_files import InitialFiles
 from delta_py.streaming.log import StreamLog
 from delta_py.streaming.offset import BEFORE_FIRST, StreamOffset
 from delta_py.streaming.options import StreamOptions
+from delta_py.types.schema import StructType
 
 _PLANNED_SCHEMA = stream_schema(with_stats=False)
 

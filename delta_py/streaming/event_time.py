@@ -22,9 +22,9 @@ from delta_py.changes.file_lists import sorted_by
 from delta_py.errors import InvalidOptionError
 from delta_py.expressions.tree import And, Column, Comparison, Expression, IsNull, Literal, Not, Or
 from delta_py.protocol.column_mapping import physical_path
-from delta_py.protocol.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Path, StructField, find_path, type_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
+from delta_py.types.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Path, StructField, find_path, type_name
 
 # Bounds of the times in a file, and whether it may hold rows without one.
 LEAST, MOST, TIMELESS = "event_min", "event_max", "event_null"

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.protocol.paths import encode_paths
-from delta_py.protocol.stats import parse_stats
 from delta_py.scan.file_pruner import FilePruner
+from delta_py.statistics.stats import parse_stats
 
 _FILES_AT_ONCE = 8_192
 _PLACE = "place"

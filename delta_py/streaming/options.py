@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from delta_py.expressions.tree import Expression
-from delta_py.protocol.schema import StructType
 from delta_py.scan.planning import ScanOptions
 from delta_py.streaming.commits import ChangeRules
+from delta_py.types.schema import StructType
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from delta_py.changes.schema_changes import is_wider
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata
-from delta_py.protocol.schema import VOID, ArrayType, DataType, MapType, Path, StructType, parse_schema, type_name
+from delta_py.types.schema import VOID, ArrayType, DataType, MapType, Path, StructType, parse_schema, type_name
 
 ALLOW_CONFS = "spark.databricks.delta.streaming.allowSourceColumn"
 _ALWAYS = "always"

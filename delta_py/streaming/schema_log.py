@@ -19,9 +19,9 @@ import orjson
 
 from delta_py.errors import CorruptTableError, InvalidOptionError, SchemaMismatchError, shown
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.schema import StructType, find_path, parse_schema, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import StructType, find_path, parse_schema, schema_to_json
 
 _FORM = b"v1"
 _OPTIONAL = ("tableConfigurations", "protocolJson", "previousMetadataSeqNum")

@@ -24,12 +24,12 @@ from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, list_log
 from delta_py.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile
 from delta_py.protocol.identity import without_marks
-from delta_py.protocol.schema import StructType, parse_schema, type_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.store import ObjectStore
 from delta_py.streaming.commits import StreamCommit
 from delta_py.streaming.schema_evolution import Allowed, check_allowed, column_changes, java_hash
 from delta_py.streaming.schema_log import SchemaLog, TrackedSchema
+from delta_py.types.schema import StructType, parse_schema, type_name
 
 
 class SchemaTracker:

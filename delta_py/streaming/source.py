@@ -20,7 +20,6 @@ from delta_py.changes.change_feed import first_version_from
 from delta_py.errors import VersionNotFoundError
 from delta_py.expressions.tree import Expression
 from delta_py.log.segment import list_log
-from delta_py.protocol.schema import StructType
 from delta_py.scan.file_pruner import FilePruner
 from delta_py.scan.planning import Scan
 from delta_py.scan.scan_state import ScanState
@@ -40,6 +39,7 @@ from delta_py.streaming.options import StreamOptions, StreamStart
 from delta_py.streaming.places import PlaceCheck
 from delta_py.streaming.schema_stops import SchemaStops
 from delta_py.streaming.schema_tracking import SchemaTracker
+from delta_py.types.schema import StructType
 
 
 class StreamSource:

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.column_mapping import physical_path
-from delta_py.protocol.schema import ArrayType, DataType, MapType, StructType, find_named, type_name
 from delta_py.protocol.table_config import TableConfig
+from delta_py.types.schema import ArrayType, DataType, MapType, StructType, find_named, type_name
 
 ENABLED = "parquet.bloom.filter.enabled#"
 DISTINCT_VALUES = "parquet.bloom.filter.expected.ndv#"

@@ -33,9 +33,9 @@ from delta_py.expressions.tree import Cast, Column
 from delta_py.parquet.buffers import fixed_values
 from delta_py.parquet.conform_values import CannotRead, floor_nanoseconds
 from delta_py.parquet.variant import variant_converter
-from delta_py.protocol.arrow_values import struct_children
-from delta_py.protocol.column_rules import DEFAULT
-from delta_py.protocol.schema import (
+from delta_py.types.arrow_values import struct_children
+from delta_py.types.column_rules import DEFAULT
+from delta_py.types.schema import (
     BINARY,
     LONG,
     STRING,

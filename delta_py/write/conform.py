@@ -26,14 +26,17 @@ from delta_py.errors import (
     SchemaMismatchError,
 )
 from delta_py.expressions.functions.text_growth import in_each_row
-from delta_py.protocol.char_types import CharTypes, char_types
 from delta_py.protocol.column_mapping import MODE_PROPERTY
-from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.protocol.features import Properties, fields_with_paths
 from delta_py.protocol.identity import START as IDENTITY_START
 from delta_py.protocol.identity import identity_columns, identity_of
 from delta_py.protocol.parquet_settings import ParquetSettings
-from delta_py.protocol.schema import (
+from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.statistics.stats_columns import stats_columns
+from delta_py.storage.store import ObjectStore
+from delta_py.types.char_types import CharTypes, char_types
+from delta_py.types.column_rules import DEFAULT, GENERATION, INVARIANT
+from delta_py.types.schema import (
     BINARY,
     STRING,
     VOID,
@@ -49,9 +52,6 @@ from delta_py.protocol.schema import (
     to_arrow_type,
     type_name,
 )
-from delta_py.protocol.stats_columns import stats_columns
-from delta_py.protocol.table_config import Operation, TableConfig
-from delta_py.storage.store import ObjectStore
 from delta_py.write.bloom_filters import bloom_filters
 from delta_py.write.casts import Converter, TimeRules, check_may_be_absent, converter, extra_columns, unenforceable
 from delta_py.write.constraints import (

@@ -28,18 +28,18 @@ from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.parse import parse_expression, parse_predicate
 from delta_py.expressions.resolve import resolve_cast, resolve_condition
 from delta_py.expressions.tree import Column, Comparison, Expression, columns_of
-from delta_py.protocol.arrow_values import struct_children
-from delta_py.protocol.char_types import DECLARED_TYPE, CharType, CharTypes
-from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
-from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import (
+from delta_py.protocol.table_config import TableConfig
+from delta_py.types.arrow_values import struct_children
+from delta_py.types.char_types import DECLARED_TYPE, CharType, CharTypes
+from delta_py.types.column_rules import DEFAULT, GENERATION, INVARIANT
+from delta_py.types.names import quoted
+from delta_py.types.schema import (
     Path,
     StructField,
     StructType,
     find_path,
     to_arrow_schema,
 )
-from delta_py.protocol.table_config import TableConfig
 from delta_py.write.casts import runs, unenforceable
 
 CHECK_PREFIX = "delta.constraints."

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from delta_py.errors import DeltaError
 from delta_py.expressions.parse import parse_expression
 from delta_py.expressions.tree import columns_of
-from delta_py.protocol.column_rules import GENERATION
-from delta_py.protocol.schema import Path, StructType
 from delta_py.protocol.table_config import TableConfig
+from delta_py.types.column_rules import GENERATION
+from delta_py.types.schema import Path, StructType
 from delta_py.write.constraints import RowRule, generation_rule, table_rules
 
 

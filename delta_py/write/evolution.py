@@ -15,8 +15,9 @@ from typing import Any
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol import column_mapping, identity
-from delta_py.protocol.column_rules import DEFAULT, EXISTS_DEFAULT, GENERATION, TYPE_CHANGES
-from delta_py.protocol.schema import (
+from delta_py.protocol.table_config import TableConfig
+from delta_py.types.column_rules import DEFAULT, EXISTS_DEFAULT, GENERATION, TYPE_CHANGES
+from delta_py.types.schema import (
     BYTE,
     INTEGER,
     SHORT,
@@ -29,7 +30,6 @@ from delta_py.protocol.schema import (
     StructType,
     type_name,
 )
-from delta_py.protocol.table_config import TableConfig
 from delta_py.write.casts import may_assign
 from delta_py.write.conform import check_new_schema
 from delta_py.write.dependents import rules_naming

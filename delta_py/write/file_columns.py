@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.protocol import column_mapping
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     VARIANT_ARROW,
     VOID,
     ArrayType,

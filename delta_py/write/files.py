@@ -28,14 +28,14 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, data_file_name, partition_directory
-from delta_py.protocol.schema import (
+from delta_py.scan.file_groups import CHANGE_TYPE
+from delta_py.statistics.stats_collector import StatsCollector
+from delta_py.storage.files import discard
+from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import (
     StructType,
     find_path,
 )
-from delta_py.protocol.stats_collector import StatsCollector
-from delta_py.scan.file_groups import CHANGE_TYPE
-from delta_py.storage.files import discard
-from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import Conformer, LawfulBatch, WriteState, unchanged
 from delta_py.write.file_columns import file_fields, parquet_field, physical_field, retyped
 from delta_py.write.identity import IdentityValues

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_py.errors import SchemaMismatchError
-from delta_py.protocol.column_rules import DEFAULT
 from delta_py.protocol.features import all_types, has_geospatial
-from delta_py.protocol.schema import (
+from delta_py.types.column_rules import DEFAULT
+from delta_py.types.schema import (
     ANY_CRS,
     DEFAULT_CRS,
     ArrayType,

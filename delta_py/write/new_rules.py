@@ -19,9 +19,9 @@ from delta_py.expressions.failures import SUBQUERY
 from delta_py.expressions.parse import parse_expression
 from delta_py.expressions.resolve import resolve
 from delta_py.expressions.tree import Call, Expression, Literal, columns_of
-from delta_py.protocol.char_types import char_types, with_texts
-from delta_py.protocol.column_rules import DEFAULT, GENERATION
-from delta_py.protocol.schema import BOOLEAN, ArrayType, DataType, MapType, StructField, StructType, type_name
+from delta_py.types.char_types import char_types, with_texts
+from delta_py.types.column_rules import DEFAULT, GENERATION
+from delta_py.types.schema import BOOLEAN, ArrayType, DataType, MapType, StructField, StructType, type_name
 from delta_py.write.constraints import Clock, check_lengths, default_value, one_row
 
 _CLOCK = Clock(0)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from delta_py.errors import InvariantViolationError
-from delta_py.protocol.arrow_values import struct_children
-from delta_py.protocol.schema import ArrayType, DataType, MapType, StructType
+from delta_py.types.arrow_values import struct_children
+from delta_py.types.schema import ArrayType, DataType, MapType, StructType
 from delta_py.write.casts import runs
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from delta_py.errors import InvariantViolationError
 from delta_py.protocol.partition_values import format_partition_values
-from delta_py.protocol.schema import StructField
+from delta_py.types.schema import StructField
 
 PartitionKey: TypeAlias = tuple[str | None, ...]
 _Codes: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]

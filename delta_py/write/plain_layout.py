@@ -5,7 +5,7 @@ become plain arrays of the same values.
 
 In: one batch in any Arrow layout. Out: its rows in order, as batches that are small in memory. A small dictionary, one run, or
 views of one buffer can stand for any number of bytes, so the rows are divided by the bytes that they have in the plain layout.
-Columns that are plain already are not copied. Types: protocol/arrow_layouts.py.
+Columns that are plain already are not copied. Types: types/arrow_layouts.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from delta_py.errors import UnsupportedOperationError
 from delta_py.parquet.buffers import Ndarray
-from delta_py.protocol.arrow_layouts import is_list_like, is_shape, plain_schema, plain_type
+from delta_py.types.arrow_layouts import is_list_like, is_shape, plain_schema, plain_type
 
 _MOST_ROWS = 1 << 17
 _MOST_BYTES = 16 * 1024 * 1024

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from delta_py.expressions.coercion import INTEGRAL
-from delta_py.protocol.column_rules import TYPE_CHANGES
-from delta_py.protocol.schema import (
+from delta_py.types.column_rules import TYPE_CHANGES
+from delta_py.types.schema import (
     DATE,
     DOUBLE,
     FLOAT,

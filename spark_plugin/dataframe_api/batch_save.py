@@ -16,9 +16,9 @@ from pyspark.errors import AnalysisException
 
 from delta_py.errors import DeltaError, InvalidOptionError, UnsupportedTableFeatureError
 from delta_py.protocol.identity import identity_columns
-from delta_py.protocol.names import quoted
 from delta_py.snapshot import Snapshot
 from delta_py.storage.options import is_storage_option
+from delta_py.types.names import quoted
 from spark_plugin.cached_tables import read_anew
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.rule_columns import rules_of_table, with_rule_columns

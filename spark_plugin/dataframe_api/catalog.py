@@ -18,9 +18,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, UnsupportedOperationError
-from delta_py.protocol.names import quoted, unquoted
 from delta_py.protocol.paths import decode_path
 from delta_py.storage.addresses import has_scheme
+from delta_py.types.names import quoted, unquoted
 from spark_plugin.convert import metadata_value, without_metadata
 from spark_plugin.data_source import FORMAT
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path

@@ -20,7 +20,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
-from delta_py.protocol.names import split_name, unquoted
+from delta_py.types.names import split_name, unquoted
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import Save

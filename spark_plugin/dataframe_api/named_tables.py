@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, TableAlreadyExistsError, TableNotFoundError
-from delta_py.protocol.names import split_name
+from delta_py.types.names import split_name
 from spark_plugin.cached_tables import read_anew
 from spark_plugin.connect_internals import ClientLiteral, ClientSql, client_expression, client_node
 from spark_plugin.data_source import FORMAT

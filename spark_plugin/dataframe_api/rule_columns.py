@@ -19,11 +19,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField
 
 from delta_py.errors import DeltaError, SchemaMismatchError
-from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import BINARY, STRING
-from delta_py.protocol.schema import StructField as DeltaField
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
+from delta_py.types.names import quoted
+from delta_py.types.schema import BINARY, STRING
+from delta_py.types.schema import StructField as DeltaField
 from delta_py.write.casts import may_assign
 from delta_py.write.rule_columns import RulesForSpark, rules_for_spark
 from spark_plugin.convert import delta_type, spark_type

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType
 
 from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
-from delta_py.protocol.names import quoted
 from delta_py.scan.planning import METADATA_COLUMN
+from delta_py.types.names import quoted
 from spark_plugin.dml.connect_conditions import condition_text
 from spark_plugin.jvm_plans import expression_sql
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame
 
-from delta_py.protocol.schema import Path
+from delta_py.types.schema import Path
 from spark_plugin.dml.analysis import ConditionParts, Resolved
 from spark_plugin.dml.merge_names import Names
 from spark_plugin.dml.name_analyzer import NameAnalyzer

@@ -12,13 +12,13 @@ from typing import TypeAlias
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from delta_py.commands.new_values import AssignedPaths, by_first_name
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import is_atomic
-from delta_py.protocol.column_rules import GENERATION
 from delta_py.protocol.identity import identity_of
-from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import STRING, DataType, Path, StructField, StructType, find_path
+from delta_py.row_changes.new_values import AssignedPaths, by_first_name
+from delta_py.types.column_rules import GENERATION
+from delta_py.types.names import quoted
+from delta_py.types.schema import STRING, DataType, Path, StructField, StructType, find_path
 from delta_py.write.casts import may_assign
 from delta_py.write.row_changes import NEW
 from spark_plugin.convert import delta_type, is_storable, spark_type

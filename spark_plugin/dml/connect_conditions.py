@@ -22,10 +22,10 @@ from pyspark.sql.types import DateType, DecimalType, TimestampType
 
 from delta_py.errors import DeltaError
 from delta_py.expressions import tree
-from delta_py.protocol.names import split_name
-from delta_py.protocol.schema import DataType, StructType, find_path, primitive_from_name
-from delta_py.protocol.schema import DecimalType as DeltaDecimal
 from delta_py.scan.char_padding import ends_in_char
+from delta_py.types.names import split_name
+from delta_py.types.schema import DataType, StructType, find_path, primitive_from_name
+from delta_py.types.schema import DecimalType as DeltaDecimal
 from spark_plugin.connect_internals import (
     ClientCast,
     ClientFunction,

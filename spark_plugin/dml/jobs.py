@@ -26,13 +26,13 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_py.commands.dml import ChosenFiles, Dml, MetricNames
-from delta_py.commands.request import WriteRequest
 from delta_py.commit.prepared import IsolationLevel
+from delta_py.definition.request import WriteRequest
 from delta_py.expressions.tree import Expression
-from delta_py.protocol.schema import StructType
+from delta_py.row_changes.dml import ChosenFiles, Dml, MetricNames
 from delta_py.scan.planning import METADATA_COLUMN, ROW_ADDRESS, metadata_scan_column
 from delta_py.snapshot import Snapshot
+from delta_py.types.schema import StructType
 from delta_py.write.files import delete_files
 from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
 from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError
-from delta_py.protocol.names import list_parts, quoted, split_name
+from delta_py.types.names import list_parts, quoted, split_name
 from spark_plugin.dml.target_names import Alias
 
 MATCHING_OPTIONS = ("replaceusing", "replaceon", "targetalias")

@@ -22,15 +22,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_py.commands.dml import MetricNames
-from delta_py.commands.evolve import changed_metadata
-from delta_py.commands.merge_metrics import Kind, merge_metrics
-from delta_py.commands.request import WriteRequest
+from delta_py.definition.evolve import changed_metadata
+from delta_py.definition.request import WriteRequest
 from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import DATETIME, is_numeric
-from delta_py.protocol.schema import BINARY, STRING, StructType
+from delta_py.row_changes.dml import MetricNames
+from delta_py.row_changes.merge_metrics import Kind, merge_metrics
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
+from delta_py.types.schema import BINARY, STRING, StructType
 from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
 from spark_plugin.convert import from_spark_schema, to_spark_schema

@@ -15,11 +15,11 @@ from functools import cached_property
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from delta_py.commands.merge_clauses import effective_clauses
-from delta_py.commands.merge_metrics import Action, Kind
-from delta_py.commands.new_values import AssignedPaths, nested_in_insert
 from delta_py.errors import SchemaMismatchError
-from delta_py.protocol.names import split_name
+from delta_py.row_changes.merge_clauses import effective_clauses
+from delta_py.row_changes.merge_metrics import Action, Kind
+from delta_py.row_changes.new_values import AssignedPaths, nested_in_insert
+from delta_py.types.names import split_name
 from spark_plugin.dml.analysis import ConditionParts, Resolved, unresolved
 from spark_plugin.dml.analyzer import Analyzer, analyzer_of
 from spark_plugin.dml.column_defaults import asks_for_default

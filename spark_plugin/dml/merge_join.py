@@ -14,7 +14,7 @@ import sys
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from delta_py.protocol.sizes import parse_size
+from delta_py.types.sizes import parse_size
 from spark_plugin.dml.merge_clauses import ResolvedMerge
 from spark_plugin.dml.merge_source import SOURCE_ROW, Source, SourceFacts
 from spark_plugin.jvm_plans import holds, used_by

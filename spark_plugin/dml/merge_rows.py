@@ -15,13 +15,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from delta_py.commands.new_values import identity_assigned
 from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.spark_rules import checked_sql
-from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.identity import identity_columns
-from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import VOID
+from delta_py.row_changes.new_values import identity_assigned
+from delta_py.types.column_rules import DEFAULT, GENERATION
+from delta_py.types.names import quoted
+from delta_py.types.schema import VOID
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, NEW
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.dml.analyzer import analyzer_of

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from delta_py.commands.merge_metrics import Kind
-from delta_py.protocol.names import quoted
+from delta_py.row_changes.merge_metrics import Kind
 from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.types.names import quoted
 from delta_py.write.row_changes import CLAUSE, NEW
 from spark_plugin.dml.jobs import Target
 from spark_plugin.dml.merge_clauses import ResolvedMerge

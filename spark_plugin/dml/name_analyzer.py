@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegralType, StructType
 
 from delta_py.errors import UnsupportedOperationError
-from delta_py.protocol.names import quoted, split_name
-from delta_py.protocol.schema import Path
+from delta_py.types.names import quoted, split_name
+from delta_py.types.schema import Path
 from spark_plugin.connect_internals import may_have_subqueries
 from spark_plugin.convert import FieldsByName, find_field
 from spark_plugin.dml.analysis import (

@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from delta_py.protocol.char_types import DECLARED_TYPE
-from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import Path
+from delta_py.types.char_types import DECLARED_TYPE
+from delta_py.types.names import quoted
+from delta_py.types.schema import Path
 from spark_plugin.dml.analysis import (
     TURNED,
     Comparison,

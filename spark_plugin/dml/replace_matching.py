@@ -21,16 +21,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from delta_py.commands.dml import MetricNames
-from delta_py.commands.request import WriteRequest
-from delta_py.commands.write import plan_change
+from delta_py.definition.request import WriteRequest
 from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchError
 from delta_py.expressions.tree import FALSE
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import StructType as DeltaSchema
+from delta_py.row_changes.dml import MetricNames
+from delta_py.row_changes.write import plan_change
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
+from delta_py.types.names import quoted
+from delta_py.types.schema import StructType as DeltaSchema
 from delta_py.write.evolution import check_same_types
 from delta_py.write.row_changes import CLAUSE, NEW
 from spark_plugin.convert import from_spark_schema

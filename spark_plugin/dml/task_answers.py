@@ -25,8 +25,8 @@ from delta_py.errors import DeltaError, rebuilt
 
 # The classes that answers may hold, with their modules: imported where one arrives, as tasks that answer need few of them.
 _MODULES = {
-    "ChosenFiles": "delta_py.commands.dml",
-    "ChosenBins": "delta_py.commands.optimize_bins",
+    "ChosenFiles": "delta_py.row_changes.dml",
+    "ChosenBins": "delta_py.optimize.optimize_bins",
     "VersionChecksum": "delta_py.log.checksum",
     "Checkpoint": "delta_py.log.segment",
     "LastCheckpoint": "delta_py.log.segment",

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from delta_py.commands.clone_parquet import clone_parquet
-from delta_py.commands.convert import Converted, ConvertRequest, convert, parts_of, read_here
-from delta_py.commands.optimize import AtTable
+from delta_py.copies.clone_parquet import clone_parquet
+from delta_py.copies.convert import Converted, ConvertRequest, convert, parts_of, read_here
+from delta_py.optimize.optimize import AtTable
 from delta_py.parquet.foreign_files import FooterReading, read_footers
 from spark_plugin.cached_tables import read_anew
 from spark_plugin.dml.at_table import at_table, in_tasks

@@ -1,6 +1,6 @@
 """Deep clones as Spark jobs: a task for some files each.
 
-What is copied, and how that is committed, is decided in delta_py/commands/deep_clone.py, where the tables are: on the driver, or
+What is copied, and how that is committed, is decided in delta_py/copies/deep_clone.py, where the tables are: on the driver, or
 over Spark Connect in a task.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from delta_py.commands.deep_clone import deep_clone
+from delta_py.copies.deep_clone import deep_clone
 from delta_py.scan.time_travel import parse_timestamp_ms
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore

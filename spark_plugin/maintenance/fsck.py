@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
-from delta_py.commands.file_check import FAULT_SCHEMA
-from delta_py.commands.fsck import fsck
-from delta_py.commands.restore import restore_faults
+from delta_py.copies.restore import restore_faults
+from delta_py.repair.file_check import FAULT_SCHEMA
+from delta_py.repair.fsck import fsck
 from delta_py.scan.time_travel import parse_timestamp_ms
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.exceptions import as_spark_raises

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.layout.skipping import table_layout
-from delta_py.protocol.schema import Path
 from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import below
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import Path
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.frames import to_frame

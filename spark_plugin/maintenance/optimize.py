@@ -2,7 +2,7 @@
 
     frame = run_optimize(spark, table, predicate)      # one row: path, metrics
 
-Which files become one, and how that is committed, is decided in delta_py/commands/optimize.py, where the table is: on the driver,
+Which files become one, and how that is committed, is decided in delta_py/optimize/optimize.py, where the table is: on the driver,
 or over Spark Connect in a task.
 """
 
@@ -27,8 +27,10 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from delta_py.commands.optimize import optimize
-from delta_py.commands.optimize_bins import (
+from delta_py.errors import InvalidOptionError
+from delta_py.layout.row_order import RowOrder
+from delta_py.optimize.optimize import optimize
+from delta_py.optimize.optimize_bins import (
     DEFAULT_DELETED_RATIO,
     DEFAULT_MIN_CUBE_BYTES,
     DEFAULT_TARGET_CUBE_BYTES,
@@ -36,10 +38,8 @@ from delta_py.commands.optimize_bins import (
     Compaction,
     OptimizeRequest,
 )
-from delta_py.errors import InvalidOptionError
-from delta_py.layout.row_order import RowOrder
-from delta_py.protocol.sizes import parse_size
 from delta_py.storage.addresses import location_of
+from delta_py.types.sizes import parse_size
 from delta_py.write.arranging import Arrangement, SampledBin, file_shares
 from delta_py.write.files import WrittenFiles, nothing_left
 from delta_py.write.rewrite import Rewrite

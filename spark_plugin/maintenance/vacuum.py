@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
 
-from delta_py.commands.quarantine import restore_quarantined
-from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum
-from delta_py.commands.vacuum_candidates import check_inventory
 from delta_py.storage.addresses import location_of
 from delta_py.storage.store import ObjectStore
+from delta_py.vacuum.quarantine import restore_quarantined
+from delta_py.vacuum.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum
+from delta_py.vacuum.vacuum_candidates import check_inventory
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.frames import to_frame

@@ -7,14 +7,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from delta_py.checkpoint.leases import DEFAULT_SECONDS, LEAST_SECONDS, MOST_SECONDS
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError, shown
-from delta_py.log.leases import DEFAULT_SECONDS, LEAST_SECONDS, MOST_SECONDS
 from delta_py.protocol.intervals import parse_interval
-from delta_py.protocol.names import split_list, unquoted
 from delta_py.scan.time_travel import parse_timestamp_ms
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import NO_OPTIONS, StorageOptions, is_storage_option
 from delta_py.storage.store import ObjectStore
+from delta_py.types.names import split_list, unquoted
 from spark_plugin.options.common import (
     ASKED_SCHEMA,
     CHANGE_FEED,

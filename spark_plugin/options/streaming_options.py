@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
-from delta_py.protocol.sizes import parse_size
 from delta_py.scan.time_travel import named_version, parse_timestamp_ms
 from delta_py.storage.options import is_storage_option
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.commits import ChangeRules
 from delta_py.streaming.options import StreamStart
 from delta_py.streaming.schema_evolution import Allowed
+from delta_py.types.sizes import parse_size
 from spark_plugin.options.common import (
     CHANGE_FEED,
     CONFS,

@@ -12,8 +12,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from delta_py.protocol.sizes import parse_size
 from delta_py.storage.addresses import kind_of
+from delta_py.types.sizes import parse_size
 from spark_plugin.options.common import (
     CONFS,
     OTHER_WRITE_CONFS,

@@ -11,13 +11,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from delta_py.commands.request import AutoCompact, WriteRequest
+from delta_py.definition.request import AutoCompact, WriteRequest
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.parquet_settings import compression_codec
-from delta_py.protocol.sizes import parse_size
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import NO_OPTIONS, StorageOptions
 from delta_py.storage.store import ObjectStore
+from delta_py.types.sizes import parse_size
 from spark_plugin.options.common import (
     AS_SELECT,
     AUTO_COMPACT_MAX_SIZE,

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from delta_py.expressions import tree
-from delta_py.protocol.schema import primitive_from_name
+from delta_py.types.schema import primitive_from_name
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _COMPARISONS = frozenset({"=", "<=>", "<", "<=", ">", ">="})

@@ -175,8 +175,8 @@ def compared_columns(spark: SparkSession) -> dict[str, dict[tuple[str, ...], int
 
 def metadata_schema() -> str:
     """The column `_metadata` as the only one of a schema, in JSON."""
-    from delta_py.protocol.schema import StructType  # a session without the rule needs none of these
     from delta_py.scan.planning import metadata_scan_column
+    from delta_py.types.schema import StructType  # a session without the rule needs none of these
     from spark_plugin.convert import to_spark_schema
 
     return str(to_spark_schema(StructType((metadata_scan_column().logical,))).json())

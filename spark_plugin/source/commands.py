@@ -68,9 +68,9 @@ def _build_table(
     join: bool,
     defaults: Mapping[str, str] | None = None,
 ) -> int:
-    from delta_py.commands.create import define_table
-    from delta_py.commands.replace import build_table, is_taken
-    from delta_py.protocol.schema import parse_schema
+    from delta_py.definition.create import define_table
+    from delta_py.definition.replace import build_table, is_taken
+    from delta_py.types.schema import parse_schema
 
     if mode == "createIfNotExists" and is_taken(store):
         defaults = None  # they are for new tables, and may be unfit for this one
@@ -88,38 +88,38 @@ def _build_table(
 
 
 def _set_properties(store: ObjectStore, *, properties: Mapping[str, str]) -> int:
-    from delta_py.commands.alter import set_properties
+    from delta_py.alter.alter import set_properties
 
     return set_properties(store, properties)
 
 
 def _unset_properties(store: ObjectStore, *, names: list[str], if_exists: bool) -> int:
-    from delta_py.commands.alter import unset_properties
+    from delta_py.alter.alter import unset_properties
 
     return unset_properties(store, names, if_exists=if_exists)
 
 
 def _upgrade_protocol(store: ObjectStore, *, reader_version: int, writer_version: int) -> int:
-    from delta_py.commands.alter import upgrade_protocol
+    from delta_py.alter.alter import upgrade_protocol
 
     return upgrade_protocol(store, reader_version, writer_version)
 
 
 def _add_feature(store: ObjectStore, *, name: str) -> int:
-    from delta_py.commands.alter import add_feature
+    from delta_py.alter.alter import add_feature
 
     return add_feature(store, name)
 
 
 def _cluster_by(store: ObjectStore, *, columns: list[str]) -> int:
-    from delta_py.commands.cluster_by import cluster_by
+    from delta_py.definition.cluster_by import cluster_by
 
     return cluster_by(store, columns)
 
 
 def _new_column(*, name: Any, schema: str, **told: Any) -> Any:
-    from delta_py.commands.column_changes import COMMENT, NewColumn
-    from delta_py.protocol.schema import parse_schema
+    from delta_py.alter.column_changes import COMMENT, NewColumn
+    from delta_py.types.schema import parse_schema
 
     (field,) = parse_schema(schema).fields
     metadata = {key: value for key, value in field.metadata.items() if key != COMMENT}
@@ -128,27 +128,27 @@ def _new_column(*, name: Any, schema: str, **told: Any) -> Any:
 
 
 def _add_columns(store: ObjectStore, *, columns: list[Mapping[str, Any]]) -> int:
-    from delta_py.commands.alter_columns import add_columns
+    from delta_py.alter.alter_columns import add_columns
 
     return add_columns(store, [_new_column(**column) for column in columns])
 
 
 def _rename_column(store: ObjectStore, *, name: str, new_name: str) -> int:
-    from delta_py.commands.alter_columns import rename_column
+    from delta_py.alter.alter_columns import rename_column
 
     return rename_column(store, name, new_name)
 
 
 def _drop_columns(store: ObjectStore, *, names: list[str], if_exists: bool) -> int:
-    from delta_py.commands.alter_columns import drop_columns
+    from delta_py.alter.alter_columns import drop_columns
 
     return drop_columns(store, names, if_exists=if_exists)
 
 
 def _change_columns(store: ObjectStore, *, changes: list[dict[str, Any]]) -> int:
-    from delta_py.commands.alter_columns import change_columns
-    from delta_py.commands.column_changes import ColumnChange
-    from delta_py.protocol.schema import parse_schema
+    from delta_py.alter.alter_columns import change_columns
+    from delta_py.alter.column_changes import ColumnChange
+    from delta_py.types.schema import parse_schema
 
     told = [dict(change) for change in changes]
     types = [parse_schema(change.pop("schema")).fields[0].data_type if "schema" in change else None for change in told]
@@ -156,32 +156,32 @@ def _change_columns(store: ObjectStore, *, changes: list[dict[str, Any]]) -> int
 
 
 def _replace_columns(store: ObjectStore, *, schema: str) -> int:
-    from delta_py.commands.alter_columns import replace_columns
-    from delta_py.protocol.schema import parse_schema
+    from delta_py.alter.alter_columns import replace_columns
+    from delta_py.types.schema import parse_schema
 
     return replace_columns(store, parse_schema(schema))
 
 
 def _sync_identity(store: ObjectStore, *, name: str) -> int:
-    from delta_py.commands.sync_identity import sync_identity
+    from delta_py.alter.sync_identity import sync_identity
 
     return sync_identity(store, name)
 
 
 def _add_constraint(store: ObjectStore, *, name: str, sql: str, version: int, broken_rows: int, time_zone: str) -> int:
-    from delta_py.commands.constraints import CheckedVersion, add_constraint
+    from delta_py.alter.constraints import CheckedVersion, add_constraint
 
     return add_constraint(store, name, sql, checked=CheckedVersion(version, broken_rows), time_zone=time_zone)
 
 
 def _drop_constraint(store: ObjectStore, *, name: str, if_exists: bool) -> int:
-    from delta_py.commands.constraints import drop_constraint
+    from delta_py.alter.constraints import drop_constraint
 
     return drop_constraint(store, name, if_exists=if_exists)
 
 
 def _drop_feature(store: ObjectStore, *, name: str, truncate_history: bool) -> int:
-    from delta_py.commands.drop_feature import drop_feature
+    from delta_py.alter.drop_feature import drop_feature
 
     return drop_feature(store, name, truncate_history=truncate_history)
 
@@ -189,7 +189,7 @@ def _drop_feature(store: ObjectStore, *, name: str, truncate_history: bool) -> i
 def _restore(
     store: ObjectStore, *, version: int | None, timestamp: str | None, time_zone: str, ignore_missing_files: bool
 ) -> Any:
-    from delta_py.commands.restore import restore
+    from delta_py.copies.restore import restore
     from delta_py.scan.time_travel import parse_timestamp_ms
 
     timestamp_ms = None if timestamp is None else parse_timestamp_ms(timestamp, time_zone)
@@ -213,7 +213,7 @@ def _clone(
     properties: Mapping[str, str],
 ) -> dict[str, Any]:
     """The table at the store becomes a shallow clone of the source."""
-    from delta_py.commands.clone import shallow_clone
+    from delta_py.copies.clone import shallow_clone
     from delta_py.scan.time_travel import parse_timestamp_ms
     from delta_py.snapshot import Snapshot
 
@@ -223,25 +223,25 @@ def _clone(
 
 
 def _generate(store: ObjectStore, *, mode: str) -> int:
-    from delta_py.commands.generate import generate
+    from delta_py.copies.generate import generate
 
     return generate(store, mode)
 
 
 def _create_index(store: ObjectStore, *, column: str, name: str | None) -> int:
-    from delta_py.commands.index import TableIndexes
+    from delta_py.index_commands.index import TableIndexes
 
     return TableIndexes(store).create(column, name)
 
 
 def _drop_index(store: ObjectStore, *, name: str) -> int:
-    from delta_py.commands.index import TableIndexes
+    from delta_py.index_commands.index import TableIndexes
 
     return TableIndexes(store).drop(name)
 
 
 def _refresh_index(store: ObjectStore, *, name: str | None) -> int:
-    from delta_py.commands.index import TableIndexes
+    from delta_py.index_commands.index import TableIndexes
 
     return TableIndexes(store).refresh(name)
 

@@ -35,11 +35,16 @@ from delta_py.expressions.tree import (
     conjuncts,
 )
 from delta_py.parquet.row_counts import rows_of_first_group
-from delta_py.protocol.char_types import DECLARED_TYPE
 from delta_py.protocol.collations import is_collated
-from delta_py.protocol.column_rules import TYPE_CHANGES
 from delta_py.protocol.paths import are_plain
-from delta_py.protocol.schema import (
+from delta_py.scan.char_padding import padded_chars
+from delta_py.scan.file_groups import PART_BYTES, PART_START, bytes_to_read
+from delta_py.scan.file_pruner import partition_texts, typed_partition_values
+from delta_py.scan.planning import Scan
+from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanState
+from delta_py.types.char_types import DECLARED_TYPE
+from delta_py.types.column_rules import TYPE_CHANGES
+from delta_py.types.schema import (
     ArrayType,
     DataType,
     DecimalType,
@@ -49,11 +54,6 @@ from delta_py.protocol.schema import (
     StructType,
     schema_to_json,
 )
-from delta_py.scan.char_padding import padded_chars
-from delta_py.scan.file_groups import PART_BYTES, PART_START, bytes_to_read
-from delta_py.scan.file_pruner import partition_texts, typed_partition_values
-from delta_py.scan.planning import Scan
-from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanState
 from spark_plugin import read_limits
 from spark_plugin.pruning import NativeWish
 

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from delta_py.commands.detail import detail_rows
+from delta_py.checkpoint.leases import Lease
+from delta_py.definition.detail import detail_rows
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.tree import And, Expression
-from delta_py.log.leases import Lease
 from delta_py.protocol.identity import is_alike
 from delta_py.protocol.paths import LogKind
-from delta_py.protocol.schema import StructType, find_path
 from delta_py.scan.planning import (
     METADATA_COLUMN,
     Scan,
@@ -36,6 +35,7 @@ from delta_py.scan.planning import (
 from delta_py.scan.time_travel import named_version
 from delta_py.snapshot import Snapshot, replaced
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import StructType, find_path
 from spark_plugin import read_limits
 from spark_plugin.options.read_options import ChangeRange, ReadOptions
 from spark_plugin.source.views import VIEW_SCHEMAS, history_rows

@@ -13,15 +13,15 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
 from delta_py.scan.file_groups import FileGroup
 from delta_py.scan.scan_state import ScanState
+from delta_py.types.schema import to_arrow_schema as delta_arrow_schema
 from spark_plugin.source.prompt_answers import PromptTask
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
 from spark_plugin.spark_versions import to_arrow_schema
 
 if TYPE_CHECKING:
-    from delta_py.log.leases import Lease
+    from delta_py.checkpoint.leases import Lease
     from delta_py.scan.planning import Scan
     from spark_plugin.options.common import SessionSettings
     from spark_plugin.source.few_rows import FewRows
@@ -91,7 +91,7 @@ class DeltaReader(PromptTask, DataSourceReader):
     def _renewed(self) -> AbstractContextManager[Any]:
         if self._lease is None:
             return nullcontext()
-        from delta_py.log.leases import HeldLease  # few reads have one
+        from delta_py.checkpoint.leases import HeldLease  # few reads have one
 
         return HeldLease(self._lease, is_shared=True)
 

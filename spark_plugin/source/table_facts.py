@@ -13,9 +13,9 @@ from pyspark.sql.types import StructField, StructType
 
 from delta_py.protocol.actions import Protocol
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns
-from delta_py.protocol.column_rules import GENERATION
 from delta_py.protocol.identity import identity_columns
 from delta_py.snapshot import Snapshot
+from delta_py.types.column_rules import GENERATION
 from spark_plugin.source.pinned import PinnedTable
 
 FACTS_KEY = "pydelta.facts"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from delta_py.commands.detail import DETAIL_SCHEMA
+from delta_py.definition.detail import DETAIL_SCHEMA
 from delta_py.log.history import HISTORY_SCHEMA, history
-from delta_py.protocol.schema import from_arrow_schema
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import from_arrow_schema
 
 VIEW_SCHEMAS = {"history": from_arrow_schema(HISTORY_SCHEMA), "detail": from_arrow_schema(DETAIL_SCHEMA)}
 

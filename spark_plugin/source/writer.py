@@ -17,14 +17,14 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from delta_py.errors import ProtocolChangedException
-from delta_py.protocol.schema import StructType
+from delta_py.types.schema import StructType
 from delta_py.write.files import WrittenFiles, write_files
 from spark_plugin.source.batch_writer import BatchWriter
 from spark_plugin.source.pickled_value import PickledValue
 from spark_plugin.source.prompt_answers import PromptTask
 
 if TYPE_CHECKING:
-    from delta_py.commands.write import WritePlan
+    from delta_py.row_changes.write import WritePlan
     from spark_plugin.options.write_options import WriteOptions
 
 
@@ -45,7 +45,7 @@ class DeltaWriter(PromptTask, BatchWriter):
     @classmethod
     def open(cls, options: WriteOptions, schema: StructType) -> Self:
         """schema: of the DataFrame. Raises, before any task runs, what makes the write impossible."""
-        from delta_py.commands.write import plan_write
+        from delta_py.row_changes.write import plan_write
 
         plan = plan_write(options.open_store(), schema, options.request)
         return cls(options, None if isinstance(plan, int) else plan)
@@ -58,7 +58,7 @@ class DeltaWriter(PromptTask, BatchWriter):
 
     def commit_here(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """The table is where it was planned, whatever the process's directory is by now."""
-        from delta_py.commands.write import commit_write
+        from delta_py.row_changes.write import commit_write
 
         mode, plan = self._job.open()
         if plan is None:
@@ -77,7 +77,7 @@ class DeltaWriter(PromptTask, BatchWriter):
         here, as `commit` has deleted what it knows to be lost. In the first case other tasks may still be writing: those
         without a message, but for the failed one.
         """
-        from delta_py.commands.write import abort_write
+        from delta_py.row_changes.write import abort_write
 
         _, plan = self._job.open()
         silent = sum(message is None for message in messages)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from delta_py.errors import SchemaMismatchError
-from delta_py.protocol.names import split_name
-from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructType
+from delta_py.types.names import split_name
+from delta_py.types.schema import ArrayType, DataType, MapType, Path, StructType
 from spark_plugin.dml.delete_update import truncate
 from spark_plugin.dml.jobs import newest
 from spark_plugin.options.settings import is_case_sensitive

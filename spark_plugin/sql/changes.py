@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from delta_py.commands.new_values import assigned_twice
-from delta_py.protocol.names import quoted
+from delta_py.row_changes.new_values import assigned_twice
+from delta_py.types.names import quoted
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.sql.targets import Target
 from spark_plugin.sql_internals import ParsedTarget

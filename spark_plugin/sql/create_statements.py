@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import types as spark_types
 
-from delta_py.commands.log_properties import properties_of_new
+from delta_py.definition.log_properties import properties_of_new
 from delta_py.errors import ExpressionError, UnsupportedOperationError
 from delta_py.expressions.dialect import syntax_tree, tokens
 from delta_py.protocol import identity
-from delta_py.protocol.char_types import CharType, CharTypes, char_types
 from delta_py.protocol.clustering import logical_clustering_paths
-from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
-from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import StructField
 from delta_py.snapshot import Snapshot
+from delta_py.types.char_types import CharType, CharTypes, char_types
+from delta_py.types.column_rules import DEFAULT, GENERATION, INVARIANT
+from delta_py.types.names import quoted
+from delta_py.types.schema import StructField
 from delta_py.write.constraints import CHECK_PREFIX
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import FORMAT

@@ -16,7 +16,7 @@ from pyspark.sql import types as spark_types
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol import identity
-from delta_py.protocol.column_rules import DEFAULT, GENERATION
+from delta_py.types.column_rules import DEFAULT, GENERATION
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import AsSelect, Save

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from delta_py.errors import UnsupportedOperationError
-from delta_py.protocol.names import quoted
 from delta_py.storage.opening import coordination_of, open_store
 from delta_py.storage.options import StorageOptions
+from delta_py.types.names import quoted
 from spark_plugin.options.settings import conf
 from spark_plugin.options.told_settings import COORDINATOR, TRANSACTION
 from spark_plugin.sql.results import nothing

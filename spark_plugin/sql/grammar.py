@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from delta_py.protocol.names import quoted
+from delta_py.types.names import quoted
 from spark_plugin.sql.syntax import SyntaxFault, TableName, Words
 
 

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from delta_py.commands.write import has_own_value
 from delta_py.errors import InvalidOptionError, InvariantViolationError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions import tree
 from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import And, Cast, Comparison, Literal
-from delta_py.protocol.names import joined_name
-from delta_py.protocol.schema import STRING
-from delta_py.protocol.schema import StructField as DeltaField
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_changes.write import has_own_value
+from delta_py.types.names import joined_name
+from delta_py.types.schema import STRING
+from delta_py.types.schema import StructField as DeltaField
 from spark_plugin.dataframe_api import named_tables
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dml.analyzer import analyzer_of

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import types as spark_types
 
-from delta_py.commands.log_properties import properties_of_new
+from delta_py.definition.log_properties import properties_of_new
 from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol import column_mapping
-from delta_py.protocol.char_types import DECLARED_TYPE
-from delta_py.protocol.column_rules import TYPE_CHANGES
-from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import StructField, map_fields, schema_to_json
 from delta_py.snapshot import Snapshot
+from delta_py.types.char_types import DECLARED_TYPE
+from delta_py.types.column_rules import TYPE_CHANGES
+from delta_py.types.names import quoted
+from delta_py.types.schema import StructField, map_fields, schema_to_json
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dml.jobs import newest
 from spark_plugin.sql.definitions import has_name

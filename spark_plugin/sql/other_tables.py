@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from delta_py.errors import DeltaError, InvalidOptionError, TableNotFoundError, UnsupportedOperationError
-from delta_py.protocol.names import quoted
+from delta_py.types.names import quoted
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.exceptions import as_spark_raises

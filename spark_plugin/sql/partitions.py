@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from delta_py.errors import InvalidOptionError
-from delta_py.protocol.names import quoted
+from delta_py.types.names import quoted
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.jobs import newest
 from spark_plugin.sql.targets import find_target

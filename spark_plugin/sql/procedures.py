@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_py.errors import InvalidOptionError
-from delta_py.protocol.names import split_name
+from delta_py.types.names import split_name
 from spark_plugin.data_source import FORMAT
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql import grammar

@@ -24,7 +24,7 @@ from pyspark.sql.types import TimestampType
 from delta_py.errors import ExpressionError
 from delta_py.expressions import literals
 from delta_py.expressions.coercion import MAX_PRECISION
-from delta_py.protocol.names import split_name, unquoted
+from delta_py.types.names import split_name, unquoted
 
 
 @dataclass(frozen=True, slots=True)

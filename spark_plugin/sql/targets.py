@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
-from delta_py.protocol.names import quoted
+from delta_py.types.names import quoted
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import Save

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from delta_py.errors import UnsupportedOperationError
-from delta_py.protocol.names import quoted
+from delta_py.types.names import quoted
 from spark_plugin.dml.jobs import Shown
 from spark_plugin.options.private import is_private
 from spark_plugin.options.settings import TablePath

@@ -17,12 +17,10 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from delta_py.changes.change_feed import CHANGE_COLUMNS
+from delta_py.checkpoint.leases import HeldLease, Lease
 from delta_py.errors import UnsupportedOperationError
-from delta_py.log.leases import HeldLease, Lease
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.identity import is_alike
-from delta_py.protocol.schema import StructType as DeltaSchema
-from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.streaming.batch_limits import Limits
@@ -30,6 +28,8 @@ from delta_py.streaming.offset import StreamOffset
 from delta_py.streaming.options import StreamOptions, StreamStart
 from delta_py.streaming.schema_log import TrackedSchema
 from delta_py.streaming.source import StreamSource
+from delta_py.types.schema import StructType as DeltaSchema
+from delta_py.types.schema import to_arrow_schema as delta_arrow_schema
 from spark_plugin.convert import check_requested, from_spark_schema
 from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
 from spark_plugin.pruning import ANSWER, MessagePartition, ScanRequest, parse_batch_start, plan_message, question_of

@@ -21,14 +21,14 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from delta_py.protocol.schema import StructType
 from delta_py.storage import publication
+from delta_py.types.schema import StructType
 from delta_py.write.files import WrittenFiles, write_files
 from spark_plugin.source.pickled_value import PickledValue
 from spark_plugin.source.prompt_answers import PromptTask
 
 if TYPE_CHECKING:
-    from delta_py.commands.write import WritePlan
+    from delta_py.row_changes.write import WritePlan
     from spark_plugin.options.write_options import WriteOptions
 
 # What Spark tells every task of a stream, under its names.
@@ -58,7 +58,7 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
         """schema: of the stream. Raises, before any task runs, what makes the write impossible."""
         if _COMMIT_WORKER in sys.modules:
             return cls(options, None)
-        from delta_py.commands.write import WritePlan, plan_write
+        from delta_py.row_changes.write import WritePlan, plan_write
 
         plan = plan_write(options.open_store(), schema, replace(options.request, merge_casts=True))
         assert isinstance(plan, WritePlan), "appends and overwrites without a transaction always have something to do"
@@ -74,8 +74,8 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
         return BatchFiles(self._plan, query_id, write_files(self._state, iterator, task=context.partitionId()))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        from delta_py.commands.request import StreamBatch
-        from delta_py.commands.write import commit_write
+        from delta_py.definition.request import StreamBatch
+        from delta_py.row_changes.write import commit_write
 
         files = _files(messages)
         assert files, "Spark runs a task even for a batch without rows"
@@ -90,7 +90,7 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
         A task that fails deletes its own files. Those of tasks that were killed are known by the plan, which comes with the
         message of any task that was done; without one they stay behind until VACUUM.
         """
-        from delta_py.commands.write import abort_write
+        from delta_py.row_changes.write import abort_write
 
         files, silent = _files(messages), sum(message is None for message in messages)
         if files and silent:

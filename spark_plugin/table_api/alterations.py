@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
 
-from delta_py.commands.constraints import check_new_constraint
+from delta_py.alter.constraints import check_new_constraint
 from delta_py.errors import DeltaError
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from pyspark.sql import Column
 from pyspark.sql.types import StructField
 
-from delta_py.protocol.column_rules import DEFAULT, GENERATION
+from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.write.constraints import CHECK_PREFIX
 from spark_plugin.options.settings import check_rule_text
 

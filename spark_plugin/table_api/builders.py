@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql import types as spark_types
 
-from delta_py.commands.reorg import Purge
 from delta_py.errors import InvalidOptionError
+from delta_py.optimize.reorg import Purge
 from delta_py.protocol import identity
-from delta_py.protocol.char_types import DECLARED_TYPE
-from delta_py.protocol.column_rules import GENERATION
+from delta_py.types.char_types import DECLARED_TYPE
+from delta_py.types.column_rules import GENERATION
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.optimize import run_optimize
 from spark_plugin.options.settings import TablePath

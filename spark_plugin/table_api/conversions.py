@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.sql.types import DataType, StructField, StructType
 
-from delta_py.commands.clone_parquet import unsupported_source
-from delta_py.commands.convert import ConvertRequest
-from delta_py.commands.properties import with_defaults
+from delta_py.copies.clone_parquet import unsupported_source
+from delta_py.copies.convert import ConvertRequest
+from delta_py.definition.properties import with_defaults
 from delta_py.errors import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
 from delta_py.storage.addresses import has_scheme
 from spark_plugin.convert import from_spark_schema

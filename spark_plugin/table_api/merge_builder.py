@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from delta_py.commands.merge_metrics import Action, Kind
+from delta_py.row_changes.merge_metrics import Action, Kind
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.exceptions import as_spark_raises

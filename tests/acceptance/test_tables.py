@@ -18,8 +18,8 @@ import pytest
 from delta_py import DeltaTable
 from delta_py.errors import DeltaError
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.schema import schema_to_json, to_arrow_schema
 from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.types.schema import schema_to_json, to_arrow_schema
 from tests.support.corpus import Case, case_names, check_title, condition_problem, load_case
 from tests.support.digest import digest
 from tests.support.rows import difference

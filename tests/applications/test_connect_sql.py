@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from delta_py import DeltaTable
-from delta_py.protocol.column_rules import GENERATION
+from delta_py.types.column_rules import GENERATION
 from tests.support.spark_script import run_script
 
 CLASSIC = """

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable
-from delta_py.commands.request import WriteRequest
-from delta_py.commands.write import WritePlan, commit_write, plan_write, write_delta
 from delta_py.commit.transaction import Transaction
+from delta_py.definition.request import WriteRequest
 from delta_py.errors import ConcurrentAppendException, CorruptTableError, DeltaError, MetadataChangedException, StorageError
 from delta_py.log.history import history
-from delta_py.protocol.schema import from_arrow_schema
+from delta_py.row_changes.write import WritePlan, commit_write, plan_write, write_delta
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import from_arrow_schema
 from delta_py.write.files import WrittenFiles, write_files
 
 pytestmark = pytest.mark.usefixtures("no_waits")

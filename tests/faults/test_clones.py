@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from delta_py import DeltaTable
-from delta_py.commands.clone import clone_table
-from delta_py.commands.vacuum import VacuumRequest, vacuum
+from delta_py.copies.clone import clone_table
 from delta_py.protocol.paths import CLONE_DIRECTORY
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import open_store
+from delta_py.vacuum.vacuum import VacuumRequest, vacuum
 from tests.support.faulty_store import KINDS, Fault, FaultyStore, outcome_of
-from tests.unit.commands.test_vacuum import append, ids, in_hours
+from tests.unit.vacuum.test_vacuum import append, ids, in_hours
 
 pytestmark = pytest.mark.usefixtures("harmless_post_commit", "no_waits")
 LATER = 0.01

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable
-from delta_py.commands.convert import ConvertRequest, convert
+from delta_py.copies.convert import ConvertRequest, convert
 from delta_py.errors import TableNotFoundError
-from delta_py.protocol.schema import INTEGER, StructField, StructType
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import INTEGER, StructField, StructType
 from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")

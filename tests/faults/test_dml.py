@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.dml import Dml
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.schema import StructType
+from delta_py.row_changes.dml import Dml
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import StructType
 from delta_py.write.rewrite import TakenOut, take_out
 from delta_py.write.row_changes import CHANGE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED, write_changes
 from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands import index_upkeep
-from delta_py.commands.index import TableIndexes
 from delta_py.index import segments
+from delta_py.index_commands import index_upkeep
+from delta_py.index_commands.index import TableIndexes
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from tests.support.faulty_store import KINDS, Fault, FaultyStore, outcome_of

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.log_upkeep import clean_log, compact_log, write_checksum
+from delta_py.repair.log_upkeep import clean_log, compact_log, write_checksum
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of

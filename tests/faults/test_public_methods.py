@@ -29,23 +29,23 @@ import pytest
 
 import delta_py.transactions
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.column_changes import ColumnChange
-from delta_py.commands.create import create_table, define_table
-from delta_py.commands.index import TableIndexes
-from delta_py.commands.index_build import BuildLimits
-from delta_py.commands.merge import TableMerger
-from delta_py.commands.optimize import TableOptimizer
-from delta_py.commands.rebuild_ledger import rebuild_ledger
-from delta_py.commands.reorg import TableReorg
-from delta_py.commands.table_alterer import TableAlterer
+from delta_py.alter.column_changes import ColumnChange
+from delta_py.alter.table_alterer import TableAlterer
+from delta_py.checkpoint.leases import HeldLease
+from delta_py.definition.create import create_table, define_table
 from delta_py.errors import CommitOutcomeUnknownError, DataFileError, DeltaError, StorageError, TableNotFoundError
-from delta_py.log.leases import HeldLease
-from delta_py.protocol.schema import LONG, StructField, StructType
+from delta_py.index_commands.index import TableIndexes
+from delta_py.index_commands.index_build import BuildLimits
+from delta_py.optimize.optimize import TableOptimizer
+from delta_py.optimize.reorg import TableReorg
+from delta_py.repair.rebuild_ledger import rebuild_ledger
 from delta_py.report.report import Report
+from delta_py.row_changes.merge import TableMerger
 from delta_py.scan.planning import Scan
 from delta_py.storage import opening
 from delta_py.storage.local import LocalStore
 from delta_py.transactions import DeltaTransaction, transact
+from delta_py.types.schema import LONG, StructField, StructType
 from tests.support.coordination import create_coordinated, ledger_url
 from tests.support.faulty_store import Fault, FaultyStore
 from tests.support.sampling import sampled

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.quarantine import list_quarantine, restore_quarantined
-from delta_py.commands.vacuum import VacuumRequest, vacuum
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
+from delta_py.vacuum.quarantine import list_quarantine, restore_quarantined
+from delta_py.vacuum.vacuum import VacuumRequest, vacuum
 from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 from tests.support.memory_store import MemoryStore
 from tests.support.sampling import sampled
@@ -85,8 +85,8 @@ def test_one_call_failed_loses_no_file(tmp_path: Path, kind: str, step: str, pla
 
 KILLED = """
 import sys, time
-from delta_py.commands.quarantine import restore_quarantined
-from delta_py.commands.vacuum import VacuumRequest, vacuum
+from delta_py.vacuum.quarantine import restore_quarantined
+from delta_py.vacuum.vacuum import VacuumRequest, vacuum
 from delta_py.storage.local import LocalStore
 store = LocalStore(sys.argv[1])
 request = VacuumRequest(retention_hours=0, check_retention=False, quarantine=True, logs=False)

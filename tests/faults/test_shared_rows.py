@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable
-from delta_py.commands.write import write_delta
 from delta_py.protocol.actions import AddFile, parse_action
 from delta_py.protocol.paths import commit_file_name
+from delta_py.row_changes.write import write_delta
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore

@@ -16,29 +16,29 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable
-from delta_py.commands.alter import set_properties, unset_properties
-from delta_py.commands.alter_columns import add_columns, change_columns, drop_columns, rename_column
-from delta_py.commands.clone import clone_table
-from delta_py.commands.cluster_by import cluster_by
-from delta_py.commands.column_changes import ColumnChange, NewColumn
-from delta_py.commands.constraints import add_constraint, drop_constraint
-from delta_py.commands.create import create_table, define_table
-from delta_py.commands.deep_clone import deep_clone
-from delta_py.commands.drop_feature import drop_feature
-from delta_py.commands.index import TableIndexes
-from delta_py.commands.optimize import LocalBinWriters, optimize
-from delta_py.commands.optimize_bins import OptimizeRequest
-from delta_py.commands.reorg import Purge
-from delta_py.commands.replace import build_table
-from delta_py.commands.restore import restore
-from delta_py.commands.sync_identity import sync_identity
-from delta_py.commands.write import write_delta
+from delta_py.alter.alter import set_properties, unset_properties
+from delta_py.alter.alter_columns import add_columns, change_columns, drop_columns, rename_column
+from delta_py.alter.column_changes import ColumnChange, NewColumn
+from delta_py.alter.constraints import add_constraint, drop_constraint
+from delta_py.alter.drop_feature import drop_feature
+from delta_py.alter.sync_identity import sync_identity
+from delta_py.copies.clone import clone_table
+from delta_py.copies.deep_clone import deep_clone
+from delta_py.copies.restore import restore
+from delta_py.definition.cluster_by import cluster_by
+from delta_py.definition.create import create_table, define_table
+from delta_py.definition.replace import build_table
 from delta_py.errors import TableNotFoundError
+from delta_py.index_commands.index import TableIndexes
+from delta_py.optimize.optimize import LocalBinWriters, optimize
+from delta_py.optimize.optimize_bins import OptimizeRequest
+from delta_py.optimize.reorg import Purge
 from delta_py.protocol.clustering import clustering_columns
 from delta_py.protocol.identity import identity_columns
-from delta_py.protocol.schema import INTEGER, LONG, StructField, StructType
+from delta_py.row_changes.write import write_delta
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import INTEGER, LONG, StructField, StructType
 from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 from tests.support.sampling import sampled
 

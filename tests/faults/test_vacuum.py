@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.vacuum import VacuumKind, VacuumRequest, vacuum
 from delta_py.storage.local import LocalStore
+from delta_py.vacuum.vacuum import VacuumKind, VacuumRequest, vacuum
 from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 from tests.support.sampling import sampled
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.checkpoint.leases import Leases
 from delta_py.errors import DataFileError
-from delta_py.log.leases import Leases
 from delta_py.storage.local import LocalStore
 
 ROOT = Path(__file__).parents[2]

@@ -21,12 +21,12 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable
-from delta_py.commands.write import write_delta
 from delta_py.errors import (
     ProtocolChangedException,
     TableNotFoundError,
 )
 from delta_py.log.history import history
+from delta_py.row_changes.write import write_delta
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of

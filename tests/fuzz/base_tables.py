@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from delta_py import write_delta
-from delta_py.commands.create import create_table, define_table
+from delta_py.definition.create import create_table, define_table
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, inline_descriptor, read_deletion_vector
-from delta_py.protocol.schema import INTEGER, LONG, STRING, StructField, StructType
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import INTEGER, LONG, STRING, StructField, StructType
 from tests.fuzz.child import in_child
 from tests.support.table_builder import TableBuilder
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from delta_py import DeltaTable
 from delta_py.errors import DeltaError
-from delta_py.protocol.schema import from_arrow_schema
+from delta_py.types.schema import from_arrow_schema
 from delta_py.write.files import write_files
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import DeltaSource

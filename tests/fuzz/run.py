@@ -13,9 +13,6 @@ from pathlib import Path
 
 import sqlglot  # noqa: F401
 
-import delta_py.commands.write
-import delta_py.expressions.evaluate
-import delta_py.report.report  # noqa: F401
 from tests.fuzz.caches import CacheTarget
 from tests.fuzz.cases import Case, Target
 from tests.fuzz.catalog_entries import EntryTarget

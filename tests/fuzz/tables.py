@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from delta_py import DeltaTable, write_delta
 from delta_py.changes.change_feed import plan_changes
-from delta_py.commands.detail import detail_rows
-from delta_py.commands.dml import Dml
-from delta_py.commands.vacuum import Vacuum, VacuumRequest, vacuum
-from delta_py.commands.vacuum_paths import vector_files
+from delta_py.definition.detail import detail_rows
 from delta_py.errors import DeltaError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.parquet.reader import read_files
+from delta_py.row_changes.dml import Dml
 from delta_py.storage.local import LocalStore
+from delta_py.vacuum.vacuum import Vacuum, VacuumRequest, vacuum
+from delta_py.vacuum.vacuum_paths import vector_files
 from delta_py.write.row_changes import DELETED
 from tests.fuzz.base_tables import COMMITS, made_tables
 from tests.fuzz.cases import Case, Mutation, Outcome, fresh, made, observed

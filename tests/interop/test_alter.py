@@ -17,12 +17,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
-from delta_py.commands.alter_columns import add_columns, change_columns, drop_columns, rename_column, replace_columns
-from delta_py.commands.column_changes import ColumnChange, NewColumn
-from delta_py.commands.constraints import add_constraint, drop_constraint
-from delta_py.commands.drop_feature import drop_feature
+from delta_py.alter.alter_columns import add_columns, change_columns, drop_columns, rename_column, replace_columns
+from delta_py.alter.column_changes import ColumnChange, NewColumn
+from delta_py.alter.constraints import add_constraint, drop_constraint
+from delta_py.alter.drop_feature import drop_feature
 from delta_py.errors import DeltaError
-from delta_py.protocol.schema import (
+from delta_py.storage.local import LocalStore
+from delta_py.types.schema import (
     DOUBLE,
     INTEGER,
     LONG,
@@ -34,7 +35,6 @@ from delta_py.protocol.schema import (
     StructField,
     StructType,
 )
-from delta_py.storage.local import LocalStore
 from tests.support.rows import difference
 
 COLUMNS = (

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from delta_py import write_delta
-from delta_py.commands.drop_feature import drop_feature
+from delta_py.alter.drop_feature import drop_feature
 from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
 
 STATEMENTS = (

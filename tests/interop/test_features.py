@@ -14,12 +14,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.create import create_table, define_table
-from delta_py.commands.row_commands import update
+from delta_py.definition.create import create_table, define_table
 from delta_py.errors import DeltaError
-from delta_py.protocol.schema import INTEGER, LONG, STRING, ArrayType, MapType, StructField, StructType
+from delta_py.row_changes.row_commands import update
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import INTEGER, LONG, STRING, ArrayType, MapType, StructField, StructType
 from tests.support.merge_peers import condition_of
 
 NESTED = ArrayType(MapType(STRING, StructType((StructField("x", ArrayType(INTEGER)),))))

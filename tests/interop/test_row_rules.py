@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import DeltaError
 from delta_py.protocol import column_mapping
-from delta_py.protocol.schema import StructType, parse_schema, schema_to_json
+from delta_py.types.schema import StructType, parse_schema, schema_to_json
 from tests.support.merge_peers import condition_of
 from tests.support.rows import difference
 

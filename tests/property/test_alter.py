@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.alter_columns import add_columns, change_columns, drop_columns, rename_column
-from delta_py.commands.column_changes import ColumnChange, NewColumn
-from delta_py.protocol.schema import LONG
+from delta_py.alter.alter_columns import add_columns, change_columns, drop_columns, rename_column
+from delta_py.alter.column_changes import ColumnChange, NewColumn
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import LONG
 
 NAMES = [f"c{number}" for number in range(5)]
 KINDS = ["add", "add", "append", "append", "rename", "drop", "move"]

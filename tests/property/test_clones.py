@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.vacuum import VacuumKind, VacuumRequest, vacuum
 from delta_py.storage.local import LocalStore
+from delta_py.vacuum.vacuum import VacuumKind, VacuumRequest, vacuum
 from tests.support.sampling import examples
-from tests.unit.commands.test_optimize import compacted, delete
+from tests.unit.optimize.test_optimize import compacted, delete
 
 TABLES = 3
 WRITES, CLONES = ["append", "overwrite", "delete", "optimize", "checkpoint"], ["clone", "deep clone"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from delta_py.protocol import column_mapping
 from delta_py.protocol.features import Properties, all_fields
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     LONG,
     STRING,
     ArrayType,

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchError
 from delta_py.expressions.casts import cast_values
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.schema import (
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.local import LocalStore
+from delta_py.types.schema import (
     BYTE,
     DATE,
     DOUBLE,
@@ -32,8 +34,6 @@ from delta_py.protocol.schema import (
     to_arrow_schema,
     to_arrow_type,
 )
-from delta_py.protocol.table_config import TableConfig
-from delta_py.storage.local import LocalStore
 from delta_py.write.casts import may_assign
 from delta_py.write.conform import Conformer, WriteState
 from delta_py.write.constraints import RowRule

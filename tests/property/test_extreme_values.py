@@ -15,11 +15,11 @@ from delta_py import DeltaTable
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.resolve import resolve_condition
-from delta_py.protocol.schema import from_arrow_schema
 from delta_py.scan.file_pruner import FilePruner
 from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import from_arrow_schema
 from tests.support.extreme_values import COLUMNS, ROWS, WRITERS, lookups, rows
 from tests.support.sampling import sampled
 

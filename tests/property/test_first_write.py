@@ -13,10 +13,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_py.commands.write import WriteRequest, commit_write, plan_write
-from delta_py.protocol.schema import from_arrow_schema
+from delta_py.row_changes.write import WriteRequest, commit_write, plan_write
 from delta_py.storage.local import LocalStore
 from delta_py.table import DeltaTable
+from delta_py.types.schema import from_arrow_schema
 from delta_py.write.files import write_files
 from tests.support.sampling import examples
 

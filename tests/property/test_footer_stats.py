@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_py.parquet.foreign_schema import read_columns
-from delta_py.protocol.footer_stats import footer_stats
-from delta_py.protocol.stats_collector import StatsCollector
+from delta_py.statistics.footer_stats import footer_stats
+from delta_py.statistics.stats_collector import StatsCollector
 
 NUMBERS = st.decimals(-99999, 99999, places=2, allow_nan=False, allow_infinity=False)
 VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {

@@ -14,17 +14,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands import index_upkeep
-from delta_py.commands.index_build import BuildLimits
-from delta_py.commands.restore import restore
+from delta_py.copies.restore import restore
 from delta_py.expressions.tree import Column, Comparison, Expression, In, Literal
 from delta_py.index import lookup, segments
+from delta_py.index_commands import index_upkeep
+from delta_py.index_commands.index_build import BuildLimits
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.schema import StructField, StructType, to_arrow_type
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import StructField, StructType, to_arrow_type
 from tests.support.sampling import examples
-from tests.unit.commands.test_optimize import compacted, delete
+from tests.unit.optimize.test_optimize import compacted, delete
 
 UTC = dt.UTC
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {

@@ -10,9 +10,9 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_py.checkpoint.checkpoint import write_checkpoint
+from delta_py.checkpoint.cleanup import clean_log
 from delta_py.errors import DeltaError
-from delta_py.log.checkpoint import write_checkpoint
-from delta_py.log.cleanup import clean_log
 from delta_py.log.segment import load_segment
 from delta_py.log.writer import LogWriter
 from delta_py.snapshot import Snapshot

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py.expressions.tree import Column, Comparison, Literal, Not
-from delta_py.protocol.schema import INTEGER
 from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.snapshot import Snapshot
+from delta_py.types.schema import INTEGER
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import Json, TableBuilder, add
 

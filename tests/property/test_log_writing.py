@@ -10,15 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from delta_py.log import checkpoint_rows, checkpoint_state, checkpoint_v2
-from delta_py.log.checkpoint import write_checkpoint
+from delta_py.checkpoint import checkpoint_state, checkpoint_v2
+from delta_py.checkpoint.checkpoint import write_checkpoint
+from delta_py.log import checkpoint_rows
 from delta_py.log.compaction import compact
 from delta_py.log.segment import load_segment
 from delta_py.log.writer import LogWriter
-from delta_py.protocol.schema import DOUBLE, LONG, STRING
-from delta_py.protocol.stats import json_to_struct
-from delta_py.protocol.stats_text import struct_to_json
 from delta_py.snapshot import Snapshot
+from delta_py.statistics.stats import json_to_struct
+from delta_py.statistics.stats_text import struct_to_json
+from delta_py.types.schema import DOUBLE, LONG, STRING
 from tests.support.memory_store import MemoryStore
 from tests.support.sampling import examples
 from tests.support.table_builder import Json, TableBuilder, add, key, remove, stats, vector

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.merge import TableMerger
 from delta_py.errors import UnsupportedOperationError
+from delta_py.row_changes.merge import TableMerger
 from tests.support.sampling import examples
 
 Row = dict[str, Any]

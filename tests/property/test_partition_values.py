@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_py.protocol.partition_values import format_partition_value, format_partition_values, parse_partition_values
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
     BYTE,

@@ -35,7 +35,8 @@ from delta_py.expressions.tree import (
     Or,
     StringMatch,
 )
-from delta_py.protocol.schema import (
+from delta_py.statistics.stats import FileStats
+from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
     BYTE,
@@ -56,7 +57,6 @@ from delta_py.protocol.schema import (
     to_arrow_schema,
     to_arrow_type,
 )
-from delta_py.protocol.stats import FileStats
 from tests.support.row_oracle import Refused, value_of
 from tests.support.sampling import examples
 

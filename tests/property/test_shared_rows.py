@@ -22,8 +22,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_py import DeltaTable
-from delta_py.commands.dml import Candidates, Dml
-from delta_py.commands.write import write_delta
 from delta_py.commit.attempts import RetryPolicy
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.errors import (
@@ -35,10 +33,12 @@ from delta_py.expressions.parse import parse_predicate
 from delta_py.log.reader import read_actions
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import AddFile, RemoveFile
-from delta_py.protocol.schema import StructType, to_arrow_schema
+from delta_py.row_changes.dml import Candidates, Dml
+from delta_py.row_changes.write import write_delta
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import StructType, to_arrow_schema
 from delta_py.write.rewrite import take_out
 from delta_py.write.row_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, UPDATED, write_changes
 from tests.support.sampling import examples

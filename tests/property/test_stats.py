@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_py.protocol.schema import (
+from delta_py.statistics.stats import FileStats, parse_stats, stats_from_struct
+from delta_py.statistics.stats_collector import StatsCollector
+from delta_py.types.schema import (
     BYTE,
     DATE,
     DOUBLE,
@@ -32,8 +34,6 @@ from delta_py.protocol.schema import (
     to_arrow_schema,
     to_arrow_type,
 )
-from delta_py.protocol.stats import FileStats, parse_stats, stats_from_struct
-from delta_py.protocol.stats_collector import StatsCollector
 from tests.support.sampling import examples
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_py.protocol import stats_layout
-from delta_py.protocol.json_objects import read_json_objects
-from delta_py.protocol.stats_layout import read_plain_stats
+from delta_py.statistics import stats_layout
+from delta_py.statistics.json_objects import read_json_objects
+from delta_py.statistics.stats_layout import read_plain_stats
 
 SCHEMA = pa.schema(
     [

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py.parquet.variant import variant_converter
-from delta_py.protocol.schema import VARIANT_ARROW
+from delta_py.types.schema import VARIANT_ARROW
 from tests.support.variants import decode, group_type, shred
 
 NAMES = st.sampled_from(["a", "b", "c", "ab", "é", "", "z" * 70])

@@ -1,5 +1,5 @@
 """Deep clones, clones of Parquet files, FSCK and the dry run of RESTORE from Spark: arguments, frames, jobs. The rest needs no
-session: tests/unit/commands/test_deep_clone.py, test_clone_parquet.py and test_fsck.py."""
+session: tests/unit/copies/test_deep_clone.py, test_clone_parquet.py and test_fsck.py."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
-from delta_py.commands.create import create_table, define_table
+from delta_py.definition.create import create_table, define_table
 from delta_py.errors import UnsupportedTableFeatureError
-from delta_py.protocol.schema import INTEGER, LONG, STRING, StructField, StructType
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import INTEGER, LONG, STRING, StructField, StructType
 from spark_plugin import DeltaTable
 
 pytestmark = pytest.mark.usefixtures("plain_plans")

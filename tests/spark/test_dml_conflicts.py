@@ -14,9 +14,9 @@ import pytest
 
 from delta_py import DeltaTable as Reader
 from delta_py import write_delta
-from delta_py.commands.dml import Dml
 from delta_py.log.history import history
 from delta_py.protocol.actions import AddCDCFile, AddFile, parse_action
+from delta_py.row_changes.dml import Dml
 from delta_py.storage.local import LocalStore
 from spark_plugin import DeltaTable
 from spark_plugin.exceptions import (

@@ -18,7 +18,7 @@ from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.functions.table import FUNCTIONS
 from delta_py.expressions.parse import parse_expression
 from delta_py.expressions.tree import Call, Expression, children
-from delta_py.protocol.schema import from_arrow_schema
+from delta_py.types.schema import from_arrow_schema
 from tests.support.seeds import run_seed
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Indexes from Spark: lookups open only files that hold the value. For the rest: tests/unit/commands/test_index.py."""
+"""Indexes from Spark: lookups open only files that hold the value. For the rest: tests/unit/index_commands/test_index.py."""
 
 from __future__ import annotations
 

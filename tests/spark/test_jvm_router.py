@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_py import DeltaTable as PlainTable
 from delta_py.errors import DeltaError, UnsupportedOperationError
-from delta_py.protocol.names import quoted
+from delta_py.types.names import quoted
 from spark_plugin import register
 from spark_plugin.driver_channel import sql_requests
 from spark_plugin.sql_router import JVM_ENABLED, first_word, route_of

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
-from delta_py.commands.dml import Candidates, Dml
+from delta_py.row_changes.dml import Candidates, Dml
 from spark_plugin import DeltaTable
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml import merge

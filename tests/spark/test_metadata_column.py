@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_py.commands.write import write_delta
+from delta_py.row_changes.write import write_delta
 from spark_plugin import DeltaTable
 from spark_plugin.pruning import status
 from tests.support.frames import executed_plan

@@ -21,9 +21,9 @@ from pyspark.sql.functions import expr
 
 from delta_py.errors import DataFileError
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.schema import StructField, StructType, from_arrow_schema, schema_to_json, to_arrow_schema
 from delta_py.scan.scan_state import ScanColumn, ScanFile, ScanState
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import StructField, StructType, from_arrow_schema, schema_to_json, to_arrow_schema
 from tests.support.foreign_parquet import KINDS, ForeignFile, foreign_files
 from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.rows import comparable

@@ -1,5 +1,5 @@
 """OPTIMIZE as Spark jobs: the reference's frame, settings, several bins at once, and what fails. The rest needs no session:
-tests/unit/commands/test_optimize.py."""
+tests/unit/optimize/test_optimize.py."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from delta_py.errors import (
     UnsupportedTableFeatureError,
 )
 from delta_py.expressions.spark_rules import FUNCTIONS
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     DATE,
     INTEGER,
     LONG,

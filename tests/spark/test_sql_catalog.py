@@ -16,9 +16,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
-from delta_py.protocol.schema import StructField
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import StructField
 from spark_plugin import pruning, register
 from spark_plugin.exceptions import (
     InvalidOptionError,

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
-from delta_py.protocol.names import quoted
+from delta_py.types.names import quoted
 from spark_plugin import register
 from spark_plugin.exceptions import (
     ChangeDataFeedError,

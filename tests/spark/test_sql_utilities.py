@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.errors import DeltaError
-from delta_py.protocol.names import quoted
+from delta_py.types.names import quoted
 from spark_plugin.options.told_settings import IGNORE_MISSING_FILES
 from spark_plugin.source.views import VIEW_SCHEMAS
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from delta_py.errors import DeltaError
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
     BYTE,
@@ -120,7 +120,7 @@ def test_whole_columns_are_converted_as_their_values_are(zoned: SparkSession) ->
     wanted = rows.selectExpr(
         "cast(i AS string) i", "cast(d AS bigint) d", "cast(t AS date) t", f"cast(s AS {target}) s"
     ).toArrow()
-    from delta_py.protocol.schema import from_arrow_schema
+    from delta_py.types.schema import from_arrow_schema
 
     given = rows.toArrow().combine_chunks()
     for f in from_arrow_schema(wanted.schema).fields:

@@ -1,4 +1,4 @@
-"""VACUUM from Spark: arguments, settings and frames. The rest needs no session: tests/unit/commands/test_vacuum.py."""
+"""VACUUM from Spark: arguments, settings and frames. The rest needs no session: tests/unit/vacuum/test_vacuum.py."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ from pyroaring import BitMap64
 
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, inline_descriptor
-from delta_py.protocol.schema import DataType, StructField, StructType, to_arrow_schema
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import DataType, StructField, StructType, to_arrow_schema
 
 
 def write_file(root: Path, name: str, table: pa.Table | dict[str, Any], **options: Any) -> ScanFile:

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_py import write_delta
-from delta_py.protocol.schema import from_arrow_schema, schema_to_json
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import from_arrow_schema, schema_to_json
 from tests.support.table_builder import TableBuilder, add
 
 Cut = Callable[[str, int], str | None]

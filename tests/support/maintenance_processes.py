@@ -17,8 +17,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.dml import Dml
 from delta_py.errors import DeltaConcurrentModificationException
+from delta_py.row_changes.dml import Dml
 from delta_py.storage.local import LocalStore
 from delta_py.write.row_changes import DELETED
 from tests.support.plain_dml import changed, run, target_rows

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_py.commands.dml import Candidates, Dml
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.schema import StructType
+from delta_py.row_changes.dml import Candidates, Dml
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
+from delta_py.types.schema import StructType
 from delta_py.write.rewrite import TakenOut, take_out
 from delta_py.write.row_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, write_changes
 

@@ -27,7 +27,7 @@ from delta_py.expressions.tree import (
     Or,
     StringMatch,
 )
-from delta_py.protocol.schema import DATE, STRING, TIMESTAMP, PrimitiveType
+from delta_py.types.schema import DATE, STRING, TIMESTAMP, PrimitiveType
 
 RANGES = {"byte": 2**7, "short": 2**15, "integer": 2**31, "long": 2**63}
 

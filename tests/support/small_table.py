@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from delta_py.protocol.schema import from_arrow_schema, schema_to_json
+from delta_py.types.schema import from_arrow_schema, schema_to_json
 
 WITH_VECTORS: dict[str, Any] = {
     "properties": {"delta.enableDeletionVectors": "true"},

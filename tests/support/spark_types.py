@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from delta_py.protocol.schema import VARIANT_ARROW
+from delta_py.types.schema import VARIANT_ARROW
 
 _JSON_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
 _ARROW_NAMES = {

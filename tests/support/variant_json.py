@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from pyspark.sql.types import VariantVal
 
-from delta_py.protocol.schema import VARIANT_ARROW
+from delta_py.types.schema import VARIANT_ARROW
 
 
 def has_variant(kind: pa.DataType) -> bool:

@@ -32,9 +32,9 @@ SHARED = (
 # By the module that Spark has the workers run.
 OWN = {
     "pyspark.worker": ("pandas", "pyspark.sql.pandas.serializers", "spark_plugin.dml.tasks", "spark_plugin.maintenance.tasks"),
-    "pyspark.sql.worker.commit_data_source_write": ("delta_py.commands.write", "spark_plugin.source.commands"),
-    "pyspark.sql.worker.write_into_data_source": ("delta_py.commands.write", "spark_plugin.options.write_options"),
-    "pyspark.sql.worker.python_streaming_sink_runner": ("delta_py.commands.write", "spark_plugin.streaming.stream_writer"),
+    "pyspark.sql.worker.commit_data_source_write": ("delta_py.row_changes.write", "spark_plugin.source.commands"),
+    "pyspark.sql.worker.write_into_data_source": ("delta_py.row_changes.write", "spark_plugin.options.write_options"),
+    "pyspark.sql.worker.python_streaming_sink_runner": ("delta_py.row_changes.write", "spark_plugin.streaming.stream_writer"),
 }
 
 

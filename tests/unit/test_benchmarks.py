@@ -34,7 +34,7 @@ from benchmarks import (
     stores_run,
 )
 from delta_py import DeltaTable
-from delta_py.log.checkpoint_check import open_checkpoint
+from delta_py.checkpoint.checkpoint_check import open_checkpoint
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import load_segment
 from delta_py.storage.opening import open_store

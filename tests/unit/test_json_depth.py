@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.alter import set_properties
-from delta_py.commands.clone import clone_table
-from delta_py.commands.restore import restore
+from delta_py.alter.alter import set_properties
+from delta_py.copies.clone import clone_table
+from delta_py.copies.restore import restore
 from delta_py.errors import DeltaError
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig

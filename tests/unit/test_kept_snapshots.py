@@ -19,11 +19,11 @@ from delta_py.errors import SchemaMismatchError, TableNotFoundError
 from delta_py.expressions.tree import Column, Comparison, Literal
 from delta_py.kept_snapshots import KeptSnapshot, KeptVersions
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.schema import LONG
 from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import FileId, ObjectInfo
+from delta_py.types.schema import LONG
 from tests.support.small_table import append, make_table, reproducible_table
 
 LEAVES = {("id",): LONG}

@@ -17,7 +17,7 @@ LONE_MODULES = ("pyspark_pydelta.py",)
 
 # Never in delta_py: Spark is spark_plugin's; the other two cost more to import than a small read takes.
 FOREIGN_TO_DELTA_PY = ("pyspark", "py4j", "pandas", "pyarrow.dataset", "spark_plugin")
-# Never in delta_py/protocol: bytes and values in, bytes and values out; no I/O and no clock.
+# Never in the rooms of the protocol's own formats: bytes and values in, bytes and values out; no I/O and no clock.
 FOREIGN_TO_PROTOCOL = ("os", "io", "pathlib", "shutil", "socket", "subprocess", "tempfile", "threading", "time")
 
 # The modules that reach behind the public API of Spark and of Py4J: the JVM and pyspark, and a client of Spark Connect.
@@ -151,7 +151,10 @@ def test_delta_py_module_imports_neither_spark_nor_pandas_nor_datasets(name: str
     assert foreign_imports(name, FOREIGN_TO_DELTA_PY) == []
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("delta_py/protocol/")])
+PROTOCOL = ("delta_py/protocol/", "delta_py/types/", "delta_py/statistics/")
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith(PROTOCOL)])
 def test_protocol_module_imports_no_io_and_no_clock(name: str) -> None:
     assert foreign_imports(name, FOREIGN_TO_PROTOCOL) == []
 

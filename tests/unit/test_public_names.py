@@ -12,8 +12,8 @@ import pyspark_pydelta
 import spark_plugin
 import spark_plugin.exceptions
 import spark_plugin.pruning
-from delta_py.commands.merge import TableMerger
 from delta_py.errors import DeltaError, InvalidOptionError
+from delta_py.row_changes.merge import TableMerger
 from spark_plugin.options.read_options import read_options
 
 PARAMETERS = {

@@ -19,8 +19,8 @@ from delta_py.errors import CorruptTableError, LogIntegrityError, UnsupportedTab
 from delta_py.log import checkpoint_reader, parquet_part, reconciliation
 from delta_py.log.reader import FILE_SCHEMA
 from delta_py.protocol.actions import DomainMetadata, SetTransaction
-from delta_py.protocol.schema import LONG, STRING
 from delta_py.snapshot import Snapshot
+from delta_py.types.schema import LONG, STRING
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, key, remove, stats, vector
 

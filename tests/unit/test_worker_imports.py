@@ -23,8 +23,8 @@ PLANNING = (
 )
 WRITING = ("delta_py.write.conform", "delta_py.commit.transaction", "spark_plugin.source.writer")
 COMMITTING = (
-    "delta_py.commands.write",
-    "delta_py.commands.request",
+    "delta_py.row_changes.write",
+    "delta_py.definition.request",
     "delta_py.commit.transaction",
     "delta_py.snapshot",
     "spark_plugin.options.write_options",
@@ -71,7 +71,7 @@ def imported_by(module: str) -> set[str]:
         ("spark_plugin.data_source", (*COSTLY, *WRITING, *DRIVER, *OTHER_READS)),
         ("spark_plugin.source.writer", (*COSTLY, *COMMITTING, *DRIVER)),
         ("spark_plugin.dml.task_answers", (*COSTLY, *PLANNING, *WRITING, *DRIVER)),
-        ("spark_plugin.dml.tasks", (*COSTLY, *DRIVER, "delta_py.commands.dml", "spark_plugin.dml.jobs")),
+        ("spark_plugin.dml.tasks", (*COSTLY, *DRIVER, "delta_py.row_changes.dml", "spark_plugin.dml.jobs")),
         ("spark_plugin.streaming.stream_writer", (*COSTLY, *COMMITTING, *DRIVER)),
     ],
 )

@@ -15,7 +15,7 @@ from delta_py.expressions.coercion import INTEGRAL_RANGE, is_integral
 from delta_py.expressions.failures import mismatch, not_supported, overflow
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, accepts, check_count, fixed
 from delta_py.expressions.text_casts import days_of
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -27,7 +27,7 @@ from delta_py.protocol.schema import (
     DataType,
     DecimalType,
 )
-from delta_py.protocol.zones import INSTANT, WALL_CLOCK, to_instants, to_wall_clock
+from delta_py.types.zones import INSTANT, WALL_CLOCK, to_instants, to_wall_clock
 
 _Int64 = np.ndarray[Any, np.dtype[np.int64]]
 

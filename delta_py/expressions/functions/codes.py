@@ -18,7 +18,7 @@ from delta_py.expressions.coercion import is_numeric
 from delta_py.expressions.failures import mismatch
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, check_count, fixed
 from delta_py.expressions.functions.text_growth import spend
-from delta_py.protocol.schema import BINARY, INTEGER, LONG, STRING, VOID, DataType
+from delta_py.types.schema import BINARY, INTEGER, LONG, STRING, VOID, DataType
 
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 _DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)

@@ -21,8 +21,8 @@ from delta_py.expressions.functions.calendar import DAY_NAMES, MONTH_NAMES
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, fixed
 from delta_py.expressions.functions.text_growth import spend
 from delta_py.expressions.text_casts import days_of
-from delta_py.protocol.schema import DATE, STRING, TIMESTAMP, DataType
-from delta_py.protocol.zones import INSTANT, WALL_CLOCK
+from delta_py.types.schema import DATE, STRING, TIMESTAMP, DataType
+from delta_py.types.zones import INSTANT, WALL_CLOCK
 
 _ITEM = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|[^A-Za-z']+")
 _UNUSABLE = frozenset("[]{}#")

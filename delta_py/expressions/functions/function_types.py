@@ -21,7 +21,7 @@ from delta_py.expressions.coercion import (
     is_numeric,
 )
 from delta_py.expressions.failures import mismatch, not_supported, wrong_argument_count
-from delta_py.protocol.schema import DOUBLE, STRING, VOID, DataType
+from delta_py.types.schema import DOUBLE, STRING, VOID, DataType
 
 
 @dataclass(frozen=True, slots=True)

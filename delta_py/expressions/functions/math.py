@@ -26,7 +26,7 @@ from delta_py.expressions.functions.function_types import (
     numeric_argument,
 )
 from delta_py.expressions.functions.numbers import NUMBERS
-from delta_py.protocol.schema import DOUBLE, INTEGER, LONG, DataType, DecimalType, to_arrow_type
+from delta_py.types.schema import DOUBLE, INTEGER, LONG, DataType, DecimalType, to_arrow_type
 
 # ---------------------------------------------------------------- doubles
 

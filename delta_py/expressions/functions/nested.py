@@ -17,7 +17,7 @@ from delta_py.expressions.coercion import common_type, common_type_of_all, is_at
 from delta_py.expressions.failures import BadRows, mismatch, not_supported, shown, wrong_argument_count
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, check_count
 from delta_py.expressions.functions.text_growth import spend
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BOOLEAN,
     INTEGER,
     LONG,

@@ -31,7 +31,7 @@ from delta_py.expressions.functions.function_types import (
     fixed,
     numeric_argument,
 )
-from delta_py.protocol.schema import BOOLEAN, BYTE, DOUBLE, FLOAT, LONG, SHORT, STRING, VOID, DataType, DecimalType, to_arrow_type
+from delta_py.types.schema import BOOLEAN, BYTE, DOUBLE, FLOAT, LONG, SHORT, STRING, VOID, DataType, DecimalType, to_arrow_type
 
 _ARROW_DIGITS = 76
 _NAMES = {"+": "Addition", "-": "Subtraction", "*": "Multiplication", "/": "Division", "%": "Remainder", "div": "Division"}

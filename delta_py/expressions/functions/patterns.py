@@ -15,7 +15,7 @@ from delta_py.expressions.functions.like import match_like
 from delta_py.expressions.functions.regex import matches_empty, to_re2
 from delta_py.expressions.functions.text import TEXTS
 from delta_py.expressions.functions.text_growth import spend, text_bytes
-from delta_py.protocol.schema import BOOLEAN, INTEGER, STRING, ArrayType, DataType
+from delta_py.types.schema import BOOLEAN, INTEGER, STRING, ArrayType, DataType
 
 _TEXTS = ArrayType(STRING)
 _SURELY_LITTLE = 1 << 20

@@ -23,7 +23,7 @@ from delta_py.expressions.functions.numbers import NUMBERS
 from delta_py.expressions.functions.patterns import PATTERNS
 from delta_py.expressions.functions.text import TEXTS
 from delta_py.expressions.functions.times import TIMES
-from delta_py.protocol.schema import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
+from delta_py.types.schema import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     {

@@ -15,7 +15,7 @@ from delta_py.expressions.coercion import is_atomic
 from delta_py.expressions.failures import mismatch, not_supported
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, check_count, constant_integer, fixed
 from delta_py.expressions.functions.text_growth import spend, text_bytes
-from delta_py.protocol.schema import BINARY, BOOLEAN, INTEGER, STRING, VOID, DataType
+from delta_py.types.schema import BINARY, BOOLEAN, INTEGER, STRING, VOID, DataType
 
 _FINAL_SIGMA = "\u03a3"
 

@@ -17,8 +17,8 @@ from delta_py.expressions.casts import with_validity_of
 from delta_py.expressions.coercion import is_integral
 from delta_py.expressions.failures import mismatch, not_supported
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, accepts, check_count, fixed
-from delta_py.protocol.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, DataType
-from delta_py.protocol.zones import INSTANT, WALL_CLOCK, check_zone, to_instants, to_wall_clock
+from delta_py.types.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, DataType
+from delta_py.types.zones import INSTANT, WALL_CLOCK, check_zone, to_instants, to_wall_clock
 
 # Arrow's calendar kernels hold years in 16 bits.
 _FIRST_DAY, _LAST_DAY = -12_000_000 + 719_468, 11_000_000 - 719_468

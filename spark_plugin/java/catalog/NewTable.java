@@ -85,7 +85,7 @@ class NewTable {
     return properties;
   }
 
-  /** mode: of delta_py/commands/replace.py. join: a table that is there and is defined alike is taken as it is. */
+  /** mode: of delta_py/definition/replace.py. join: a table that is there and is defined alike is taken as it is. */
   void build(String mode, boolean join) {
     ObjectNode arguments = JsonNodeFactory.instance.objectNode();
     arguments.put("mode", mode);
@@ -184,7 +184,7 @@ class NewTable {
     for (int i = 0; i < references.length; i++) names.add(path(references[i].fieldNames()));
   }
 
-  /** As joined_name of delta_py/protocol/names.py. */
+  /** As joined_name of delta_py/types/names.py. */
   private static String path(String[] names) {
     String[] parts = names.clone();
     for (int i = 0; i < parts.length; i++) {

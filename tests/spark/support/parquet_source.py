@@ -19,8 +19,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter
 from pyspark.sql.types import StructType
 
 from delta_py.expressions import tree
-from delta_py.protocol.schema import LONG
 from delta_py.scan.planning import ScanReport
+from delta_py.types.schema import LONG
 from spark_plugin.pruning import MessagePartition, ScanRequest, kept_part, limited, plan_message
 from spark_plugin.spark_versions import to_arrow_schema
 

@@ -14,8 +14,7 @@ import pytest
 
 from delta_py import DeltaTable
 from delta_py.changes.change_feed import changes_schema, plan_changes
-from delta_py.commands.create import create_table, define_table
-from delta_py.commands.write import write_delta
+from delta_py.definition.create import create_table, define_table
 from delta_py.errors import (
     ChangeDataFeedError,
     CorruptTableError,
@@ -29,10 +28,11 @@ from delta_py.expressions.parse import parse_predicate
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, action_to_line
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, from_row_indexes, inline_descriptor
-from delta_py.protocol.schema import LONG, STRING, StructField, StructType, schema_to_json, to_arrow_schema
+from delta_py.row_changes.write import write_delta
 from delta_py.scan.planning import Scan, ScanOptions
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import LONG, STRING, StructField, StructType, schema_to_json, to_arrow_schema
 
 FEED_ON = {"delta.enableChangeDataFeed": "true"}
 DAY_MS = 86_400_000

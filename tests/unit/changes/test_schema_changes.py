@@ -10,7 +10,7 @@ from delta_py.changes.schema_changes import why_incompatible, why_not_found
 from delta_py.protocol.actions import Metadata
 from delta_py.protocol.column_mapping import assign
 from delta_py.protocol.features import Properties
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     INTEGER,
     LONG,
     STRING,

@@ -20,8 +20,8 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.alter_columns import NewColumn
-from delta_py.protocol.schema import STRING
+from delta_py.alter.alter_columns import NewColumn
+from delta_py.types.schema import STRING
 from pydelta_cli.main import COMMANDS, app
 from pydelta_cli.row_input import _Source
 from pydelta_cli.run import Run, value_lines

@@ -88,7 +88,8 @@ NEVER = {
 }
 ROWS = {"delta_py.parquet.reader", "delta_py.scan.planning"}
 SQL = {"sqlglot", "delta_py.expressions.parse", "delta_py.expressions.evaluate"}
-WRITING = {"delta_py.commit.transaction", "delta_py.write.conform", "delta_py.log.checkpoint", "delta_py.changes.change_feed"}
+WRITING = {"delta_py.commit.transaction", "delta_py.write.conform", "delta_py.checkpoint.checkpoint"}
+WRITING |= {"delta_py.changes.change_feed"}
 MODULES = """
 import atexit, sys
 from pydelta_cli.main import main
@@ -110,7 +111,7 @@ LOADED = "print(*sys.modules, file=sys.stderr)"
         ("schema TABLE --json", "delta_py.table", {"rich"} | ROWS | SQL | WRITING),
         ("history TABLE --limit 1", "delta_py.log.history", ROWS | SQL | WRITING),
         ("streams TABLE", "delta_py.table", {"rich"} | ROWS | SQL | WRITING),
-        ("detail TABLE", "delta_py.commands.detail", {"rich"} | SQL | WRITING),
+        ("detail TABLE", "delta_py.definition.detail", {"rich"} | SQL | WRITING),
         ("show TABLE --limit 1", "delta_py.parquet.reader", SQL | WRITING),
         ("cat TABLE --format json --limit 1", "delta_py.parquet.reader", {"rich"} | SQL | WRITING),
         ("files TABLE --filter id=1", "sqlglot", WRITING),
@@ -237,7 +238,7 @@ def test_load_that_is_interrupted_leaves_the_table_as_it_was(tmp_path: Path, suf
 
 READING = """
 import sys, time
-import delta_py.commands.write
+import delta_py.row_changes.write
 from pydelta_cli import row_input
 from pydelta_cli.main import main
 
@@ -252,7 +253,7 @@ def interrupted(path, reader, **options):
     raise KeyboardInterrupt
 
 row_input._Pipe = SlowPipe
-delta_py.commands.write.write_delta = interrupted
+delta_py.row_changes.write.write_delta = interrupted
 sys.argv = ["pydelta", "load", sys.argv[1], "-", "--format", "csv"]
 main()
 """

@@ -9,19 +9,19 @@ import pyarrow as pa
 import pytest
 
 from delta_py import write_delta
-from delta_py.commands.alter import add_feature, set_properties, unset_properties
-from delta_py.commands.alter_columns import add_columns, drop_columns, rename_column
-from delta_py.commands.clone import shallow_clone
-from delta_py.commands.column_changes import NewColumn
-from delta_py.commands.create import create_table, define_table
-from delta_py.commands.drop_feature import drop_feature
-from delta_py.commands.replace import build_table
-from delta_py.commands.restore import restore
+from delta_py.alter.alter import add_feature, set_properties, unset_properties
+from delta_py.alter.alter_columns import add_columns, drop_columns, rename_column
+from delta_py.alter.column_changes import NewColumn
+from delta_py.alter.drop_feature import drop_feature
+from delta_py.copies.clone import shallow_clone
+from delta_py.copies.restore import restore
+from delta_py.definition.create import create_table, define_table
+from delta_py.definition.replace import build_table
 from delta_py.errors import DeltaError
 from delta_py.protocol.features import supported_features
-from delta_py.protocol.schema import LONG, ArrayType, StructField, StructType
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import LONG, ArrayType, StructField, StructType
 
 FEATURE, FLAG = "columnMappingUsageTracking", "delta.columnMapping.hasDroppedOrRenamed"
 TRACKED = {f"delta.feature.{FEATURE}": "supported", "delta.columnMapping.mode": "name"}

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.restore import restore
 from delta_py.commit.transaction import Transaction
+from delta_py.copies.restore import restore
 from delta_py.errors import CorruptTableError
 from delta_py.log import reader
 from delta_py.snapshot import Snapshot

@@ -7,9 +7,9 @@ import orjson
 from delta_py.commit.prepared import ReadSet
 from delta_py.commit.proposed_form import reads_from_json, reads_to_json
 from delta_py.protocol.actions import AddFile, Metadata, Protocol
-from delta_py.protocol.schema import LONG, DataType, PrimitiveType, StructField, StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.partition_set import PartitionSet
+from delta_py.types.schema import LONG, DataType, PrimitiveType, StructField, StructType, schema_to_json
 from tests.support.memory_store import MemoryStore
 
 

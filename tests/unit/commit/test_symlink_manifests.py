@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.alter import set_properties
-from delta_py.commands.generate import generate
-from delta_py.commands.vacuum import VacuumRequest, vacuum
+from delta_py.alter.alter import set_properties
 from delta_py.commit import symlink_manifests
 from delta_py.commit.symlink_manifests import MANIFEST_DIRECTORY, write_manifests
+from delta_py.copies.generate import generate
 from delta_py.errors import ConcurrentWriteException, DeltaError, InvalidOptionError, UnsupportedOperationError
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.vacuum.vacuum import VacuumRequest, vacuum
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add
 

@@ -10,12 +10,12 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py import snapshot as snapshot_module
-from delta_py.commands.request import StreamBatch, WriteRequest
-from delta_py.commands.restore import restore
-from delta_py.commands.write import WritePlan, commit_write, plan_write
 from delta_py.commit.transaction import Transaction
+from delta_py.copies.restore import restore
+from delta_py.definition.request import StreamBatch, WriteRequest
 from delta_py.errors import DeltaError, SchemaMismatchError, VersionNotFoundError
-from delta_py.protocol.schema import from_arrow_schema
+from delta_py.row_changes.write import WritePlan, commit_write, plan_write
+from delta_py.types.schema import from_arrow_schema
 from delta_py.write.files import write_files
 from tests.support.memory_store import MemoryStore
 

@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 import pytest
 
-from delta_py.commands.create import TableDefinition, create_table, define_table
 from delta_py.commit.attempts import RetryPolicy
 from delta_py.commit.transaction import Transaction
+from delta_py.definition.create import TableDefinition, create_table, define_table
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     ConcurrentWriteException,
@@ -26,9 +26,9 @@ from delta_py.errors import (
 from delta_py.log.writer import Outcome
 from delta_py.protocol.actions import AddFile, CommitInfo, Metadata, Protocol, RemoveFile, parse_action
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, from_row_indexes, inline_descriptor
-from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import LONG, StructField, StructType
 from delta_py.write.files import WrittenFiles
 from tests.support.memory_store import MemoryStore
 

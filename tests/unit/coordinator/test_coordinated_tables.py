@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.alter import set_properties
-from delta_py.commands.create import define_table
-from delta_py.commands.drop_feature import drop_feature
-from delta_py.commands.fsck import fsck
-from delta_py.commands.replace import build_table
-from delta_py.commands.restore import restore
+from delta_py.alter.alter import set_properties
+from delta_py.alter.drop_feature import drop_feature
+from delta_py.checkpoint.cleanup import clean_log
 from delta_py.coordinator.opening import open_ledger
+from delta_py.copies.restore import restore
+from delta_py.definition.create import define_table
+from delta_py.definition.replace import build_table
 from delta_py.errors import (
     CorruptTableError,
     DeltaError,
@@ -29,14 +29,14 @@ from delta_py.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from delta_py.log.cleanup import clean_log
 from delta_py.log.history import history
 from delta_py.log.writer import LogWriter
-from delta_py.protocol.schema import STRING, StructField, StructType
+from delta_py.repair.fsck import fsck
 from delta_py.storage.coordinated import CoordinatedStore, place_of, root_of
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import coordination_of
 from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.types.schema import STRING, StructField, StructType
 from tests.support.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")

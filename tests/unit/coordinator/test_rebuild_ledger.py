@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands import rebuild_ledger as rebuild_module
-from delta_py.commands.drop_feature import drop_feature
-from delta_py.commands.rebuild_ledger import RebuildReport, StagedFinding, rebuild_ledger
+from delta_py.alter.drop_feature import drop_feature
 from delta_py.coordinator.ledger import RatificationUnknownError
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
 from delta_py.log.coordination import IDENTITY_PROPERTY
 from delta_py.log.segment import LogSegment
+from delta_py.repair import rebuild_ledger as rebuild_module
+from delta_py.repair.rebuild_ledger import RebuildReport, StagedFinding, rebuild_ledger
 from delta_py.storage.coordinated import CoordinatedStore, place_of
 from delta_py.storage.store import ObjectStore
 from delta_py.transactions import DeltaTransaction, transact

@@ -13,9 +13,6 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.clone import shallow_clone
-from delta_py.commands.restore import restore
-from delta_py.commands.vacuum import VacuumRequest, vacuum
 from delta_py.commit import added_rows, group
 from delta_py.coordinator import opening
 from delta_py.coordinator.ledger import (
@@ -25,6 +22,8 @@ from delta_py.coordinator.ledger import (
     TransactionEndedError,
 )
 from delta_py.coordinator.opening import open_ledger
+from delta_py.copies.clone import shallow_clone
+from delta_py.copies.restore import restore
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     ConcurrentAppendException,
@@ -39,6 +38,7 @@ from delta_py.errors import (
 from delta_py.storage.opening import coordination_of
 from delta_py.transactions import CheckFailedError, DeltaTransaction, Step, check, delete, transact, update
 from delta_py.transactions import append as append_rows
+from delta_py.vacuum.vacuum import VacuumRequest, vacuum
 from tests.support.coordination import (
     FaultyLedger,
     LateLedger,
@@ -48,7 +48,7 @@ from tests.support.coordination import (
     ledger_url,
     rows_of,
 )
-from tests.unit.commands.test_vacuum import in_hours
+from tests.unit.vacuum.test_vacuum import in_hours
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 

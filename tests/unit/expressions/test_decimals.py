@@ -14,7 +14,7 @@ from delta_py.errors import ExpressionError
 from delta_py.expressions.coercion import decimal_result
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.tree import Call, Cast, Column, Expression
-from delta_py.protocol.schema import DOUBLE, LONG, STRING, DataType, DecimalType
+from delta_py.types.schema import DOUBLE, LONG, STRING, DataType, DecimalType
 
 EXACT = decimal.Context(prec=400, rounding=decimal.ROUND_HALF_UP)
 TYPES = [(5, 2), (10, 0), (18, 6), (20, 0), (20, 10), (28, 3), (38, 10), (38, 0)]

@@ -15,7 +15,7 @@ from delta_py.errors import ExpressionError, SchemaMismatchError
 from delta_py.expressions.evaluate import can_evaluate, evaluate
 from delta_py.expressions.parse import parse_expression, parse_predicate
 from delta_py.expressions.tree import Call, Cast, Column, Comparison, In, Literal, StringMatch
-from delta_py.protocol.schema import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DecimalType, from_arrow_schema
+from delta_py.types.schema import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DecimalType, from_arrow_schema
 
 NAN = float("nan")
 

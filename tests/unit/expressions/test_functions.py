@@ -14,8 +14,8 @@ from delta_py.expressions.clock import at_time, is_deterministic
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.functions.regex import to_re2
 from delta_py.expressions.parse import parse_expression, to_sql, type_of
-from delta_py.protocol.schema import LONG, STRING, TIMESTAMP, from_arrow_schema
-from delta_py.protocol.zones import INSTANT, WALL_CLOCK, to_instants, to_wall_clock
+from delta_py.types.schema import LONG, STRING, TIMESTAMP, from_arrow_schema
+from delta_py.types.zones import INSTANT, WALL_CLOCK, to_instants, to_wall_clock
 
 BATCH = pa.record_batch(
     {

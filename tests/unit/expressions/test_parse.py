@@ -11,7 +11,7 @@ import pytest
 from delta_py.errors import DeltaError, ExpressionError, SchemaMismatchError
 from delta_py.expressions.parse import parse_expression, parse_predicate, to_sql
 from delta_py.expressions.tree import And, Call, Cast, Column, Comparison, Expression, In, IsNull, Literal, Not, Or, StringMatch
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
     BYTE,

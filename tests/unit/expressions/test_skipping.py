@@ -14,7 +14,8 @@ from delta_py.errors import ExpressionError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.skipping import columns_with_stats, is_exact_on_partitions, keep_mask
 from delta_py.expressions.tree import Call, Column, Comparison, IsNull, Literal, Not
-from delta_py.protocol.schema import (
+from delta_py.statistics.stats import FileStats, unknown_stats
+from delta_py.types.schema import (
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -30,7 +31,6 @@ from delta_py.protocol.schema import (
     leaves,
     to_arrow_type,
 )
-from delta_py.protocol.stats import FileStats, unknown_stats
 
 NAN = float("nan")
 SCHEMA = StructType(

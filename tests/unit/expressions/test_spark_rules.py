@@ -11,7 +11,7 @@ from delta_py.errors import DeltaError, ExpressionError
 from delta_py.expressions.functions.table import ALIASES, FUNCTIONS
 from delta_py.expressions.spark_rules import FUNCTIONS as BUILT_INS
 from delta_py.expressions.spark_rules import checked_default, checked_sql, spark_type_name
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BOOLEAN,
     DATE,
     INTEGER,

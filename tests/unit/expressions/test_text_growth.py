@@ -13,7 +13,7 @@ from delta_py.errors import ExpressionError
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.functions.text_growth import in_each_row
 from delta_py.expressions.parse import parse_expression
-from delta_py.protocol.schema import from_arrow_schema
+from delta_py.types.schema import from_arrow_schema
 
 ROWS = pa.record_batch({"s": ["a", "bcd", None, ""], "n": pa.array([2_000_000_000, 1, 1, 1], pa.int32()), "b": [b"x" * 30] * 4})
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_py.index.hashing import hashes, kind_of_type, value_kind
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BINARY,
     INTEGER,
     LONG,

@@ -16,7 +16,7 @@ from delta_py.log.raw_files import CheckpointUnreadableError, RawFiles, StatsWan
 from delta_py.log.reader import FILE_SCHEMA, CommitReader
 from delta_py.log.segment import load_segment
 from delta_py.protocol.paths import decode_path
-from delta_py.protocol.schema import DATE, LONG, STRING, TIMESTAMP
+from delta_py.types.schema import DATE, LONG, STRING, TIMESTAMP
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, remove, stats, vector
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from delta_py.log import checkpoint_v2, reader
-from delta_py.log.checkpoint import write_checkpoint
-from delta_py.log.cleanup import clean_log
+from delta_py.checkpoint import checkpoint_v2
+from delta_py.checkpoint.checkpoint import write_checkpoint
+from delta_py.checkpoint.cleanup import clean_log
+from delta_py.log import reader
 from delta_py.log.segment import load_segment
 from delta_py.log.writer import LogWriter
 from delta_py.snapshot import Snapshot

@@ -9,8 +9,8 @@ import pytest
 
 from delta_py.log import reconciliation
 from delta_py.log.reconciliation import FileBatch, gathered
-from delta_py.protocol.schema import LONG
-from delta_py.protocol.stats import FileStats, parse_stats
+from delta_py.statistics.stats import FileStats, parse_stats
+from delta_py.types.schema import LONG
 
 COLUMNS = ["path", "size"]
 

@@ -18,8 +18,8 @@ from benchmarks.make_log_table import make_table
 from delta_py import DeltaTable
 from delta_py.log import parquet_part, stats_cache
 from delta_py.log.stats_cache import StatsCache
-from delta_py.protocol import stats
 from delta_py.snapshot import Snapshot
+from delta_py.statistics import stats
 from delta_py.storage import local
 from delta_py.storage.disk_cache import DiskCache
 from delta_py.storage.opening import open_store

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py.errors import DataFileError
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
     BYTE,

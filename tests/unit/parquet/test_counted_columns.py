@@ -12,11 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_py.commands.write import write_delta
 from delta_py.errors import DataFileError
 from delta_py.expressions.tree import Column, Comparison, Literal
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.schema import (
+from delta_py.row_changes.write import write_delta
+from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.snapshot import Snapshot
+from delta_py.storage.opening import open_store
+from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -30,9 +33,6 @@ from delta_py.protocol.schema import (
     StructField,
     StructType,
 )
-from delta_py.scan.planning import ScanOptions, plan_scan
-from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import open_store
 from tests.support.data_files import column, inline_vector, read_table, scan_state, write_file
 
 X, NAME = column("x", LONG), column("name", STRING)

@@ -15,8 +15,8 @@ from delta_py.parquet import reader
 from delta_py.parquet.decode_budget import DecodeBudget, Limits, OverBudgetError
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.deletion_vectors import inline_descriptor
-from delta_py.protocol.schema import LONG, STRING, ArrayType
 from delta_py.scan.scan_state import ScanFile, ScanState
+from delta_py.types.schema import LONG, STRING, ArrayType
 from tests.support.data_files import column, scan_state, write_file
 
 GROUP_ROWS, GROUPS = 1000, 4

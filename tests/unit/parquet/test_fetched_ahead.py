@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from delta_py.parquet import reader
-from delta_py.protocol.schema import LONG
 from delta_py.storage.files import ByteRange, PrefetchingFile
+from delta_py.types.schema import LONG
 from tests.support.data_files import column, read_table, scan_state, write_file
 from tests.support.memory_store import MemoryStore
 

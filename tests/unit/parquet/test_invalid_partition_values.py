@@ -14,7 +14,6 @@ from delta_py import DeltaTable, write_delta
 from delta_py.errors import CorruptTableError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.protocol.actions import AddFile, Metadata, Protocol
-from delta_py.protocol.schema import LONG, STRING, StructField, StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_pruner import FilePruner
 from delta_py.scan.log_answers import Question, answer_from_log
@@ -22,6 +21,7 @@ from delta_py.scan.partition_numbers import partition_numbers
 from delta_py.scan.scan_state import ColumnSource, ScanColumn
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import LONG, STRING, StructField, StructType, schema_to_json
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "p": pa.array([7, 8, 9], pa.int64()), "q": ["x", "y", None]})
 

@@ -13,9 +13,9 @@ import pytest
 from delta_py.errors import DataFileError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.schema import LONG, STRING, StructField, StructType
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.storage import kept_objects
+from delta_py.types.schema import LONG, STRING, StructField, StructType
 from tests.support.data_files import column, scan_state
 from tests.support.memory_store import MemoryStore
 

@@ -14,9 +14,9 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import DataFileError
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.schema import LONG, STRING
 from delta_py.scan.planning import Scan
 from delta_py.transactions import DeltaTransaction
+from delta_py.types.schema import LONG, STRING
 from tests.support.data_files import column, read_table, scan_state, write_file
 from tests.support.flipped_bits import chunk_places, flipped
 

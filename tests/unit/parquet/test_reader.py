@@ -17,7 +17,9 @@ from delta_py import DeltaTable, write_delta
 from delta_py.errors import DataFileError, DeletionVectorError
 from delta_py.parquet.file_columns import plan_file
 from delta_py.parquet.rebase import PROLEPTIC
-from delta_py.protocol.schema import (
+from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile
+from delta_py.types.schema import (
     DATE,
     INTEGER,
     LONG,
@@ -30,8 +32,6 @@ from delta_py.protocol.schema import (
     StructField,
     StructType,
 )
-from delta_py.scan.planning import ScanOptions, plan_scan
-from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile
 from tests.support.data_files import column, read_batches, read_rows, read_table, scan_state, write_file
 
 

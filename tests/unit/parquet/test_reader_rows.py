@@ -15,18 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
-from delta_py.commands.write import write_delta
 from delta_py.errors import DataFileError, DeletionVectorError, ExpressionError, SchemaMismatchError
 from delta_py.expressions.tree import And, Call, Column, Comparison, Expression, In, IsNull, Literal, Not
 from delta_py.parquet import reader as reader_module
 from delta_py.parquet.reader import read_files
 from delta_py.parquet.row_selection import RowPick
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, dv_file_bytes, inline_descriptor, serialize
-from delta_py.protocol.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
+from delta_py.row_changes.write import write_delta
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
 from tests.support.data_files import column, inline_vector, read_batches, read_rows, read_table, scan_state, write_file
 
 X = column("x", LONG)

@@ -13,8 +13,8 @@ import pytest
 from delta_py.errors import DataFileError
 from delta_py.expressions.tree import Column, Comparison, Literal
 from delta_py.parquet.rebase import PROLEPTIC, LegacyCalendar, legacy_calendar, rebase_dates, rebase_timestamps
-from delta_py.protocol.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ
 from delta_py.scan.scan_state import ScanFile
+from delta_py.types.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ
 from tests.support.data_files import column, read_rows, scan_state, write_file
 
 SPARK = b"org.apache.spark.version"

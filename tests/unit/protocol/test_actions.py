@@ -11,8 +11,8 @@ import pytest
 from delta_py.errors import CorruptTableError, UnsupportedOperationError
 from delta_py.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
-from delta_py.protocol.schema import LONG, ArrayType, StructField, StructType, parse_schema, schema_to_json
 from delta_py.protocol.table_config import TableConfig
+from delta_py.types.schema import LONG, ArrayType, StructField, StructType, parse_schema, schema_to_json
 
 METADATA: dict[str, Any] = {"id": "1", "schemaString": '{"type":"struct","fields":[]}', "format": {"provider": "parquet"}}
 

@@ -13,7 +13,7 @@ from delta_py.protocol.clustering import (
     clustering_leaves,
     clustering_paths,
 )
-from delta_py.protocol.schema import LONG, StructField, StructType
+from delta_py.types.schema import LONG, StructField, StructType
 
 _PHYSICAL = "delta.columnMapping.physicalName"
 SCHEMA = StructType(

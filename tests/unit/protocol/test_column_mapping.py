@@ -5,7 +5,7 @@ import pytest
 from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.features import Properties
-from delta_py.protocol.schema import LONG, STRING, ArrayType, MapType, StructField, StructType
+from delta_py.types.schema import LONG, STRING, ArrayType, MapType, StructField, StructType
 
 
 def mapped(name: str, data_type, number: int | None, physical: str | None, **metadata) -> StructField:

@@ -15,7 +15,7 @@ from delta_py.protocol.partition_values import (
     parse_partition_value,
     parse_partition_values,
 )
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
     BYTE,

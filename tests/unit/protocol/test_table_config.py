@@ -9,7 +9,8 @@ import pytest
 from delta_py.errors import CorruptTableError, DeltaError, UnsupportedOperationError, UnsupportedTableFeatureError
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import FEATURES, Properties, supported_features
-from delta_py.protocol.schema import (
+from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.types.schema import (
     INTEGER,
     LONG,
     STRING,
@@ -19,7 +20,6 @@ from delta_py.protocol.schema import (
     StructType,
     schema_to_json,
 )
-from delta_py.protocol.table_config import Operation, TableConfig
 
 PLAIN = StructType((StructField("id", LONG), StructField("p", STRING)))
 READER_WRITER = sorted(name for name, row in FEATURES.items() if row.reader)

@@ -7,8 +7,11 @@ import pytest
 
 from delta_py.errors import CorruptTableError
 from delta_py.protocol.actions import AddFile, Metadata, Protocol
-from delta_py.protocol.char_types import DECLARED_TYPE
-from delta_py.protocol.schema import (
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.file_pruner import with_partition_values
+from delta_py.scan.partition_set import PartitionSet
+from delta_py.types.char_types import DECLARED_TYPE
+from delta_py.types.schema import (
     DATE,
     DOUBLE,
     LONG,
@@ -20,9 +23,6 @@ from delta_py.protocol.schema import (
     StructType,
     schema_to_json,
 )
-from delta_py.protocol.table_config import TableConfig
-from delta_py.scan.file_pruner import with_partition_values
-from delta_py.scan.partition_set import PartitionSet
 
 
 def config_of(**types: DataType) -> TableConfig:

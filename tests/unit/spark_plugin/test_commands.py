@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from delta_py.errors import InvalidOptionError
-from delta_py.protocol.schema import LONG, StructField, StructType, schema_to_json
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import LONG, StructField, StructType, schema_to_json
 from spark_plugin.source.commands import CommandWriter, carry_out
 
 UNFIT = {"delta.logRetentionDuration": "nonsense"}

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from delta_py.commands.request import WriteRequest
+from delta_py.definition.request import WriteRequest
 from delta_py.errors import ChangeDataFeedError, DeltaError, InvalidOptionError, UnsupportedOperationError
-from delta_py.protocol.sizes import parse_size
+from delta_py.types.sizes import parse_size
 from spark_plugin.options.common import (
     CLUSTER_BY,
     CONFS,

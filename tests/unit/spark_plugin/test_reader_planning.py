@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.create import create_table, define_table
+from delta_py.definition.create import create_table, define_table
 from delta_py.errors import SchemaMismatchError
-from delta_py.protocol.schema import LONG, STRING, StructField, StructType
 from delta_py.scan.log_answers import Question
 from delta_py.storage.opening import open_store
 from delta_py.streaming.options import StreamStart
+from delta_py.types.schema import LONG, STRING, StructField, StructType
 from spark_plugin import read_limits
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.options.common import VIEW

@@ -15,9 +15,9 @@ import pytest
 from pyspark import cloudpickle
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.dml import Dml
 from delta_py.errors import ConcurrentAppendException, ConcurrentDeleteReadException, DeltaError
 from delta_py.expressions.parse import parse_predicate
+from delta_py.row_changes.dml import Dml
 from delta_py.transactions import DeltaTransaction
 from delta_py.write.rewrite import TakenOut
 from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of

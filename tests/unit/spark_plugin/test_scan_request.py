@@ -14,10 +14,10 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from delta_py.expressions.tree import FALSE, TRUE, Column, Comparison, In, IsNull, Literal, Not, Or, StringMatch
-from delta_py.protocol.schema import INTEGER, STRING
 from delta_py.scan.file_groups import FileGroup
 from delta_py.scan.log_answers import Question
 from delta_py.scan.planning import ScanReport
+from delta_py.types.schema import INTEGER, STRING
 from spark_plugin.pruning import (
     MessagePartition,
     NativeWish,

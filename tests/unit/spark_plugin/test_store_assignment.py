@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from delta_py.errors import UnsupportedOperationError
-from delta_py.protocol.schema import STRING
+from delta_py.types.schema import STRING
 from spark_plugin.dml.assignments import _cast
 from spark_plugin.dml.store_assignment import Assigning, Typed
 

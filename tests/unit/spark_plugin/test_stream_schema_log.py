@@ -12,8 +12,8 @@ import pytest
 
 from delta_py import write_delta
 from delta_py.errors import CorruptTableError, DeltaError, InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
-from delta_py.protocol.schema import StructType, find_path, parse_schema, schema_to_json
 from delta_py.streaming.schema_evolution import java_hash
+from delta_py.types.schema import StructType, find_path, parse_schema, schema_to_json
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.options.private import signed
 from spark_plugin.session_source import source_with

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.schema import LONG, StructField, StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
+from delta_py.types.schema import LONG, StructField, StructType, schema_to_json
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.source.table_facts import FACTS_KEY, with_table_facts
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
-from delta_py.commands.dml import ChosenFiles
 from delta_py.errors import ConcurrentAppendException, CorruptTableError, DeltaError
 from delta_py.log.raw_files import CheckpointUnreadableError
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
+from delta_py.row_changes.dml import ChosenFiles
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from delta_py.protocol.schema import LONG, StructField, StructType
+from delta_py.types.schema import LONG, StructField, StructType
 from delta_py.write.files import write_files
 from spark_plugin.options.write_options import write_options
 from spark_plugin.source.writer import DeltaWriter, TaskFiles

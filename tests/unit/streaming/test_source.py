@@ -24,7 +24,6 @@ from delta_py.errors import (
 )
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.to_sql import to_sql
-from delta_py.protocol.schema import StructType
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectInfo
 from delta_py.streaming import commits, lag
@@ -34,6 +33,7 @@ from delta_py.streaming.lag import Lag
 from delta_py.streaming.offset import StreamOffset
 from delta_py.streaming.options import StreamOptions, StreamStart
 from delta_py.streaming.source import StreamSource
+from delta_py.types.schema import StructType
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, remove, stats, vector
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.alter import set_properties
+from delta_py.alter.alter import set_properties
 from delta_py.errors import DeltaError, InvalidOptionError, UnsupportedOperationError
 from delta_py.storage.local import LocalStore
 

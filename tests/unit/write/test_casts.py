@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py.errors import InvariantViolationError, SchemaMismatchError, UnsupportedTableFeatureError
-from delta_py.protocol.schema import (
+from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
     DATE,

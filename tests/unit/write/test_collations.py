@@ -10,16 +10,16 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.constraints import add_constraint
-from delta_py.commands.create import create_table, define_table
-from delta_py.commands.merge import TableMerger
-from delta_py.commands.row_commands import delete
+from delta_py.alter.constraints import add_constraint
+from delta_py.definition.create import create_table, define_table
 from delta_py.errors import DeltaError
 from delta_py.protocol.collations import is_collated
-from delta_py.protocol.schema import LONG, STRING, ArrayType, StructField, StructType
+from delta_py.row_changes.merge import TableMerger
+from delta_py.row_changes.row_commands import delete
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import LONG, STRING, ArrayType, StructField, StructType
 
 SPARKS = {"__COLLATIONS": {"name": "spark.UTF8_LCASE"}}
 PROPOSED = {"collations": {"collation": "ICU.en_US.72"}}

@@ -13,7 +13,9 @@ import pytest
 
 from delta_py.errors import ExpressionError, InvariantViolationError, SchemaMismatchError, UnsupportedTableFeatureError
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.schema import (
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.local import LocalStore
+from delta_py.types.schema import (
     BINARY,
     DATE,
     INTEGER,
@@ -29,8 +31,6 @@ from delta_py.protocol.schema import (
     schema_to_json,
     to_arrow_schema,
 )
-from delta_py.protocol.table_config import TableConfig
-from delta_py.storage.local import LocalStore
 from delta_py.write.conform import Conformer, WriteState, write_state
 from delta_py.write.constraints import RowRule
 

@@ -10,7 +10,8 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import Properties
-from delta_py.protocol.schema import (
+from delta_py.protocol.table_config import TableConfig
+from delta_py.types.schema import (
     BYTE,
     DATE,
     DOUBLE,
@@ -31,7 +32,6 @@ from delta_py.protocol.schema import (
     StructType,
     schema_to_json,
 )
-from delta_py.protocol.table_config import TableConfig
 from delta_py.write.evolution import check_same_types, merged_schema, replaced_schema
 from delta_py.write.type_changes import TYPE_CHANGES, is_widening
 

@@ -13,16 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.alter_columns import add_columns, change_columns, drop_columns
-from delta_py.commands.column_changes import ColumnChange, NewColumn
-from delta_py.commands.convert import ConvertRequest, convert
-from delta_py.commands.create import create_table, define_table
-from delta_py.commands.drop_feature import drop_feature
-from delta_py.commands.optimize import LocalBinWriters, optimize
-from delta_py.commands.optimize_bins import OptimizeRequest
+from delta_py.alter.alter_columns import add_columns, change_columns, drop_columns
+from delta_py.alter.column_changes import ColumnChange, NewColumn
+from delta_py.alter.drop_feature import drop_feature
+from delta_py.copies.convert import ConvertRequest, convert
+from delta_py.definition.create import create_table, define_table
 from delta_py.errors import DeltaError, UnsupportedTableFeatureError
+from delta_py.optimize.optimize import LocalBinWriters, optimize
+from delta_py.optimize.optimize_bins import OptimizeRequest
 from delta_py.protocol.features import supported_features
-from delta_py.protocol.schema import (
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+from delta_py.types.schema import (
     LONG,
     ArrayType,
     DataType,
@@ -35,8 +37,6 @@ from delta_py.protocol.schema import (
     primitive_from_name,
     schema_to_json,
 )
-from delta_py.snapshot import Snapshot
-from delta_py.storage.local import LocalStore
 from delta_py.write.casts import assign
 from delta_py.write.geospatial import can_mark, check_same_shapes
 

@@ -11,23 +11,26 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.alter import add_feature, set_properties
-from delta_py.commands.alter_columns import add_columns, change_columns, drop_columns, rename_column
-from delta_py.commands.clone import shallow_clone
-from delta_py.commands.column_changes import ColumnChange, NewColumn
-from delta_py.commands.convert import ConvertRequest, convert
-from delta_py.commands.create import create_table, define_table
-from delta_py.commands.optimize import LocalBinWriters, optimize
-from delta_py.commands.optimize_bins import OptimizeRequest
-from delta_py.commands.replace import build_table, check_alike
-from delta_py.commands.restore import restore
-from delta_py.commands.row_commands import delete, update
+from delta_py.alter.alter import add_feature, set_properties
+from delta_py.alter.alter_columns import add_columns, change_columns, drop_columns, rename_column
+from delta_py.alter.column_changes import ColumnChange, NewColumn
 from delta_py.commit.transaction import Transaction
+from delta_py.copies.clone import shallow_clone
+from delta_py.copies.convert import ConvertRequest, convert
+from delta_py.copies.restore import restore
+from delta_py.definition.create import create_table, define_table
+from delta_py.definition.replace import build_table, check_alike
 from delta_py.errors import ConcurrentAppendException, DeltaError
+from delta_py.optimize.optimize import LocalBinWriters, optimize
+from delta_py.optimize.optimize_bins import OptimizeRequest
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.column_mapping import ID, NESTED_IDS, PHYSICAL_NAME
 from delta_py.protocol.features import all_fields
-from delta_py.protocol.schema import (
+from delta_py.row_changes.row_commands import delete, update
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import (
     DATE,
     DOUBLE,
     INTEGER,
@@ -44,9 +47,6 @@ from delta_py.protocol.schema import (
     StructField,
     StructType,
 )
-from delta_py.snapshot import Snapshot
-from delta_py.storage.local import LocalStore
-from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
 
 VERSIONS = (1, 2, 3)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
-from delta_py.protocol.column_rules import DEFAULT, GENERATION
-from delta_py.protocol.schema import (
+from delta_py.types.column_rules import DEFAULT, GENERATION
+from delta_py.types.schema import (
     BOOLEAN,
     BYTE,
     DATE,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py.errors import UnsupportedOperationError
-from delta_py.protocol.arrow_layouts import plain_type
+from delta_py.types.arrow_layouts import plain_type
 from delta_py.write import plain_layout
 from delta_py.write.plain_layout import plain_batches
 

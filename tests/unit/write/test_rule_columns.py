@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_py.commands.request import WriteRequest
-from delta_py.commands.write import plan_change
+from delta_py.definition.request import WriteRequest
 from delta_py.errors import DeltaError, InvariantViolationError, UnsupportedTableFeatureError
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.schema import BOOLEAN, INTEGER, LONG, STRING, DataType, StructField, StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_changes.write import plan_change
 from delta_py.storage.local import LocalStore
+from delta_py.types.schema import BOOLEAN, INTEGER, LONG, STRING, DataType, StructField, StructType, schema_to_json
 from delta_py.write.conform import Conformer, write_state
 from delta_py.write.constraints import RowRule
 from delta_py.write.rule_columns import PREFIX, HiddenColumns, RuleColumn, rule_column, rules_for_spark

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_py.expressions.parse import parse_expression
-from delta_py.protocol.schema import StructType
+from delta_py.types.schema import StructType
 from spark_plugin.sql.clauses import Change, DeleteRows, MergeRows, UpdateRows, WhenClause, parse_change
 from spark_plugin.sql.syntax import SyntaxFault, TableName, constant_sql
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import AnalysisException, ParseException
 
-from delta_py.protocol.names import quoted
+from delta_py.types.names import quoted
 from spark_plugin.sql import grammar as g
 from spark_plugin.sql.grammar import Utility, Version, parse_utility
 from spark_plugin.sql.syntax import SyntaxFault, TableName

@@ -1,0 +1,355 @@
+"""ALTER TABLE on columns: add, rename, drop, change and replace them, nested ones too, without writing a row anew.
+
+    add_columns(store, [NewColumn("s.c", LONG, comment="of s")])
+    rename_column(store, "s.c", "d")
+    change_columns(store, [ColumnChange("s.d", data_type=DecimalType(20, 0))])
+
+Each is one commit of metadata; returns its version, or the newest when all is so already. Files keep what they hold: a renamed
+column keeps its physical name, a dropped one is not read any more, one of a wider type is widened when it is read. A commit of
+others that changes the metadata is a conflict, one that adds rows is not.
+Protocol: Change Metadata; Column Mapping; Type Widening; Writer Requirements for Column Mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from delta_py.alter.column_changes import (
+    ColumnChange,
+    NewColumn,
+    with_change,
+    with_columns_replaced,
+    with_new_columns,
+)
+from delta_py.commit.transaction import Transaction
+from delta_py.definition.evolve import changed_schema
+from delta_py.definition.protocols import raised_protocol
+from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_py.protocol import column_mapping
+from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_paths
+from delta_py.protocol.features import Properties
+from delta_py.protocol.identity import identity_columns
+from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.snapshot import Snapshot
+from delta_py.statistics.stats_columns import PROPERTY as STATS_COLUMNS
+from delta_py.storage.store import ObjectStore
+from delta_py.types.names import joined_name, split_list, split_name
+from delta_py.types.schema import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    Path,
+    PrimitiveType,
+    StructField,
+    StructType,
+    type_name,
+)
+from delta_py.types.schema_edits import edit_field, edit_fields, field_at, is_field, resolve_path
+from delta_py.write.dependents import rules_naming
+from delta_py.write.type_changes import with_recorded_changes
+
+
+def add_columns(store: ObjectStore, columns: Sequence[NewColumn]) -> int:
+    """Add columns, or fields of structs; rows that are there have null.
+
+    Raises UnsupportedOperationError for columns that are NOT NULL or have a default; SchemaMismatchError for names that are
+    taken, or places that are not there; UnsupportedTableFeatureError for types that need a feature which the table does not have.
+    """
+    snapshot = Snapshot.load(store)
+    schema = with_new_columns(snapshot.schema, columns)
+    told = [{"column": described(column.path, column.as_field()), **_position(column.first, column.after)} for column in columns]
+    return commit_schema(snapshot, schema, "ADD COLUMNS", {"columns": told})
+
+
+def rename_column(store: ObjectStore, name: str | Sequence[str], new_name: str) -> int:
+    """Give a column, or a field of a struct, another name; its data stays where it is.
+
+    Raises UnsupportedOperationError: DELTA_UNSUPPORTED_RENAME_COLUMN for a table without column mapping,
+    DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE and DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE for a column that a rule names.
+    """
+    snapshot = Snapshot.load(store)
+    config = snapshot.config
+    path = resolve_path(config.schema, name)
+    new_path = (*path[:-1], new_name)
+    _check_mapped(config, path, "DELTA_UNSUPPORTED_RENAME_COLUMN", "have another name")
+    if new_name == path[-1]:
+        return snapshot.version
+    check_no_rule_names(config, path)
+    schema = edit_field(config.schema, path, lambda f: replace(f, name=new_name))
+    partitions = [new_name if len(path) == 1 and column == path[0] else column for column in config.partition_columns]
+    properties = _with_stats_columns(config.metadata.configuration, path, new_path)
+    parameters = {"oldColumnPath": joined_name(path), "newColumnPath": joined_name(new_path)}
+    return commit_schema(snapshot, schema, "RENAME COLUMN", parameters, partition_columns=partitions, properties=properties)
+
+
+def drop_columns(store: ObjectStore, names: Sequence[str | Sequence[str]], *, if_exists: bool = False) -> int:
+    """Take columns, or fields of structs, out of the schema. Their data stays in the files until these are written anew
+    (REORG APPLY (PURGE)), for the versions before. if_exists: names that the table does not have are passed over.
+
+    Raises UnsupportedOperationError: DELTA_UNSUPPORTED_DROP_COLUMN for a table without column mapping,
+    DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN, DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN, and as rename_column.
+    """
+    snapshot = Snapshot.load(store)
+    config = snapshot.config
+    paths = _paths(config.schema, names, if_exists=if_exists)
+    schema, properties = config.schema, config.metadata.configuration
+    for path in paths:
+        _check_mapped(config, path, "DELTA_UNSUPPORTED_DROP_COLUMN", "be dropped")
+        check_may_go(snapshot, path)
+        schema = edit_fields(schema, path[:-1], partial(_without, path))
+        properties = _with_stats_columns(properties, path, None)
+    parameters = {"columns": [joined_name(path) for path in paths]}
+    return commit_schema(snapshot, schema, "DROP COLUMNS", parameters, properties=properties) if paths else snapshot.version
+
+
+def change_columns(store: ObjectStore, changes: Sequence[ColumnChange]) -> int:
+    """Change types, comments, defaults, places of columns, and make them nullable.
+
+    Raises UnsupportedOperationError for what would need the rows to be written anew, and as rename_column for another type of a
+    column that a rule names; SchemaMismatchError; InvalidOptionError for a default that is none.
+    """
+    snapshot = Snapshot.load(store)
+    config, schema = snapshot.config, snapshot.schema
+    for change in changes:
+        path = resolve_path(schema, change.name)
+        schema = with_change(config, schema, change)
+        if _plain(field_at(schema, path).data_type) != _plain(field_at(config.schema, path).data_type):
+            check_no_rule_names(config, path)
+    paths = [resolve_path(schema, change.name) for change in changes]
+    columns = [described(path, field_at(schema, path)) for path in paths]
+    positions = [_position(change.first, change.after) for change in changes]
+    schema = _recorded(snapshot, schema)
+    if len(changes) == 1:
+        return commit_schema(snapshot, schema, "CHANGE COLUMN", {"column": columns[0], **positions[0]})
+    told = [{**column, **position} for column, position in zip(columns, positions, strict=True)]
+    return commit_schema(snapshot, schema, "CHANGE COLUMNS", {"columns": told})
+
+
+def replace_columns(store: ObjectStore, columns: StructType) -> int:
+    """Give the table these columns, in this order: its own with other comments, types or nullability, and new ones; or, with
+    column mapping, fewer of its own.
+
+    Raises UnsupportedOperationError: DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP,
+    DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED, and as drop_columns and change_columns.
+    """
+    snapshot = Snapshot.load(store)
+    config = snapshot.config
+    if identity_columns(config.schema):
+        named = ", ".join(column.name for column in identity_columns(config.schema))
+        raise UnsupportedOperationError(
+            f"The table at {store.root} has identity columns ({named}), with which columns cannot be replaced. Nothing was "
+            "changed. Change them one by one.",
+            error_class="DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED",
+            sql_state="429BQ",
+        )
+    schema = with_columns_replaced(config, columns)
+    for path in _gone(config.schema, schema, ()):
+        check_may_go(snapshot, path)
+    for path in _retyped(config.schema, schema, ()):
+        check_no_rule_names(config, path)
+    parameters = {"columns": [described((f.name,), f) for f in columns.fields]}
+    return commit_schema(snapshot, _recorded(snapshot, schema), "REPLACE COLUMNS", parameters)
+
+
+# ---------------------------------------------------------------- what may change
+
+
+def check_no_rule_names(config: TableConfig, path: Path, *, but_its_own: bool = False) -> None:
+    """Raises UnsupportedOperationError for a column that a CHECK constraint, an invariant or a generated column names.
+    but_its_own: the invariant that the column itself carries goes with it."""
+    own = ".".join(path)
+    rules = [rule for rule in rules_naming(config, path) if not (but_its_own and (rule.kind, rule.name) == ("invariant", own))]
+    generated = [rule for rule in rules if rule.kind == "generated"]
+    chosen = [rule for rule in rules if rule.kind != "generated"] or generated
+    if not chosen:
+        return
+    kind = "generated columns" if chosen is generated else "constraints"
+    raise UnsupportedOperationError(
+        f"Column {joined_name(path)} cannot be changed so: these {kind} name it: "
+        + "; ".join(f"{rule.name} -> {rule.sql}" for rule in chosen)
+        + ". Nothing was changed. Drop them first.",
+        error_class="DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE"
+        if chosen is generated
+        else "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
+        sql_state="42K09",
+        column=joined_name(path),
+        rules=[rule.name for rule in chosen],
+    )
+
+
+def check_may_go(snapshot: Snapshot, path: Path) -> None:
+    """Raises UnsupportedOperationError for a column that the table's layout or its rules need."""
+    config, name = snapshot.config, joined_name(path)
+    if path in [(column,) for column in config.partition_columns]:
+        raise UnsupportedOperationError(
+            f"Column {name} cannot be dropped: the table is partitioned by it. Nothing was changed.",
+            error_class="DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN",
+            sql_state="0AKDC",
+            column=name,
+        )
+    physical = _physical(config, path)
+    clustered = clustering_paths(snapshot.domain_metadata().get(CLUSTERING_DOMAIN))
+    if any(column[: len(physical)] == physical for column in clustered):
+        raise UnsupportedOperationError(
+            f"Column {name} cannot be dropped: the table is clustered by it. Nothing was changed. Cluster it by other "
+            "columns first.",
+            error_class="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
+            sql_state="0AKDC",
+            column=name,
+        )
+    check_no_rule_names(config, path, but_its_own=True)
+
+
+def _physical(config: TableConfig, path: Path) -> Path:
+    """The names inside data files; parts of arrays and maps have no others."""
+    steps = [path[: depth + 1] for depth in range(len(path))]
+    fields = [(step, field_at(config.schema, step)) for step in steps]
+    mode = config.column_mapping_mode
+    return tuple(column_mapping.physical_name(f, mode) if is_field(config.schema, step) else step[-1] for step, f in fields)
+
+
+def _check_mapped(config: TableConfig, path: Path, condition: str, what: str) -> None:
+    name = joined_name(path)
+    if config.column_mapping_mode == "none":
+        raise UnsupportedOperationError(
+            f"Column {name} cannot {what}: the table has no column mapping, by which its files would still be understood. "
+            f"Nothing was changed. Set the table property {column_mapping.MODE_PROPERTY} to 'name' first.",
+            error_class=condition,
+            sql_state="0AKDC",
+            column=name,
+        )
+    if not is_field(config.schema, path):
+        raise UnsupportedOperationError(
+            f"{name} is the part of an array or map and cannot {what}. Nothing was changed.",
+            error_class=condition if "RENAME" in condition else "DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE",
+            sql_state="0AKDC",
+            column=name,
+        )
+
+
+def _without(path: Path, fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
+    if len(fields) == 1:
+        raise UnsupportedOperationError(
+            f"Column {joined_name(path)} cannot be dropped: it is the only one. Nothing was changed.",
+            error_class="DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
+            sql_state="0AKDC",
+            column=joined_name(path),
+        )
+    return tuple(f for f in fields if f.name != path[-1])
+
+
+def _paths(schema: StructType, names: Sequence[str | Sequence[str]], *, if_exists: bool) -> list[Path]:
+    """Each once, and none inside another."""
+    paths = []
+    for name in names:
+        try:
+            paths.append(resolve_path(schema, name))
+        except SchemaMismatchError:
+            if not if_exists:
+                raise
+    unique = list(dict.fromkeys(paths))
+    return [path for path in unique if not any(path != other and path[: len(other)] == other for other in unique)]
+
+
+def _gone(before: DataType, after: DataType, path: Path) -> list[Path]:
+    match before, after:
+        case StructType(), StructType():
+            known = {f.name.lower(): f for f in after.fields}
+            found = [(f, known.get(f.name.lower())) for f in before.fields]
+            inner = [_gone(f.data_type, new.data_type, (*path, f.name)) for f, new in found if new is not None]
+            return [*((*path, f.name) for f, new in found if new is None), *(p for paths in inner for p in paths)]
+        case ArrayType(old, _), ArrayType(new, _):
+            return _gone(old, new, (*path, "element"))
+        case MapType(old_key, old_value, _), MapType(key, value, _):
+            return [*_gone(old_key, key, (*path, "key")), *_gone(old_value, value, (*path, "value"))]
+    return []
+
+
+def _retyped(before: DataType, after: DataType, path: Path) -> list[Path]:
+    match before, after:
+        case StructType(), StructType():
+            found = [(f, after.find(f.name)) for f in before.fields]
+            inner = [_retyped(f.data_type, new.data_type, (*path, f.name)) for f, new in found if new is not None]
+            return [path for paths in inner for path in paths]
+        case ArrayType(old, _), ArrayType(new, _):
+            return _retyped(old, new, (*path, "element"))
+        case MapType(old_key, old_value, _), MapType(key, value, _):
+            return [*_retyped(old_key, key, (*path, "key")), *_retyped(old_value, value, (*path, "value"))]
+    return [] if before == after else [path]
+
+
+def _plain(data_type: DataType) -> DataType:
+    """What of a type is one of its own: two structs, arrays or maps are alike in this."""
+    return data_type if isinstance(data_type, PrimitiveType | DecimalType) else StructType()
+
+
+# ---------------------------------------------------------------- properties that name columns
+
+
+def _with_stats_columns(properties: Mapping[str, str], path: Path, new_path: Path | None) -> Mapping[str, str]:
+    """The properties with a column renamed in the one that says which columns have statistics; None: left out of it."""
+    named = properties.get(STATS_COLUMNS)
+    if named is None:
+        return properties
+    folded = [name.lower() for name in path]
+    columns = []
+    for column in map(split_name, split_list(named)):
+        is_inside = [name.lower() for name in column[: len(path)]] == folded
+        if is_inside and new_path is not None:
+            columns.append((*new_path, *column[len(path) :]))
+        elif not is_inside:
+            columns.append(column)
+    return {**properties, STATS_COLUMNS: ",".join(map(joined_name, columns))}
+
+
+# ---------------------------------------------------------------- the commit
+
+
+def _recorded(snapshot: Snapshot, schema: StructType) -> StructType:
+    """Clients of type widening's preview want to know the version of each change."""
+    preview = "typeWidening-preview" in snapshot.config.features
+    return with_recorded_changes(snapshot.schema, schema, snapshot.version + 1 if preview else None)
+
+
+def commit_schema(
+    snapshot: Snapshot,
+    schema: StructType,
+    operation: str,
+    parameters: Mapping[str, Any],
+    *,
+    partition_columns: Sequence[str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    transaction: Transaction | None = None,
+) -> int:
+    config = snapshot.config
+    partitions = config.partition_columns if partition_columns is None else tuple(partition_columns)
+    metadata = changed_schema(config, schema, partitions, properties)
+    if metadata == snapshot.metadata:
+        return snapshot.version
+    protocol = raised_protocol(snapshot.protocol, schema, Properties(metadata.configuration))
+    after = TableConfig(protocol, metadata)
+    after.require(Operation.WRITE)
+    transaction = transaction or Transaction(snapshot)
+    if "tableVersion" in metadata.schema_string and "typeWidening-preview" in config.features:
+        transaction.must_be_next()
+    transaction.set_metadata(metadata)
+    if protocol != snapshot.protocol:
+        transaction.set_protocol(protocol)
+    return transaction.commit(operation, parameters)
+
+
+def _position(first: bool, after: str | None) -> dict[str, str]:
+    if after is not None:
+        return {"position": f"AFTER {after}"}
+    return {"position": "FIRST"} if first else {}
+
+
+def described(path: Path, f: StructField) -> dict[str, Any]:
+    """A column as the history tells of it."""
+    kind = type_name(f.data_type) if isinstance(f.data_type, DecimalType) else getattr(f.data_type, "name", "")
+    nested = {StructType: "struct", ArrayType: "array", MapType: "map"}.get(type(f.data_type))
+    return {"name": joined_name(path), "type": nested or kind, "nullable": f.nullable, "metadata": dict(f.metadata)}

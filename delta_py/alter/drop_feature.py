@@ -1,0 +1,235 @@
+"""DROP FEATURE: all that a table has because of a feature goes, then the feature leaves the protocol.
+
+    drop_feature(store, "deletionVectors")
+    drop_feature(store, "deletionVectors", truncate_history=True)
+
+Versions before still use the feature. Where readers have to know it, clients that do not must never read them, not even to
+rebuild a newer one. So three checkpoints are written that need nothing of it, and the feature checkpointProtection keeps
+them; or, with truncate_history, the versions that use it are given up first, which takes two runs with a day between them.
+Whatever is interrupted, the table stays whole, and the next run goes on.
+Protocol: Table Features; Protocol Evolution; Metadata Cleanup.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NoReturn
+
+from delta_py.alter.feature_traces import TRACES, Traces, uses_feature
+from delta_py.checkpoint import cleanup
+from delta_py.commit.post_commit import checkpoint, harmless
+from delta_py.commit.transaction import Transaction
+from delta_py.definition.properties import known_name
+from delta_py.definition.protocols import with_features, without_feature
+from delta_py.errors import (
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
+    InvalidOptionError,
+    UnsupportedOperationError,
+)
+from delta_py.log.segment import available_in, list_log
+from delta_py.log.writer import LogWriter
+from delta_py.protocol.features import FEATURES, PROTECTED_BEFORE, PROTECTION
+from delta_py.protocol.intervals import LOG_RETENTION, TRUNCATED_HISTORY, retention_ms
+from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
+from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.snapshot import Snapshot
+from delta_py.storage.opening import refuse_in_transaction
+from delta_py.storage.store import ObjectStore
+
+_BARRIERS = 3  # a client may try so many older checkpoints when it cannot read one
+_LOST_ROUNDS = 20
+
+
+def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = False, now_ms: int | None = None) -> int:
+    """Drop a table feature; returns the version. now_ms: ms since 1970, for tests.
+
+    Raises UnsupportedOperationError with the conditions DELTA_FEATURE_DROP_...: for a name that is none, or is not in the
+    protocol, for a feature that cannot be dropped, or that another needs, before anything is changed. With truncate_history,
+    DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD and DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST when the feature is not used any
+    more, but versions that use it are too young to be given up.
+    DeltaConcurrentModificationException when others bring it back meanwhile.
+    """
+    refuse_in_transaction(store, "DROP FEATURE of", "Nothing was changed.")
+    snapshot = Snapshot.load(store)
+    feature = _checked(snapshot, name, truncate_history=truncate_history)
+    snapshot.config.require(Operation.WRITE)
+    traces = TRACES[feature]
+    made_changes = traces.remove(store)
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    if feature == PROTECTION:
+        _give_up_history(store, now_ms)
+        _check_protected_gone(store)
+    elif traces.protects_history and truncate_history:
+        _put_barrier(store)
+        if made_changes:
+            _wait(Snapshot.load(store), feature, "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD")
+        _give_up_history(store, now_ms)
+        _check_history(store, feature, traces)
+    elif traces.protects_history:
+        for _ in range(_BARRIERS):
+            _put_barrier(store)
+    protects = traces.protects_history and not truncate_history
+    version = _leave_protocol(store, feature, traces, protects=protects, truncate_history=truncate_history)
+    if protects:  # so that the commit itself need not be replayed
+        with harmless(store, version, "was followed by no checkpoint"):
+            checkpoint(Snapshot.load(store))
+    return version
+
+
+# ---------------------------------------------------------------- may it be dropped
+
+
+def _checked(snapshot: Snapshot, given: str, *, truncate_history: bool) -> str:
+    """The feature's name in the protocol's spelling."""
+    present = {name.lower(): name for name in snapshot.config.features}
+    known = {name.lower(): name for name in FEATURES}
+    feature = present.get(given.lower())
+    if feature is None:
+        _refuse_absent(given, known)
+    if feature not in known.values():
+        _refuse(
+            feature,
+            "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE",
+            "0AKDC",
+            "this version of pydelta does not know it. Use a newer one",
+        )
+    if feature not in TRACES:
+        _refuse(feature, "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE", "0AKDC", "this feature cannot be dropped")
+    needs_history = TRACES[feature].protects_history or feature == PROTECTION
+    if truncate_history and not needs_history:
+        _refuse(
+            feature,
+            "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED",
+            "42000",
+            "no history has to be given up for it. Drop it without TRUNCATE HISTORY",
+        )
+    if feature == PROTECTION and not truncate_history:
+        raise UnsupportedOperationError(
+            f"{feature} can be dropped only with the versions that it protects. Nothing was changed. Drop it "
+            "with TRUNCATE HISTORY.",
+            error_class="DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
+            sql_state="55000",
+            feature=feature,
+        )
+    dependents = sorted(name for name in snapshot.config.features if name in FEATURES and feature in FEATURES[name].needs)
+    if dependents:
+        _refuse(feature, "DELTA_FEATURE_DROP_DEPENDENT_FEATURE", "55000", f"{', '.join(dependents)} need it. Drop these first")
+    return feature
+
+
+def _refuse_absent(given: str, known: Mapping[str, str]) -> NoReturn:
+    if given.lower().startswith("delta."):
+        try:
+            name = known_name(given)
+        except InvalidOptionError:
+            name = None
+        if name is not None:
+            _refuse(given, "DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY", "42000", "it is a table property. Unset it instead")
+    if given.lower() in known:
+        _refuse(given, "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT", "55000", "it is not in the table's protocol")
+    _refuse(given, "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE", "0AKDC", "this version of pydelta knows no such feature")
+
+
+def _refuse(feature: str, condition: str, sql_state: str, why: str) -> NoReturn:
+    raise UnsupportedOperationError(
+        f"The table feature {feature} cannot be dropped: {why}. Nothing was changed.",
+        error_class=condition,
+        sql_state=sql_state,
+        feature=feature,
+    )
+
+
+# ---------------------------------------------------------------- versions that use it
+
+
+def _put_barrier(store: ObjectStore) -> None:
+    """A commit without actions, and a checkpoint of it."""
+    Transaction(Snapshot.load(store)).commit("Empty Commit", {})
+    checkpoint(Snapshot.load(store))
+
+
+def _give_up_history(store: ObjectStore, now_ms: int) -> None:
+    config = Snapshot.load(store).config
+    kept_ms = min(retention_ms(config.properties, TRUNCATED_HISTORY), retention_ms(config.properties, LOG_RETENTION))
+    writer = LogWriter(store, config)
+    cleanup.clean_log(store, writer, config, now_ms=now_ms, clock=lambda: 0.0, kept_ms=kept_ms)
+
+
+def _check_history(store: ObjectStore, feature: str, traces: Traces) -> None:
+    """Raises when a version that is left uses the feature: the oldest that can be rebuilt, or a commit since."""
+    listing = list_log(store, 0)
+    oldest, _ = available_in(store, listing)
+    newest = Snapshot.load(store)
+    uses = not traces.is_gone(Snapshot.load(store, version=oldest)) or any(
+        uses_feature(traces, store.read(f"{LOG_DIRECTORY}/{commit_file_name(version)}"))
+        for version in sorted(listing.commits)
+        if version >= oldest
+    )
+    if uses:
+        _wait(newest, feature, "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST")
+
+
+def _wait(snapshot: Snapshot, feature: str, condition: str) -> NoReturn:
+    properties = snapshot.config.properties
+    log, truncated = (properties.get(name, default) for name, default in (LOG_RETENTION, TRUNCATED_HISTORY))
+    raise UnsupportedOperationError(
+        f"The table at {snapshot.table_root} does not use the feature {feature} any more, but versions in its history do, so the "
+        f"feature stays in the protocol for now. Drop it again when they are older than {log}, or with TRUNCATE HISTORY when "
+        f"they are older than {truncated}.",
+        error_class=condition,
+        sql_state="22KD0",
+        feature=feature,
+    )
+
+
+def _check_protected_gone(store: ObjectStore) -> None:
+    snapshot = Snapshot.load(store)
+    protected = snapshot.config.properties.integer(PROTECTED_BEFORE, 0)
+    first = min(list_log(store, 0).commits)
+    if first < protected:
+        raise UnsupportedOperationError(
+            f"The versions before {protected} of the table at {snapshot.table_root} use features that it does not have any more, "
+            f"and the log still has those from {first} on. {PROTECTION} cannot be dropped before they are old enough to go: "
+            f"{snapshot.config.properties.get(*TRUNCATED_HISTORY)}. Nothing was changed.",
+            error_class="DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
+            sql_state="22KD0",
+            feature=PROTECTION,
+        )
+
+
+# ---------------------------------------------------------------- the protocol
+
+
+def _leave_protocol(store: ObjectStore, feature: str, traces: Traces, *, protects: bool, truncate_history: bool) -> int:
+    """The commit that drops the feature. It names its own version, so it must be the next; another may bring traces back."""
+    for lost in range(_LOST_ROUNDS):
+        snapshot = Snapshot.load(store)
+        if not traces.is_gone(snapshot):
+            raise DeltaConcurrentModificationException(
+                f"Version {snapshot.version} of the table at {store.root} uses the feature {feature} again: another writer "
+                "brought it back. The feature was not dropped. Drop it again.",
+                error_class="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
+                sql_state="40000",
+                feature=feature,
+            )
+        gone = {name.lower() for name in traces.properties}
+        properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in gone}
+        protocol = without_feature(snapshot.protocol, feature)
+        if protects:
+            protocol = with_features(protocol, {PROTECTION})
+            properties[PROTECTED_BEFORE] = str(snapshot.version + 1)
+        metadata = replace(snapshot.metadata, configuration=properties)
+        TableConfig(protocol, metadata).require(Operation.WRITE)
+        transaction = Transaction(snapshot).must_be_next().set_protocol(protocol).set_metadata(metadata)
+        for domain in traces.domains(snapshot):
+            transaction.set_domain(domain)
+        try:
+            parameters = {"featureName": feature, "truncateHistory": truncate_history}
+            return transaction.commit("DROP FEATURE", parameters)
+        except ConcurrentWriteException:
+            if lost == _LOST_ROUNDS - 1:
+                raise
+    raise AssertionError("the last round returns or raises")

@@ -1,0 +1,342 @@
+"""What a table holds because of a feature, and how it is taken away before the feature leaves the protocol.
+
+    traces = TRACES["deletionVectors"]
+    traces.remove(store)              # commits of its own; True when there was something
+    traces.is_gone(snapshot)          # nothing of it in this version, and nobody may bring it back unasked
+
+A feature that is not here cannot be dropped by this version.
+Protocol: Table Features; Deletion Vectors; Column Mapping; Type Widening; Row Tracking; In-Commit Timestamps; V2 Spec.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.alter.alter import unset_internal, unset_properties
+from delta_py.alter.alter_columns import described
+from delta_py.alter.constraints import constraint_names
+from delta_py.alter.narrow_files import NarrowFiles
+from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
+from delta_py.commit.prepared import ROW_TRACKING_ENABLED as _TRACKING
+from delta_py.commit.prepared import ROW_TRACKING_SUSPENDED as _SUSPENDED
+from delta_py.commit.transaction import Transaction
+from delta_py.definition.row_tracking import take_row_ids
+from delta_py.definition.timestamps import ENABLED as TIMESTAMPS_ENABLED
+from delta_py.definition.timestamps import SINCE as TIMESTAMPS_SINCE
+from delta_py.errors import DeltaConcurrentModificationException, UnsupportedOperationError
+from delta_py.index.definition import PREFIX as INDEX_PREFIX
+from delta_py.log.coordination import FEATURE as COORDINATED
+from delta_py.log.coordination import IDENTITY_PROPERTY
+from delta_py.optimize.optimize import LocalBinWriters, optimize
+from delta_py.optimize.optimize_bins import OptimizeRequest
+from delta_py.optimize.reorg import Purge
+from delta_py.protocol.actions import DomainMetadata, Metadata, RemoveFile
+from delta_py.protocol.column_mapping import MODE_PROPERTY, strip
+from delta_py.protocol.column_mapping import mode as mapping_mode
+from delta_py.protocol.column_usage import FLAG as USAGE_FLAG
+from delta_py.protocol.features import PROTECTED_BEFORE, PROTECTION, Properties, fields_with_paths, has_geospatial
+from delta_py.protocol.paths import LogKind
+from delta_py.snapshot import Snapshot
+from delta_py.storage.opening import coordination_of
+from delta_py.storage.store import ObjectStore
+from delta_py.types.column_rules import TYPE_CHANGES
+from delta_py.types.schema import parse_schema, schema_to_json
+from delta_py.vacuum.vacuum_paths import vector_files
+from delta_py.write.files import WrittenFiles
+from delta_py.write.type_changes import without_recorded_changes
+
+_VECTORS = "delta.enableDeletionVectors"
+_WIDENING = "delta.enableTypeWidening"
+_POLICY = "delta.checkpointPolicy"
+_OF_TRACKING = (
+    "delta.rowTracking.materializedRowIdColumnName",
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+)
+_MATERIALIZED_PARTITIONS = "delta.enableMaterializePartitionColumnsFeature"
+_VECTOR_IN_COMMIT = re.compile(rb'"deletionVector"\s*:\s*\{')
+
+
+def _publish(store: ObjectStore) -> bool:
+    """All commits come to their places: who knows no coordinator looks nowhere else."""
+    coordinated = coordination_of(store)
+    if coordinated is not None:
+        coordinated.publish()
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """remove: raises for what its owner has to decide. protects_history: readers have to know the feature, so that versions which
+    use it must not be met by those that do not. in_commit: whether a commit's bytes, or a metaData action in it, use it.
+    with_drop: properties that go with the feature, domains that are removed with it."""
+
+    remove: Callable[[ObjectStore], bool]
+    is_gone: Callable[[Snapshot], bool]
+    protects_history: bool = False
+    in_commit: Callable[[bytes, Metadata | None], bool] = lambda data, metadata: False
+    properties: tuple[str, ...] = ()
+    domains: Callable[[Snapshot], tuple[DomainMetadata, ...]] = lambda snapshot: ()
+
+
+# ---------------------------------------------------------------- each feature
+
+
+def _unset(store: ObjectStore, *names: str) -> bool:
+    snapshot = Snapshot.load(store)
+    return unset_internal(store, names) != snapshot.version
+
+
+class _VectorPurge(Purge):
+    """Only files with deletion vectors: what else REORG takes out is nobody's who drops this feature."""
+
+    def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
+        return files["deletion_vector"].is_valid()
+
+
+def _remove_vectors(store: ObjectStore) -> bool:
+    """No new ones; files written anew without the rows that are deleted; and the vectors' own files in the log, so that VACUUM of
+    clients which do not look for them keeps them for the versions before."""
+    changed = _unset(store, _VECTORS)
+    purged = optimize(store, OptimizeRequest(), LocalBinWriters(), kind=_VectorPurge)
+    if purged.version is not None:
+        changed = True
+    return _keep_vector_files(store) or changed
+
+
+def _keep_vector_files(store: ObjectStore) -> bool:
+    snapshot = Snapshot.load(store)
+    tombstones = snapshot.tombstones()
+    files = vector_files(tombstones.filter(tombstones["deletion_vector"].is_valid()))
+    lacking = files.filter(pc.invert(pc.is_in(files, tombstones["path"].combine_chunks())))
+    if not len(lacking):
+        return False
+    newest = pc.max(tombstones["deletion_timestamp"]).as_py()
+    removes = tuple(RemoveFile(path, data_change=False, deletion_timestamp_ms=newest) for path in lacking.to_pylist())
+    Transaction(snapshot).add(WrittenFiles(removes=removes)).commit("Deletion Vector Tombstones", {})
+    return True
+
+
+def _no_vectors(snapshot: Snapshot) -> bool:
+    if snapshot.config.properties.boolean(_VECTORS):
+        return False
+    return all(batch.files["deletion_vector"].null_count == len(batch.files) for batch in snapshot.file_batches())
+
+
+def _remove_widening(store: ObjectStore) -> bool:
+    changed = _unset(store, _WIDENING)
+    if TYPE_CHANGES not in Snapshot.load(store).metadata.schema_string:
+        return changed
+    optimize(store, OptimizeRequest(), LocalBinWriters(), kind=NarrowFiles)
+    snapshot = Snapshot.load(store)
+    _check_wide(snapshot)
+    schema = parse_schema(snapshot.metadata.schema_string)
+    retyped = [described(path, f) for path, f in fields_with_paths(schema) if TYPE_CHANGES in f.metadata]
+    metadata = replace(snapshot.metadata, schema_string=schema_to_json(without_recorded_changes(schema)))
+    Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": retyped})
+    return True
+
+
+def _check_wide(snapshot: Snapshot) -> None:
+    """OPTIMIZE leaves the files of bins that others change again and again."""
+    narrow = NarrowFiles.of(snapshot, OptimizeRequest()).choose().bins.num_rows
+    if narrow:
+        raise DeltaConcurrentModificationException(
+            f"{narrow} files of the table at {snapshot.table_root} have narrower types than the table: other writers changed "
+            "files beside them while these were to be written anew. The feature typeWidening was not dropped, and readers "
+            "still widen these files. Drop it again.",
+            error_class="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
+            sql_state="40000",
+            feature="typeWidening",
+        )
+
+
+def _no_widening(snapshot: Snapshot) -> bool:
+    return not snapshot.config.properties.boolean(_WIDENING) and TYPE_CHANGES not in snapshot.metadata.schema_string
+
+
+def _remove_mapping(store: ObjectStore) -> bool:
+    snapshot = Snapshot.load(store)
+    if snapshot.config.column_mapping_mode != "none":
+        unset_properties(store, [MODE_PROPERTY])
+        return True
+    if _no_mapping(snapshot):
+        return False
+    # Ids that were left in the schema of a table whose files have the columns' own names.
+    metadata = replace(snapshot.metadata, schema_string=schema_to_json(strip(snapshot.schema)))
+    Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": []})
+    return True
+
+
+def _no_mapping(snapshot: Snapshot) -> bool:
+    return snapshot.config.column_mapping_mode == "none" and strip(snapshot.schema) == snapshot.schema
+
+
+def _remove_v2_checkpoints(store: ObjectStore) -> bool:
+    snapshot = Snapshot.load(store)
+    if snapshot.config.properties.get(_POLICY, "classic").lower() != "v2":
+        return False
+    _set(snapshot, {_POLICY: "classic"})
+    return True
+
+
+def _set(snapshot: Snapshot, properties: Mapping[str, str]) -> None:
+    """A commit that gives properties these values, in the place of those under their names in any case of letters."""
+    folded = {name.lower() for name in properties}
+    kept = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in folded}
+    metadata = replace(snapshot.metadata, configuration={**kept, **properties})
+    Transaction(snapshot).set_metadata(metadata).commit("SET TBLPROPERTIES", {"properties": dict(properties)})
+
+
+def _no_v2_checkpoints(snapshot: Snapshot) -> bool:
+    newest = snapshot.segment.checkpoint
+    classic = newest is None or newest.kind is not LogKind.CHECKPOINT_V2
+    return classic and snapshot.config.properties.get(_POLICY, "classic").lower() != "v2"
+
+
+def _remove_timestamps(store: ObjectStore) -> bool:
+    return _unset(store, TIMESTAMPS_ENABLED, *TIMESTAMPS_SINCE)
+
+
+def _remove_tracking(store: ObjectStore) -> bool:
+    """No new ids from here on, then the files' ids."""
+    snapshot = Snapshot.load(store)
+    changed = False
+    if snapshot.config.properties.boolean(_TRACKING) or not snapshot.config.properties.boolean(_SUSPENDED):
+        _set(snapshot, {_TRACKING: "false", _SUSPENDED: "true"})
+        changed = True
+    return take_row_ids(store) or changed
+
+
+def _no_tracking(snapshot: Snapshot) -> bool:
+    properties = snapshot.config.properties
+    if properties.boolean(_TRACKING) or not properties.boolean(_SUSPENDED):
+        return False
+    return all(batch.files["base_row_id"].null_count == len(batch.files) for batch in snapshot.file_batches())
+
+
+def _tracking_domain(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
+    known = snapshot.domain_metadata().get(ROW_TRACKING_DOMAIN)
+    return () if known is None else (replace(known, removed=True),)
+
+
+def _keep_constraints(store: ObjectStore) -> bool:
+    names = constraint_names(Snapshot.load(store).config)
+    if names:
+        raise UnsupportedOperationError(
+            f"The feature checkConstraints cannot be dropped while the table at {store.root} has CHECK constraints: "
+            f"{', '.join(names)}. Nothing was changed. Drop them first.",
+            error_class="DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
+            sql_state="0AKDE",
+            constraints=names,
+        )
+    return False
+
+
+def _keep_shapes(store: ObjectStore) -> bool:
+    schema = Snapshot.load(store).schema
+    names = [f.name for f in schema.fields if has_geospatial(f.data_type)]
+    if names:
+        raise UnsupportedOperationError(
+            f"The feature geospatial cannot be dropped while the table at {store.root} has columns of geometry or geography: "
+            f"{', '.join(names)}. Nothing was changed. Drop the columns first.",
+            error_class="DELTA_CANNOT_DROP_GEOSPATIAL_FEATURE",
+            sql_state="0AKDE",
+            columns=names,
+        )
+    return False
+
+
+def _remove_domains(store: ObjectStore) -> bool:
+    """In a commit of their own: one that drops the feature may have no domains."""
+    snapshot = Snapshot.load(store)
+    domains = snapshot.domain_metadata()
+    names = [name for name in domains if name.startswith(INDEX_PREFIX)]
+    if names:
+        raise UnsupportedOperationError(
+            f"The feature domainMetadata cannot be dropped while the table at {store.root} has indexes: "
+            f"{', '.join(sorted(name.removeprefix(INDEX_PREFIX) for name in names))}. Nothing was changed. Drop them first.",
+            indexes=sorted(names),
+        )
+    transaction = Transaction(snapshot)
+    for domain in domains.values():
+        transaction.set_domain(replace(domain, removed=True))
+    if domains:
+        transaction.commit("DOMAIN METADATA CLEANUP", {"metadataRemoved": len(domains)})
+    return bool(domains)
+
+
+def _nothing(store: ObjectStore) -> bool:
+    return False
+
+
+def _always(snapshot: Snapshot) -> bool:
+    return True
+
+
+def _sets(name: str, value: str = "true") -> Callable[[bytes, Metadata | None], bool]:
+    def test(data: bytes, metadata: Metadata | None) -> bool:
+        return metadata is not None and Properties(metadata.configuration).get(name, "").lower() == value
+
+    return test
+
+
+def _has_vectors(data: bytes, metadata: Metadata | None) -> bool:
+    return _VECTOR_IN_COMMIT.search(data) is not None or _sets(_VECTORS)(data, metadata)
+
+
+def _has_widening(data: bytes, metadata: Metadata | None) -> bool:
+    return metadata is not None and (TYPE_CHANGES in metadata.schema_string or _sets(_WIDENING)(data, metadata))
+
+
+def _has_mapping(data: bytes, metadata: Metadata | None) -> bool:
+    return metadata is not None and mapping_mode(Properties(metadata.configuration)) != "none"
+
+
+def _has_shapes(data: bytes, metadata: Metadata | None) -> bool:
+    return metadata is not None and has_geospatial(parse_schema(metadata.schema_string))
+
+
+_GEOSPATIAL = Traces(
+    _keep_shapes, lambda snapshot: not has_geospatial(snapshot.schema), protects_history=True, in_commit=_has_shapes
+)
+_TYPE_WIDENING = Traces(_remove_widening, _no_widening, protects_history=True, in_commit=_has_widening)
+
+TRACES: Mapping[str, Traces] = {
+    "deletionVectors": Traces(_remove_vectors, _no_vectors, protects_history=True, in_commit=_has_vectors),
+    "typeWidening": _TYPE_WIDENING,
+    "typeWidening-preview": _TYPE_WIDENING,
+    "columnMapping": Traces(_remove_mapping, _no_mapping, protects_history=True, in_commit=_has_mapping),
+    "columnMappingUsageTracking": Traces(_nothing, _always, properties=(USAGE_FLAG,)),
+    "v2Checkpoint": Traces(_remove_v2_checkpoints, _no_v2_checkpoints, protects_history=True, in_commit=_sets(_POLICY, "v2")),
+    "vacuumProtocolCheck": Traces(_nothing, _always, protects_history=True),
+    "inCommitTimestamp": Traces(_remove_timestamps, lambda snapshot: not snapshot.config.properties.boolean(TIMESTAMPS_ENABLED)),
+    "rowTracking": Traces(
+        _remove_tracking, _no_tracking, properties=(_TRACKING, _SUSPENDED, *_OF_TRACKING), domains=_tracking_domain
+    ),
+    "checkConstraints": Traces(_keep_constraints, lambda snapshot: not constraint_names(snapshot.config)),
+    "geospatial": _GEOSPATIAL,
+    "geospatial-dev": _GEOSPATIAL,
+    "domainMetadata": Traces(_remove_domains, lambda snapshot: not snapshot.domain_metadata()),
+    "materializePartitionColumns": Traces(
+        lambda store: _unset(store, _MATERIALIZED_PARTITIONS),
+        lambda snapshot: not snapshot.config.properties.boolean(_MATERIALIZED_PARTITIONS),
+    ),
+    PROTECTION: Traces(_nothing, _always, properties=(PROTECTED_BEFORE,)),
+    "coordinatedCommits-preview": Traces(_nothing, _always),
+    COORDINATED: Traces(_publish, _always, protects_history=True, properties=(IDENTITY_PROPERTY,)),
+}
+
+
+def uses_feature(traces: Traces, data: bytes) -> bool:
+    """Whether a commit of the log uses the feature. data: of the commit."""
+    metadata = None
+    for line in data.splitlines():
+        if line.startswith(b'{"metaData"'):
+            metadata = Metadata.from_json(orjson.loads(line)["metaData"])
+    return traces.in_commit(data, metadata)

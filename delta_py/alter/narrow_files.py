@@ -1,0 +1,60 @@
+"""Files whose columns have narrower types than the table's, written anew: before type widening is dropped.
+
+    optimize(store, OptimizeRequest(), LocalBinWriters(), kind=NarrowFiles)
+
+Their footers are read, many at once; files that have the table's types stay as they are. It is OPTIMIZE with another choice of
+files, as reorg.py.
+Protocol: Type Widening; Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from delta_py.optimize.reorg import Purge
+from delta_py.protocol.column_mapping import ID
+from delta_py.types.schema import ArrayType, DataType, MapType, StructType, to_arrow_type
+
+_FIELD_ID = b"PARQUET:field_id"
+
+
+class NarrowFiles(Purge):
+    """A file counts as narrow where a column of it is not surely of the table's type."""
+
+    def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
+        return pc.is_in(files["path"], self._chosen_by_footer(files, self._is_narrow))
+
+    def _is_narrow(self, file: pq.ParquetFile) -> bool:
+        schema = self.snapshot.config.physical_schema
+        return not _has_types(list(file.schema_arrow), schema, by_id=self.snapshot.config.column_mapping_mode == "id")
+
+
+def _has_types(fields: list[pa.Field], struct: StructType, *, by_id: bool) -> bool:
+    known: Mapping[Any, DataType] = {f.name.lower(): f.data_type for f in struct.fields}
+    by_number = {f.metadata.get(ID): f.data_type for f in struct.fields} if by_id else {}
+    for field in fields:
+        number = (field.metadata or {}).get(_FIELD_ID)
+        wanted = by_number.get(int(number)) if by_id and number is not None else known.get(field.name.lower())
+        if wanted is not None and not _has_type(field.type, wanted, by_id=by_id):
+            return False
+    return True
+
+
+def _has_type(found: pa.DataType, wanted: DataType, *, by_id: bool) -> bool:
+    match wanted:
+        case StructType():
+            return pa.types.is_struct(found) and _has_types(list(found), wanted, by_id=by_id)
+        case ArrayType(element, _):
+            return pa.types.is_list(found) and _has_type(found.value_type, element, by_id=by_id)
+        case MapType(key, value, _):
+            parts = ((found.key_type, key), (found.item_type, value)) if pa.types.is_map(found) else ()
+            return bool(parts) and all(_has_type(part, kind, by_id=by_id) for part, kind in parts)
+    arrow = to_arrow_type(wanted)
+    if pa.types.is_timestamp(arrow):
+        return bool(pa.types.is_timestamp(found))
+    return bool(found.equals(arrow)) or not (pa.types.is_primitive(found) or pa.types.is_decimal(found))

@@ -1,0 +1,119 @@
+"""Column mapping turned off: all rows are written anew, to files that hold the columns under their own names.
+
+    check_names(schema)                                   # before anything is written
+    commit_removal(Transaction(snapshot).set_metadata(metadata), snapshot)
+
+One commit takes all files out and brings the new ones, so that no version has files of both kinds. Rows that deletion vectors
+deleted and columns that were dropped are not written again; rows keep their ids where the table tracks rows. Any file that
+another writer adds meanwhile is a conflict: it would hold the columns under names that the table does not know any more.
+Protocol: Column Mapping; Writer Requirements for Column Mapping; Add File and Remove File; Row Tracking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import SchemaMismatchError
+from delta_py.index.definition import definitions_of
+from delta_py.index_commands.index_build import column_of
+from delta_py.index_commands.index_upkeep import index_new_files
+from delta_py.optimize.optimize import LocalBinWriters
+from delta_py.optimize.optimize_bins import Compaction, OptimizeRequest, batches_of
+from delta_py.optimize.optimize_metrics import counts, history_metrics
+from delta_py.protocol.actions import DomainMetadata
+from delta_py.protocol.clustering import by_own_names, clustering_leaves
+from delta_py.protocol.column_mapping import MODE_PROPERTY
+from delta_py.protocol.table_config import TableConfig
+from delta_py.snapshot import Snapshot
+from delta_py.statistics.stats_columns import with_paths
+from delta_py.types.schema import StructType
+from delta_py.write.compaction import for_compaction
+from delta_py.write.conform import INVALID_CHARACTERS, names_needing_mapping, write_state
+from delta_py.write.files import WrittenFiles, nothing_left
+from delta_py.write.rewrite import Rewrite
+
+OPERATION = "REMOVE COLUMN MAPPING"
+_TARGETS_OF_A_BATCH = 32  # new files, so that threads seldom wait for the last one of a batch
+
+
+def check_names(schema: StructType) -> None:
+    """Raises SchemaMismatchError for names that columns of files cannot have, at any depth."""
+    bad = names_needing_mapping(schema)
+    if bad:
+        raise SchemaMismatchError(
+            f"Column mapping cannot be turned off while names of columns have any of the characters {INVALID_CHARACTERS!r}: "
+            f"{', '.join(map(repr, bad))}. Nothing was changed. Rename the columns first, and then set {MODE_PROPERTY} to none.",
+            error_class="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
+            sql_state="42K05",
+            columns=bad,
+        )
+
+
+def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
+    """Write all rows of the snapshot anew and commit; returns the version. transaction: of the snapshot, with the metadata of the
+    table without mapping.
+
+    Memory: as OPTIMIZE's of one batch, and the actions of the commit, which must be one: a remove for each file that there was,
+    and an add for each new one. Raises DeltaConcurrentModificationException where another writer was faster, what reading raises,
+    and RowCountMismatchError for files that have not the rows that they should; nothing stays behind then.
+    """
+    after = transaction.config
+    rewriting, writers = _AllFiles.towards(snapshot, after), LocalBinWriters()
+    domains = (*_clustering(snapshot), *_indexes(snapshot))
+    batches = batches_of(rewriting.choose().bins, _TARGETS_OF_A_BATCH * rewriting.target_bytes)
+    with nothing_left(rewriting.rewrite.state):  # of any batch, by the id of the write, which all of them share
+        written = [part for bins in batches for part in rewriting.write(writers, bins)]
+    whole = WrittenFiles.of_all(written)
+    for domain in domains:
+        transaction.set_domain(domain)
+    transaction.add(whole).replaces_all_files(remove.path for remove in whole.removes)
+    version = transaction.commit(OPERATION, {}, metrics=history_metrics(counts(written)))
+    index_new_files(snapshot.store, after, version, whole)
+    return version
+
+
+class _AllFiles(Compaction):
+    """Every file is written anew, however large."""
+
+    @classmethod
+    def towards(cls, snapshot: Snapshot, after: TableConfig) -> Self:
+        """after: the table for which the files are written."""
+        state = write_state(after, snapshot.store, snapshot.version, new_rows=False)
+        needed = [path for domain in _clustering(snapshot) for path in clustering_leaves(after.schema, domain)]
+        state = replace(state, stats_columns=with_paths(state.stats_columns, needed))
+        compaction = cls.of(snapshot, OptimizeRequest())
+        compaction.rewrite = for_compaction(Rewrite.of(snapshot.config, state, change_data=False))
+        return compaction
+
+    def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
+        return pa.chunked_array([pa.array(np.ones(files.num_rows, np.bool_))])
+
+    def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
+        return pa.array(np.ones(len(bins), np.bool_))
+
+    def _new_names(self) -> Sequence[str]:
+        return [field.name for field in self.snapshot.config.partition_fields]
+
+
+# ---------------------------------------------------------------- domains that name columns by their physical paths
+
+
+def _clustering(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
+    domain = snapshot.clustering_domain()
+    return () if domain is None else (by_own_names(snapshot.schema, domain),)
+
+
+def _indexes(snapshot: Snapshot) -> Iterator[DomainMetadata]:
+    """Without their segments, which speak of the old files; an index of a column that was dropped goes."""
+    for definition in definitions_of(snapshot.domain_metadata())[0]:
+        column = column_of(snapshot.config, definition)
+        if column is None:
+            yield definition.as_domain(removed=True)
+        else:
+            yield replace(definition, column=column, segments=()).as_domain()

@@ -1,0 +1,99 @@
+"""`DeltaTable.alter`: what ALTER TABLE does, on the table's newest version. Names of methods are deltalake's where it has them.
+
+    DeltaTable("/data/t").alter.add_columns([NewColumn("x", LONG)])
+
+Each returns the version: the new one, or the newest where all is so already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from delta_py.alter.alter import add_feature, set_properties, unset_properties
+from delta_py.alter.alter_columns import add_columns, change_columns, drop_columns, rename_column, replace_columns
+from delta_py.alter.column_changes import ColumnChange, NewColumn
+from delta_py.alter.constraints import add_constraint, drop_constraint
+from delta_py.alter.drop_feature import drop_feature
+from delta_py.alter.sync_identity import sync_identity
+from delta_py.storage.failures import raises_storage_errors
+from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import DataType, StructType, from_arrow_schema, from_arrow_type
+
+
+@raises_storage_errors(lambda alterer: alterer.store.root)
+@dataclass(frozen=True, slots=True)
+class TableAlterer:
+    store: ObjectStore
+    time_zone: str = "UTC"
+
+    # ------------------------------------------------------------ columns
+
+    def add_columns(self, columns: pa.Schema | StructType | Sequence[NewColumn]) -> int:
+        """Add columns; with NewColumn fields of structs, and places. Raises as alter_columns.add_columns."""
+        if isinstance(columns, pa.Schema):
+            columns = from_arrow_schema(columns)
+        if isinstance(columns, StructType):
+            columns = [NewColumn((f.name,), f.data_type, f.nullable, metadata=f.metadata) for f in columns.fields]
+        return add_columns(self.store, columns)
+
+    def rename_column(self, name: str, new_name: str) -> int:
+        return rename_column(self.store, name, new_name)
+
+    def drop_columns(self, names: Sequence[str], *, if_exists: bool = False) -> int:
+        return drop_columns(self.store, names, if_exists=if_exists)
+
+    def change_column(
+        self,
+        name: str,
+        *,
+        data_type: DataType | pa.DataType | None = None,
+        nullable: bool | None = None,
+        comment: str | None = None,
+        default: str | None = None,
+        drop_default: bool = False,
+        first: bool = False,
+        after: str | None = None,
+    ) -> int:
+        """Change one column, or what is inside it. Raises as alter_columns.change_columns."""
+        kind = from_arrow_type(data_type) if isinstance(data_type, pa.DataType) else data_type
+        change = ColumnChange(name, kind, nullable, comment, default, drop_default, first, after)
+        return change_columns(self.store, [change])
+
+    def change_columns(self, changes: Sequence[ColumnChange]) -> int:
+        return change_columns(self.store, changes)
+
+    def drop_column_not_null(self, name: str) -> int:
+        return change_columns(self.store, [ColumnChange(name, nullable=True)])
+
+    def replace_columns(self, columns: pa.Schema | StructType) -> int:
+        """Raises as alter_columns.replace_columns."""
+        return replace_columns(self.store, from_arrow_schema(columns) if isinstance(columns, pa.Schema) else columns)
+
+    def sync_identity(self, name: str) -> int:
+        return sync_identity(self.store, name)
+
+    # ------------------------------------------------------------ constraints, properties, features
+
+    def add_constraint(self, constraints: Mapping[str, str]) -> int:
+        """Add CHECK constraints, a commit each, by name and SQL. Raises as constraints.add_constraint."""
+        versions = [add_constraint(self.store, name, sql, time_zone=self.time_zone) for name, sql in constraints.items()]
+        return versions[-1]
+
+    def drop_constraint(self, name: str, raise_if_not_exists: bool = True) -> int:
+        return drop_constraint(self.store, name, if_exists=not raise_if_not_exists)
+
+    def set_table_properties(self, properties: Mapping[str, str]) -> int:
+        return set_properties(self.store, properties)
+
+    def unset_table_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
+        return unset_properties(self.store, names, if_exists=if_exists)
+
+    def add_feature(self, name: str) -> int:
+        return add_feature(self.store, name)
+
+    def drop_feature(self, name: str, *, truncate_history: bool = False) -> int:
+        """Raises as drop_feature.drop_feature."""
+        return drop_feature(self.store, name, truncate_history=truncate_history)

@@ -1,0 +1,137 @@
+"""Checkpoints: the whole state of a version as Parquet, so that the commits before it need not be read.
+
+    written = write_checkpoint(store, LogWriter(store, config), segment, now_ms=...)
+
+Classic checkpoints are one file, put when it is whole; with the policy `v2` files go to sidecars (checkpoint_v2.py). An older
+checkpoint that turns out to be unreadable is passed over for one before it. Then `_last_checkpoint` points to what was written.
+A commit of 0 bytes does not keep a checkpoint from being made: it has no actions, and a checkpoint holds what reconciliation
+leaves of actions, so readers of the checkpoint and of the commits see one state. No action says that the commit was once more.
+Protocol: Checkpoints; V1 Spec; Checkpoint Naming Scheme; Last Checkpoint File.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from delta_py.ahead import ahead
+from delta_py.checkpoint.checkpoint_check import open_checkpoint
+from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint, as_rows, small_rows
+from delta_py.checkpoint.checkpoint_state import FileState
+from delta_py.checkpoint.checkpoint_v2 import write_v2_checkpoint
+from delta_py.errors import CorruptTableError, DeltaError
+from delta_py.log.checkpoint_rows import DOMAIN_TYPE, METADATA_TYPE, PROTOCOL_TYPE, REMOVE_TYPE, TXN_TYPE, RowShape
+from delta_py.log.raw_files import CheckpointUnreadableError
+from delta_py.log.reader import CommitReader
+from delta_py.log.reconciliation import SmallState, protocol_and_metadata, transactions_and_domains
+from delta_py.log.segment import LogSegment, load_segment
+from delta_py.log.writer import LogWriter
+from delta_py.protocol.intervals import DELETED_FILE_RETENTION, SET_TRANSACTION_RETENTION, interval_property, retention_ms
+from delta_py.protocol.paths import classic_checkpoint_name
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.store import ObjectStore
+
+_log = logging.getLogger("delta_py")
+
+
+def write_checkpoint(store: ObjectStore, writer: LogWriter, segment: LogSegment, *, now_ms: int) -> WrittenCheckpoint:
+    """Write the checkpoint of the segment's version, by the table's policy. now_ms: by which tombstones are expired.
+
+    Writing it again, or by two at once, is harmless. Raises CorruptTableError when the state cannot be rebuilt, OSError when
+    it cannot be stored: the table is as it was.
+    """
+    unusable: frozenset[str] = frozenset()
+    while True:
+        try:
+            written = _write(store, writer, segment, now_ms)
+            break
+        except CheckpointUnreadableError as error:
+            if segment.checkpoint is None:
+                raise
+            unusable |= {file.path for file in segment.checkpoint.files}
+            segment = _without(store, segment, unusable, error)
+    try:
+        writer.put_last_checkpoint(written.version, written.hint)
+    except (OSError, DeltaError) as error:  # it is a hint
+        _log.warning("%s: checkpoint %d is written, but _last_checkpoint is not: %s", store.root, written.version, error)
+    return written
+
+
+def _without(store: ObjectStore, segment: LogSegment, unusable: frozenset[str], error: CheckpointUnreadableError) -> LogSegment:
+    try:
+        older = load_segment(store, segment.version, unusable=unusable)
+    except CorruptTableError:
+        raise error from None
+    _log.warning("%s: a checkpoint is passed over while a new one is written: %s", store.root, error.message)
+    return older
+
+
+def _write(store: ObjectStore, writer: LogWriter, segment: LogSegment, now_ms: int) -> WrittenCheckpoint:
+    commits = CommitReader(store, kept=False)
+    older = None if segment.checkpoint is None else open_checkpoint(store, segment.checkpoint, commits)
+    small = protocol_and_metadata(segment, commits, older)
+    others = transactions_and_domains(segment, commits, older)
+    if small.protocol is None or small.metadata is None:
+        raise CorruptTableError(
+            f"No checkpoint of version {segment.version} of the table at {segment.table_root} can be made: its log holds no "
+            f"{'protocol' if small.protocol is None else 'metadata'}. Restore the missing files of the log.",
+            version=segment.version,
+        )
+    config = TableConfig(small.protocol, small.metadata)
+    small.transactions, small.domains = _live_transactions(config, others, now_ms), others.domains
+    state = FileState(
+        segment, commits, older, RowShape.of(config), now_ms - retention_ms(config.properties, DELETED_FILE_RETENTION)
+    )
+    if uses_v2(config):
+        return write_v2_checkpoint(writer, WrittenCheckpoint(segment.version, small), state, RowShape.of(config), now_ms)
+    return _write_classic(writer, WrittenCheckpoint(segment.version, small), state, RowShape.of(config))
+
+
+def uses_v2(config: TableConfig) -> bool:
+    """Whether checkpoints of the table are V2. Protocol: V2 Checkpoint Table Feature."""
+    return config.feature("v2Checkpoint") and (config.properties.get("delta.checkpointPolicy") or "").lower() == "v2"
+
+
+def _live_transactions(config: TableConfig, state: SmallState, now_ms: int) -> dict[str, Any]:
+    """Those not older than the table keeps them; one without a time is kept."""
+    retention = interval_property(config.properties, SET_TRANSACTION_RETENTION, None)
+    if retention is None:
+        return dict(state.transactions)
+    oldest = now_ms - retention
+    transactions = state.transactions.items()
+    return {name: txn for name, txn in transactions if txn.last_updated_ms is None or txn.last_updated_ms > oldest}
+
+
+# ---------------------------------------------------------------- classic
+
+
+def _write_classic(writer: LogWriter, written: WrittenCheckpoint, state: FileState, shape: RowShape) -> WrittenCheckpoint:
+    types = {
+        "protocol": PROTOCOL_TYPE,
+        "metaData": METADATA_TYPE,
+        "txn": TXN_TYPE,
+        "domainMetadata": DOMAIN_TYPE,
+        "add": shape.add_type,
+        "remove": REMOVE_TYPE,
+    }
+    file = RowFile(types, shape.settings)
+    for name, rows in small_rows(written.small).items():
+        file.write(name, as_rows(rows, types[name]))
+    for adds in ahead(_all_adds(state)):
+        written.count_adds(adds)
+        file.write("add", adds)
+    for removes in state.removes():
+        file.write("remove", removes)
+    data = file.close()
+    writer.put_checkpoint(classic_checkpoint_name(written.version), data)
+    written.action_count, written.size_bytes = file.row_count, len(data)
+    return written
+
+
+def _all_adds(state: FileState) -> Iterator[pa.StructArray]:
+    yield from state.commit_adds()
+    for part in state.parts:
+        yield from state.checkpoint_adds(part)

@@ -1,0 +1,160 @@
+"""V2 checkpoints: a small UUID-named file with everything but file actions, which lie in sidecars.
+
+A sidecar of the checkpoint before is taken over as it is when all of it still holds: it has adds only, in the form that the
+table asks for, and no newer action speaks of any of its files. It must be large, so that many small loads do not leave as
+many small sidecars. Tombstones, which expire, have sidecars of their own and are written anew.
+Protocol: V2 Spec; UUID-named checkpoint; Sidecar Files; Sidecar File Information; Checkpoint Metadata.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.ahead import ahead
+from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint, as_rows, small_rows
+from delta_py.checkpoint.checkpoint_state import FileState
+from delta_py.log.checkpoint_rows import (
+    CHECKPOINT_METADATA_TYPE,
+    DOMAIN_TYPE,
+    METADATA_TYPE,
+    PROTOCOL_TYPE,
+    REMOVE_TYPE,
+    SIDECAR_TYPE,
+    TXN_TYPE,
+    RowShape,
+)
+from delta_py.log.parquet_part import ParquetPart
+from delta_py.log.writer import LogWriter
+from delta_py.protocol.paths import SIDECAR_DIRECTORY, encode_path, v2_checkpoint_name
+
+SIDECAR_ROWS = 50_000
+# A sidecar with fewer adds is not taken over: its files join others in a new one.
+REUSED_ROWS = SIDECAR_ROWS // 2
+
+
+@dataclass(slots=True)
+class _Sidecars:
+    """actions: sidecar actions of the checkpoint. row_count: actions in them."""
+
+    writer: LogWriter
+    shape: RowShape
+    now_ms: int
+    actions: list[dict[str, Any]] = field(default_factory=list)
+    row_count: int = 0
+
+    def put(self, name: str, batches: Iterable[pa.StructArray]) -> None:
+        """Write `add` or `remove` rows into sidecars of about SIDECAR_ROWS."""
+        file: RowFile | None = None
+        for batch in batches:
+            file = file or RowFile({"add": self.shape.add_type, "remove": REMOVE_TYPE}, self.shape.settings)
+            file.write(name, batch)
+            if file.row_count >= SIDECAR_ROWS:
+                self._close(file)
+                file = None
+        if file is not None:
+            self._close(file)
+
+    def _close(self, file: RowFile) -> None:
+        name, data = f"{uuid.uuid4()}.parquet", file.close()
+        self.writer.put_sidecar(name, data)
+        self._list(name, len(data), self.now_ms, file.row_count)
+
+    def reuse(self, part: ParquetPart, time_ms: int) -> None:
+        self._list(part.path.removeprefix(f"{SIDECAR_DIRECTORY}/"), part.size_bytes, time_ms, part.row_count)
+
+    def _list(self, name: str, size_bytes: int, time_ms: int, row_count: int) -> None:
+        self.actions.append({"path": encode_path(name), "sizeInBytes": size_bytes, "modificationTime": time_ms})
+        self.row_count += row_count
+
+
+def write_v2_checkpoint(
+    writer: LogWriter, written: WrittenCheckpoint, state: FileState, shape: RowShape, now_ms: int
+) -> WrittenCheckpoint:
+    """Sidecars first, then the file that names them: until that is there, nothing has changed.
+
+    Raises as write_checkpoint; sidecars that were written by then are left for log cleanup.
+    """
+    sidecars = _Sidecars(writer, shape, now_ms)
+
+    def new_adds() -> Iterator[pa.StructArray]:
+        yield from _counted(written, state.commit_adds())
+        for part in state.parts:
+            if isinstance(part, ParquetPart) and _is_reusable(part, state, shape):
+                _count_reused(written, part)
+                sidecars.reuse(part, state.sidecar_times.get(part.path, now_ms))
+            else:
+                yield from _counted(written, state.checkpoint_adds(part))
+
+    sidecars.put("add", ahead(new_adds()))
+    sidecars.put("remove", state.removes())
+    _put_top(writer, written, sidecars)
+    return written
+
+
+def _counted(written: WrittenCheckpoint, batches: Iterable[pa.StructArray]) -> Iterator[pa.StructArray]:
+    for batch in batches:
+        written.count_adds(batch)
+        yield batch
+
+
+def _is_reusable(part: ParquetPart, state: FileState, shape: RowShape) -> bool:
+    if not part.path.startswith(f"{SIDECAR_DIRECTORY}/"):
+        return False
+    if part.row_count < REUSED_ROWS or not _holds_only_adds(part) or not _has_form(part, shape):
+        return False
+    return state.is_untouched(part)
+
+
+def _holds_only_adds(part: ParquetPart) -> bool:
+    """By counting: a row that is not an add has no path there."""
+    return all(given["path"].null_count == 0 for given in part.raw_columns("add", ["path"], 65_536))
+
+
+def _has_form(part: ParquetPart, shape: RowShape) -> bool:
+    """Whether the adds have the fields that we would write, statistics and typed partition values of the same types."""
+    given = {f.name: f.type for f in part.schema.field("add").type}
+    wanted = {f.name: f.type for f in shape.add_type}
+    parsed = ("stats_parsed", "partitionValues_parsed")
+    return given.keys() == wanted.keys() and all(given.get(name) == wanted.get(name) for name in parsed)
+
+
+def _count_reused(written: WrittenCheckpoint, part: ParquetPart) -> None:
+    for given in part.columns("add", ["path", "size"], 65_536):
+        written.file_count += len(given["path"])
+        written.table_bytes += pc.sum(given["size"]).as_py() or 0
+
+
+def _put_top(writer: LogWriter, written: WrittenCheckpoint, sidecars: _Sidecars) -> None:
+    types = {
+        "checkpointMetadata": CHECKPOINT_METADATA_TYPE,
+        "protocol": PROTOCOL_TYPE,
+        "metaData": METADATA_TYPE,
+        "txn": TXN_TYPE,
+        "domainMetadata": DOMAIN_TYPE,
+        "sidecar": SIDECAR_TYPE,
+        "add": sidecars.shape.add_type,
+        "remove": REMOVE_TYPE,
+    }
+    sidecar_bytes = sum(action["sizeInBytes"] for action in sidecars.actions)
+    tags = {
+        "sidecarNumActions": str(sidecars.row_count),
+        "sidecarSizeInBytes": str(sidecar_bytes),
+        "numOfAddFiles": str(written.file_count),
+    }
+    rows = {
+        "checkpointMetadata": [{"version": written.version, "tags": tags}],
+        **small_rows(written.small),
+        "sidecar": sidecars.actions,
+    }
+    top = RowFile(types, sidecars.shape.settings)
+    for name, values in rows.items():
+        top.write(name, as_rows(values, types[name]))
+    data = top.close()
+    writer.put_checkpoint(v2_checkpoint_name(written.version, str(uuid.uuid4()), "parquet"), data)
+    written.action_count, written.size_bytes = top.row_count + sidecars.row_count, len(data) + sidecar_bytes

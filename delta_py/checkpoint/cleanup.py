@@ -1,0 +1,185 @@
+"""Log cleanup: delete what no version that is kept needs.
+
+Kept are all versions from the newest commit that is as old as `delta.logRetentionDuration` on; the cut is at midnight UTC, so
+that a day's cleanup is done once. Everything before the newest sound checkpoint at or before that commit goes, oldest first:
+wherever it is interrupted, every kept version can still be rebuilt, and the next cleanup goes on. Sound is a checkpoint that was
+compared with what else is known of its version.
+Protocol: Metadata Cleanup.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from delta_py.checkpoint.checkpoint_proof import fault_of
+from delta_py.errors import CorruptTableError
+from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.history import CommitClock
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import Checkpoint, list_log, load_segment, log_file
+from delta_py.log.writer import LogWriter
+from delta_py.protocol.features import PROTECTED_BEFORE
+from delta_py.protocol.intervals import LOG_RETENTION, retention_ms
+from delta_py.protocol.paths import (
+    LOG_DIRECTORY,
+    SIDECAR_DIRECTORY,
+    STAGED_DIRECTORY,
+    LogKind,
+    classic_checkpoint_name,
+    parse_log_name,
+    version_prefix,
+)
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.opening import coordination_of
+from delta_py.storage.store import ObjectInfo, ObjectStore
+
+_log = logging.getLogger("delta_py")
+
+_DAY_MS, _MINUTE_MS = 86_400_000, 60_000
+_STAGED_KEPT_MS = 7 * _DAY_MS  # a transaction that has not ended by then is written anew when it does
+# How long one cleanup may delete; what is left is for the next.
+BUDGET_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedLog:
+    """first_version: the oldest version that is kept, None when nothing was to be deleted."""
+
+    first_version: int | None = None
+    deleted_count: int = 0
+
+
+def clean_log(
+    store: ObjectStore,
+    writer: LogWriter,
+    config: TableConfig,
+    *,
+    now_ms: int,
+    clock: Callable[[], float] = time.monotonic,
+    kept_ms: int | None = None,
+) -> CleanedLog:
+    """Delete the expired files of the log. config: of the newest version. clock: seconds, for BUDGET_SECONDS. kept_ms: keep
+    versions so long, to the minute, whatever the table's properties say; None for these.
+
+    Raises OSError and CorruptTableError; what is deleted by then was not needed.
+    """
+    _delete_stale_staged(store, now_ms)
+    if kept_ms is None and not config.properties.boolean("delta.enableExpiredLogCleanup", default=True):
+        return CleanedLog()
+    cutoff_ms = _midnight(now_ms - retention_ms(config.properties, LOG_RETENTION))
+    if kept_ms is not None:
+        cutoff_ms = (now_ms - kept_ms) // _MINUTE_MS * _MINUTE_MS
+    newest_expired = _newest_commit_until(store, config, cutoff_ms)
+    checkpoint = None if newest_expired is None else _sound_checkpoint(store, newest_expired, clock)
+    if checkpoint is None or checkpoint.version < config.properties.integer(PROTECTED_BEFORE, 0):
+        return CleanedLog()
+    _put_under_classic_name(store, writer)
+    deadline = clock() + BUDGET_SECONDS
+    count, sidecars_may_be_free = 0, False
+    for info, kind in _expired_files(store, checkpoint.version):
+        if clock() > deadline:
+            break
+        writer.delete(info.path)
+        count += 1
+        sidecars_may_be_free |= kind in (LogKind.CHECKPOINT_V2, LogKind.CHECKPOINT_CLASSIC)
+    if sidecars_may_be_free and config.feature("v2Checkpoint"):
+        count += _delete_free_sidecars(store, writer, min(cutoff_ms, _midnight(now_ms - _DAY_MS)))
+    return CleanedLog(checkpoint.version, count)
+
+
+def _delete_stale_staged(store: ObjectStore, now_ms: int) -> None:
+    """Staged commits of writers that died before they were ratified, and of transactions that were given up."""
+    coordinated = coordination_of(store)
+    if coordinated is None or coordinated.transaction is not None:
+        return
+    tail = coordinated.tail()
+    waiting = set() if tail is None else {f"{STAGED_DIRECTORY}/{commit.name}" for commit in tail.commits}
+    for info in list(store.list_from(STAGED_DIRECTORY)):
+        if info.path not in waiting and info.modification_time_ms < now_ms - _STAGED_KEPT_MS:
+            store.delete(info.path)
+
+
+def _midnight(time_ms: int) -> int:
+    return time_ms - time_ms % _DAY_MS
+
+
+def _newest_commit_until(store: ObjectStore, config: TableConfig, cutoff_ms: int) -> int | None:
+    """The newest version committed at or before a time. Only the log's old end is looked at."""
+    commit_clock, version = CommitClock(store, config), None
+    for info in store.list_from(LOG_DIRECTORY, version_prefix(0)):
+        name = parse_log_name(info.path.rpartition("/")[2])
+        if name is None or name.kind is not LogKind.COMMIT:
+            continue
+        if commit_clock.time_of_next(log_file(info, name)) > cutoff_ms:
+            break
+        version = name.version
+    return version
+
+
+def _sound_checkpoint(store: ObjectStore, newest: int, clock: Callable[[], float]) -> Checkpoint | None:
+    """The newest checkpoint at or before a version for which the log before it may be given up (checkpoint_proof.py); None if
+    there is none, or nothing before it."""
+    listing = list_log(store, 0, newest)
+    for checkpoint in listing.checkpoints:
+        if checkpoint.version not in listing.commits:
+            continue
+        if next(_expired_files(store, checkpoint.version), None) is None:
+            return None  # nothing would be deleted, nor by an older one
+        try:
+            fault = fault_of(store, checkpoint, listing, clock=clock)
+        except CorruptTableError as error:
+            fault = error.message
+        if fault is None:
+            return checkpoint
+        _log.warning("%s: log cleanup does not rely on the checkpoint of version %d: %s", store.root, checkpoint.version, fault)
+    return None
+
+
+def _put_under_classic_name(store: ObjectStore, writer: LogWriter) -> None:
+    """Give the newest checkpoint the name of a classic one too, where it is V2: clients that do not know V2 find the protocol
+    there and say so, instead of missing the commits that go now.
+    Protocol: Handling Backward compatibility while moving to UUID-named v2 Checkpoints.
+    """
+    newest = load_segment(store).checkpoint
+    if newest is None or newest.kind is not LogKind.CHECKPOINT_V2 or not newest.files[0].path.endswith(".parquet"):
+        return
+    name = classic_checkpoint_name(newest.version)
+    if any(info.path == f"{LOG_DIRECTORY}/{name}" for info in store.list_from(LOG_DIRECTORY, name)):
+        return
+    writer.put_checkpoint(name, store.read(newest.files[0].path))
+
+
+def _expired_files(store: ObjectStore, first_kept: int) -> Iterator[tuple[ObjectInfo, LogKind]]:
+    """What stands before the checkpoint of the first kept version, oldest first; compactions that begin at it or before."""
+    for info in store.list_from(LOG_DIRECTORY, version_prefix(0)):
+        name = parse_log_name(info.path.rpartition("/")[2])
+        if name is None or name.kind is LogKind.LAST_CHECKPOINT:
+            continue
+        if name.version < first_kept or (name.version == first_kept and name.kind is LogKind.COMPACTION):
+            yield info, name.kind
+        elif name.version > first_kept:
+            return
+
+
+def _delete_free_sidecars(store: ObjectStore, writer: LogWriter, before_ms: int) -> int:
+    """Sidecars of a day before that no checkpoint names; none if any checkpoint cannot be read."""
+    used: set[str] = set()
+    for checkpoint in list_log(store, 0).checkpoints:
+        try:
+            used.update(sidecar.path for sidecar in CheckpointReader(checkpoint, CommitReader(store, kept=False)).sidecars)
+        except CorruptTableError as error:
+            _log.warning(
+                "%s: no sidecar is deleted, as a checkpoint that may use it cannot be read: %s", store.root, error.message
+            )
+            return 0
+    free = [
+        info
+        for info in store.list_from(SIDECAR_DIRECTORY)
+        if info.path.endswith(".parquet") and info.modification_time_ms < before_ms and info.path not in used
+    ]
+    for info in free:
+        writer.delete(info.path)
+    return len(free)

@@ -1,0 +1,317 @@
+"""Shallow clones: a new table over the data files of another.
+
+    clone_table(Snapshot.load(source), target_store) -> 0
+
+The clone names the source's files and deletion vectors by absolute paths and has a log of its own; whatever it writes lies
+in its own directory. Its rows last as long as the source's files, so a note beside the source's log tells VACUUM of it
+(checkpoint/clone_notes.py). What is no table, but can be one, is cloned by the same commit (clone_parquet.py).
+Protocol: Add File and Remove File; Deletion Vector Descriptor Schema; Row Tracking.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from delta_py.checkpoint.clone_notes import noted
+from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_tracking_domain
+from delta_py.commit.row_counts import row_ids_given
+from delta_py.commit.transaction import Transaction
+from delta_py.definition.create import check_empty, with_id_columns
+from delta_py.definition.log_properties import LOG_FEATURES, on_log_of, with_log_of, with_marks_of
+from delta_py.definition.properties import READER_VERSION, WRITER_VERSION, refuse_constraints, split_configuration
+from delta_py.definition.protocols import features_in_use, with_features, without_feature
+from delta_py.definition.row_tracking import renumbered
+from delta_py.definition.timestamps import transaction_at
+from delta_py.errors import (
+    InvalidOptionError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from delta_py.index.definition import PREFIX as INDEX_PREFIX
+from delta_py.index.definition import definitions_of
+from delta_py.log.coordination import FEATURE as COORDINATED
+from delta_py.protocol import column_mapping
+from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
+from delta_py.protocol.features import Properties
+from delta_py.protocol.iceberg_compat import asked_versions, check_files
+from delta_py.protocol.paths import encode_path, is_absolute
+from delta_py.protocol.table_config import TableConfig
+from delta_py.repair.file_check import paths_named_by
+from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.scan.scan_state import ScanFile
+from delta_py.snapshot import Snapshot
+from delta_py.storage.opening import coordination_of
+from delta_py.storage.store import ObjectStore
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import added, removed
+
+
+@dataclass(frozen=True, slots=True)
+class CloneSource:
+    """What is cloned, but for its files. root: their relative paths begin there. label: its name, for the history. version: -1
+    for what has none. last_row_id: the highest that it has given out, -1 for none. table: the store of one with a log."""
+
+    root: str
+    label: str
+    config: TableConfig
+    file_count: int
+    version: int = -1
+    domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
+    last_row_id: int = -1
+    table: ObjectStore | None = None
+
+    @classmethod
+    def of_table(cls, table: Snapshot) -> CloneSource:
+        return cls(
+            table.table_root,
+            f"delta.`{encode_path(table.table_root)}`",
+            table.config,
+            table.num_files,
+            table.version,
+            table.domain_metadata(),
+            row_ids_given(table),
+            table.store,
+        )
+
+
+def clone_table(
+    source: Snapshot, target: ObjectStore, *, replace_table: bool = False, properties: Mapping[str, str] | None = None
+) -> int:
+    """Make a shallow clone of a version; returns the clone's version. The rest is as of shallow_clone."""
+    return int(shallow_clone(source, target, replace_table=replace_table, properties=properties)["version"])
+
+
+def shallow_clone(
+    source: Snapshot, target: ObjectStore, *, replace_table: bool = False, properties: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Make a shallow clone of a version; returns its version and the metrics of the commit.
+
+    replace_table: a table that is there loses its rows and becomes the clone. properties: set beside those of the source.
+    Raises TableAlreadyExistsError (DELTA_TABLE_ALREADY_EXISTS), InvalidOptionError for a directory with other files or the
+    source's own, and UnsupportedTableFeatureError for a source that this version cannot write.
+    """
+    present = table_in_place(source.table_root, target, replace_table=replace_table)
+    files = plan_scan(source, None, None, ScanOptions(keep_all=True)).scan_files()
+    return clone_files(CloneSource.of_table(source), map(added, files), target, present, properties or {})
+
+
+def clone_files(
+    source: CloneSource, files: Iterable[AddFile], target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
+) -> dict[str, Any]:
+    """Make the target a shallow clone with these files; returns its version and the metrics of the commit. present: the table
+    that is replaced. Raises as shallow_clone, but for the target."""
+    transaction = clone_transaction(source, target, present, properties)
+    adds = tuple(_absolute_file(file, source.root) for file in files)
+    _, gone = put_files(transaction, source, adds, files_in_place(transaction, present))
+    metrics = {
+        "sourceTableSize": sum(add.size_bytes for add in adds),
+        "sourceNumOfFiles": len(adds),
+        "numRemovedFiles": len(gone),
+        "numCopiedFiles": 0,
+        "removedFilesSize": sum(file.size_bytes for file in gone),
+        "copiedFilesSize": 0,
+    }
+    before = -1 if present is None else present.version
+    with _noted(source, target, before, adds):
+        version = transaction.commit("CLONE", clone_parameters(source), metrics=metrics)
+    return {"version": version, "metrics": metrics}
+
+
+def _noted(source: CloneSource, target: ObjectStore, before: int, adds: Sequence[AddFile]) -> AbstractContextManager[None]:
+    """No table lies below a source without a log, but it may lie in one."""
+    if source.table is None:
+        return noted(target, before, None, before + 1, [f"{source.root.rstrip('/')}/"])
+    return noted(target, before, source.table, source.version, paths_named_by(adds))
+
+
+def clone_parameters(source: CloneSource) -> dict[str, Any]:
+    """What the history says of a clone's source."""
+    return {"source": source.label, "sourceVersion": source.version}
+
+
+def table_in_place(
+    source_root: str, target: ObjectStore, *, replace_table: bool, check_free: Callable[[ObjectStore], None] = check_empty
+) -> Snapshot | None:
+    """The table that is to be replaced; None where there is none. check_free: raises for a place that is taken by other files.
+    Raises as clone_table."""
+    if target.root == source_root:
+        raise InvalidOptionError(f"The table at {target.root} cannot be cloned onto itself. Choose another path.")
+    try:
+        present = Snapshot.load(target)
+    except TableNotFoundError:
+        check_free(target)
+        return None
+    if not replace_table:
+        raise TableAlreadyExistsError(
+            f"The table at {target.root} already exists (version {present.version}); nothing was changed. Pass replace=True, or "
+            "choose another path.",
+            error_class="DELTA_TABLE_ALREADY_EXISTS",
+            sql_state="42P07",
+            path=target.root,
+        )
+    return present
+
+
+def clone_transaction(
+    source: CloneSource, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
+) -> Transaction:
+    """One that makes the target what the source is, but for its files."""
+    protocol, metadata = _state(source, target, present, properties)
+    transaction = _transaction(target, present, protocol, metadata).set_protocol(protocol)
+    for domain in _domains(source, present):
+        transaction.set_domain(domain)
+    return transaction
+
+
+def files_in_place(transaction: Transaction, present: Snapshot | None) -> list[ScanFile]:
+    """The files of the table that is replaced."""
+    return [] if present is None else list(transaction.scan(None, options=ScanOptions(keep_all=True)).scan_files())
+
+
+def put_files(
+    transaction: Transaction, source: CloneSource, adds: Iterable[AddFile], in_place: Iterable[ScanFile]
+) -> tuple[list[AddFile], list[ScanFile]]:
+    """Have the clone name these files in the place of those that it names. Returns the ones that it names newly, and those that
+    it names no longer.
+
+    A file of both stays, as no commit may add and remove one. It is named again where it has other row ids, or was written over:
+    its former rows are gone then, and nobody could tell what has changed.
+    Protocol: Add File and Remove File.
+    """
+    wanted, present = {add.key: add for add in adds}, {file.key: file for file in in_place}
+    new = [add for key, add in wanted.items() if key not in present]
+    gone = [file for key, file in present.items() if key not in wanted]
+    other_ids = renumbered(wanted, present, transaction.config, source.last_row_id)
+    written_over = [add for key, add in wanted.items() if key in present and _facts(add) != _facts(present[key])]
+    named = {file.key: replace(file, data_change=False) for file in (*other_ids, *written_over)}
+    now_ms = time.time_ns() // 1_000_000
+    removes = tuple(removed(file, now_ms=now_ms) for file in gone)
+    transaction.add(WrittenFiles(adds=(*new, *named.values()), removes=removes))
+    return new, gone
+
+
+def _facts(file: AddFile | ScanFile) -> tuple[int, int]:
+    return file.size_bytes, file.modification_time_ms
+
+
+def _transaction(target: ObjectStore, present: Snapshot | None, protocol: Protocol, metadata: Metadata) -> Transaction:
+    if present is None:
+        return Transaction(None, store=target).set_metadata(metadata)
+    metadata, at_ms = on_log_of(present, protocol, with_marks_of(present.schema, metadata))
+    return transaction_at(present, at_ms).set_metadata(metadata)
+
+
+# ---------------------------------------------------------------- what the clone is
+
+
+def _state(
+    source: CloneSource, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
+) -> tuple[Protocol, Metadata]:
+    new_properties, features = split_configuration(properties)
+    refuse_constraints(new_properties)
+    _refuse_versions(new_properties)
+    replaced = {name.lower() for name in new_properties}
+    inherited = {name: value for name, value in source.config.metadata.configuration.items() if name.lower() not in replaced}
+    metadata = replace(
+        source.config.metadata,
+        id=str(uuid.uuid4()) if present is None else present.metadata.id,
+        name=None if present is None else present.metadata.name,
+        description=None if present is None else present.metadata.description,
+        configuration=with_log_of(None, {**inherited, **new_properties}),
+    )
+    needed = {*features, *features_in_use(source.config.schema, Properties(metadata.configuration))}
+    _check_mapping(source, Properties(metadata.configuration))
+    metadata = replace(metadata, configuration=with_id_columns(metadata.configuration))
+    _check_iceberg(source, Properties(metadata.configuration))
+    features_of_source = set(source.config.features)
+    left_behind = features_of_source & _of_the_log(target)
+    if present is not None:
+        return with_features(present.protocol, features_of_source - left_behind | needed), metadata
+    protocol = source.config.protocol
+    for name in left_behind:
+        protocol = without_feature(protocol, name)
+    return with_features(protocol, needed), metadata
+
+
+def _of_the_log(target: ObjectStore) -> frozenset[str]:
+    """The features that the source has because of its own log. A clone where a coordinator was named gets that one."""
+    return LOG_FEATURES if coordination_of(target) is None else LOG_FEATURES - {COORDINATED}
+
+
+def _refuse_versions(properties: Mapping[str, str]) -> None:
+    given = [name for name in (READER_VERSION, WRITER_VERSION) if name in properties]
+    if given:
+        raise InvalidOptionError(
+            f"A clone has the protocol that its source and its properties need: {', '.join(given)} cannot be set. Nothing was "
+            "changed. Ask for features by delta.feature.<name>, or raise the versions of the clone once it is there.",
+            properties=given,
+        )
+
+
+def _check_mapping(source: CloneSource, properties: Properties) -> None:
+    """Raises UnsupportedOperationError where the source's files would be read under other names."""
+    before, after = source.config.column_mapping_mode, column_mapping.mode(properties)
+    if before != after:
+        raise UnsupportedOperationError(
+            f"A clone has the column mapping mode of its source, {before!r}, in which the source's files are written, and cannot "
+            f"have {after!r}. Nothing was changed. Set {column_mapping.MODE_PROPERTY} of the clone once it is there.",
+            error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+            sql_state="0AKDC",
+            old_mode=before,
+            new_mode=after,
+        )
+
+
+def _check_iceberg(source: CloneSource, properties: Properties) -> None:
+    """A clone has the source's files and schema as they are. Protocol: Writer Requirements for IcebergCompatV1."""
+    partitioned = bool(source.config.partition_columns)
+    check_files(source.config.iceberg_versions, asked_versions(properties), partitioned=partitioned, files=source.file_count)
+
+
+def _domains(source: CloneSource, present: Snapshot | None) -> Iterator[DomainMetadata]:
+    """The source's domains in the place of all others. Ids of rows are the source's, and new ones lie above all given."""
+    ours = {} if present is None else present.domain_metadata()
+    theirs = _without_segments(source.domains, ours)
+    for name in sorted((theirs.keys() | ours.keys()) - {ROW_TRACKING_DOMAIN}):
+        yield theirs[name] if name in theirs else replace(ours[name], removed=True)
+    mark = max(source.last_row_id, -1 if present is None else row_ids_given(present))
+    if mark >= 0:
+        yield row_tracking_domain(mark)
+
+
+def _without_segments(theirs: Mapping[str, DomainMetadata], ours: Mapping[str, DomainMetadata]) -> dict[str, DomainMetadata]:
+    """The source's domains as the clone has them: indexes without their segments, which are files of the source. Segments that
+    the clone has already stay: they say of which files they are. An index that is not understood is left out."""
+    present = {(index.name, index.column, index.kind): index for index in definitions_of(ours)[0]}
+    kept = {name: domain for name, domain in theirs.items() if not name.startswith(INDEX_PREFIX)}
+    for index in definitions_of(theirs)[0]:
+        same = present.get((index.name, index.column, index.kind))
+        kept[index.domain] = (index.with_segments(()) if same is None else same).as_domain()
+    return kept
+
+
+# ---------------------------------------------------------------- its files
+
+
+def _absolute_file(file: AddFile, root: str) -> AddFile:
+    vector = None if file.deletion_vector is None else _absolute_vector(file.deletion_vector, root)
+    return replace(file, path=_absolute(file.path, root), path_text=None, deletion_vector=vector)
+
+
+def _absolute_vector(vector: DeletionVectorDescriptor, root: str) -> DeletionVectorDescriptor:
+    if vector.storage_type != "u":
+        return vector
+    path = vector.path
+    assert path is not None
+    return replace(vector, storage_type="p", path_or_inline_dv=encode_path(_absolute(path, root)))
+
+
+def _absolute(path: str, root: str) -> str:
+    return path if is_absolute(path) else f"{root.rstrip('/')}/{path}"

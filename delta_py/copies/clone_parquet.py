@@ -1,0 +1,89 @@
+"""Shallow clones of directories of Parquet files: a new table over files that have no log.
+
+    clone_parquet(source_store, target_store, ConvertRequest())     # {"version": 0, "metrics": {...}}
+
+The files are read as CONVERT TO DELTA reads them (convert.py), which tells columns, partition values and statistics; what
+comes of that is cloned as a table is (clone.py). Nothing is written at the source. No VACUUM but that of a table around it
+looks there, and none of the clone: the two may not lie in each other.
+Protocol: Add File and Remove File; Per-file Statistics; Partition Value Serialization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from delta_py.copies.clone import CloneSource, clone_files, table_in_place
+from delta_py.copies.convert import ConvertRequest, ParquetTable, ReadFooters, read_directory, read_here
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.optimize.optimize import AtTable, here
+from delta_py.protocol.paths import encode_path
+from delta_py.snapshot import Snapshot
+from delta_py.storage.addresses import is_within
+from delta_py.storage.store import ObjectStore
+
+_COMMAND = "CLONE"  # as progress names it
+
+
+def clone_parquet(
+    source: ObjectStore,
+    target: ObjectStore,
+    request: ConvertRequest,
+    *,
+    replace_table: bool = False,
+    properties: Mapping[str, str] | None = None,
+    read: ReadFooters | None = None,
+    at: AtTable = here,
+) -> dict[str, Any]:
+    """Make the target a shallow clone of the Parquet files below the source's root; returns its version and the metrics of the
+    commit.
+
+    request: of the source; its configuration is what the source is said to have. replace_table, properties: as of shallow_clone.
+    Raises as shallow_clone and read_directory; InvalidOptionError where one place lies in the other; UnsupportedOperationError
+    (DELTA_CLONE_UNSUPPORTED_SOURCE) for a source that is a table.
+    """
+    _check_apart(source.root, target.root)
+    present = at(partial(table_in_place, source.root, target, replace_table=replace_table))
+    table = read_directory(source, request, read or partial(read_here, command=_COMMAND), at)
+    if table is None:
+        raise unsupported_source(f"parquet.`{source.root}`", "Delta", "Name it as a table, by delta.`/path` or its name.")
+    present = None if present is None else present.through(target)
+    return at(partial(_commit, source.root, request, table, target, present, dict(properties or {})), once=True)
+
+
+def _commit(
+    root: str,
+    request: ConvertRequest,
+    table: ParquetTable,
+    target: ObjectStore,
+    present: Snapshot | None,
+    properties: Mapping[str, str],
+) -> dict[str, Any]:
+    label = f"parquet.`{encode_path(root)}`" if request.catalog_table is None else request.catalog_table
+    source = CloneSource(root, label, table.definition.config, len(table.adds))
+    return clone_files(source, table.adds, target, present, properties)
+
+
+def _check_apart(source: str, target: str) -> None:
+    """A table in a directory of Parquet files would write beside them what then counts as one of them; VACUUM of a table around
+    them would delete them."""
+    if is_within(source, target) or is_within(target, source):
+        raise InvalidOptionError(
+            f"The clone at {target} and the Parquet files at {source} would lie in each other: files of the one would count as "
+            "files of the other. Nothing was changed. Choose a path for the clone outside of that of the files.",
+            option="path",
+            path=target,
+        )
+
+
+def unsupported_source(name: str, kind: str, cure: str) -> UnsupportedOperationError:
+    """What to raise for a source that cannot be cloned. kind: its format."""
+    return UnsupportedOperationError(
+        f"Unsupported clone source '{name}', whose format is {kind}. The supported formats are 'delta' and 'parquet'. Nothing "
+        f"was changed. {cure}",
+        error_class="DELTA_CLONE_UNSUPPORTED_SOURCE",
+        sql_state="0AKDC",
+        name=name,
+        format=kind,
+    )

@@ -1,0 +1,177 @@
+"""The files of a directory that becomes a table, or is cloned as one, and the partition values in the names of their directories.
+
+    files = find_files(store)                                       # LISTED_SCHEMA, by path; None where there is a table already
+    values = partition_values(files, StructType(...), "UTC")        # the texts for the log: a column a partition column
+
+Of the output of a stream only what the stream has committed counts. What begins with `_` or `.` is no data, but for directories
+of partitions. Texts of values are brought into the form that writers give them, so that readers which parse more strictly than
+Spark take them too.
+Protocol: Partition Value Serialization; Data Files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.copies.stream_output import STREAM_LOG, committed_files
+from delta_py.errors import DataFileError, InvalidOptionError, TableNotFoundError, UnsupportedOperationError, shown
+from delta_py.parquet.foreign_files import LISTED_SCHEMA
+from delta_py.protocol.partition_values import format_partition_values, malformed, parse_partition_values
+from delta_py.protocol.paths import LOG_DIRECTORY, partition_texts_of
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.types.schema import STRING, StructField, StructType, type_name
+
+
+def find_files(store: ObjectStore) -> pa.Table | None:
+    """The data files below the store's root, LISTED_SCHEMA by path; None where there is a table already.
+
+    Raises TableNotFoundError (DELTA_EMPTY_DIRECTORY) for a directory that is missing or has no files; UnsupportedOperationError
+    for one whose files are not all rows of one table: with a table or the output of a stream below it; DataFileError for one to
+    which a stream has committed files that are gone.
+    """
+    try:
+        Snapshot.load(store)
+        return None
+    except TableNotFoundError:
+        pass
+    committed = committed_files(store)
+    files: list[ObjectInfo] = []
+    for info in store.list_recursive(""):
+        _check_place(store, info.path)
+        if not _is_hidden(info.path) and (committed is None or info.path in committed):
+            files.append(info)
+    lost = sorted((committed or frozenset()) - {info.path for info in files})
+    if lost:
+        raise DataFileError(
+            f"A stream of Spark has committed {len(lost)} files to the directory {store.root} that are not there, such as "
+            f"{lost[0]}. Nothing was changed. Restore them; or, if the files that are there are all, move {STREAM_LOG} "
+            "elsewhere.",
+            files=lost[:10],
+        )
+    if not files:
+        raise TableNotFoundError(
+            f"No file was found in the directory {store.root}, or there is no such directory. Nothing was changed. Check the "
+            "path.",
+            error_class="DELTA_EMPTY_DIRECTORY",
+            sql_state="42K03",
+            path=store.root,
+        )
+    columns = [[f.path for f in files], [f.size_bytes for f in files], [f.modification_time_ms for f in files]]
+    try:
+        arrays = [pa.array(column, f.type) for column, f in zip(columns, LISTED_SCHEMA, strict=True)]
+    except UnicodeEncodeError as error:
+        raise UnsupportedOperationError(
+            f"A file below {store.root} has the name {shown(error.object)}, which is no text, so no log can name it. Nothing was "
+            "changed. Rename it."
+        ) from error
+    return pa.Table.from_arrays(arrays, schema=LISTED_SCHEMA).sort_by("path")
+
+
+def _is_hidden(path: str) -> bool:
+    *directories, name = path.split("/")
+    return name.startswith(("_", ".")) or any(d.startswith(("_", ".")) and "=" not in d for d in directories)
+
+
+def _check_place(store: ObjectStore, path: str) -> None:
+    directory, found, _ = path.rpartition(f"/{LOG_DIRECTORY}/")
+    if found:
+        raise UnsupportedOperationError(
+            f"{directory} below {store.root} is a Delta table of its own: some of its files are rows no longer, and its log "
+            "alone tells which. Nothing was changed. Move it elsewhere, or take a directory without it.",
+            path=directory,
+        )
+    if f"/{STREAM_LOG}/" in path:
+        raise UnsupportedOperationError(
+            f"A stream of Spark has written to a directory below {store.root} ({path}): files of batches that failed lie among "
+            "those that count. Nothing was changed. Take that directory alone, or move it elsewhere.",
+            path=path,
+        )
+
+
+# ---------------------------------------------------------------- partition values
+
+
+def partition_values(files: pa.Table, partitions: StructType, time_zone: str) -> pa.Table:
+    """files: LISTED_SCHEMA. partitions: the partition columns in their order. time_zone: of timestamps without an offset.
+
+    Raises InvalidOptionError by the reference's names, each with a file: other directories than partition columns, by number
+    (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME) or name (DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME); a value
+    that is none of its column's type (DELTA_FAILED_CAST_PARTITION_VALUE).
+    """
+    directories = pc.replace_substring_regex(files["path"], "[^/]*$", "").combine_chunks().dictionary_encode()
+    texts = [_checked(directory, files, partitions.fields) for directory in directories.dictionary.to_pylist()]
+    columns = []
+    for place, f in enumerate(partitions.fields):
+        distinct = pa.array([row[place] for row in texts], pa.string())
+        columns.append(_written(distinct, f, time_zone).take(directories.indices))
+    return pa.table(dict(zip(partitions.names, columns, strict=True)))
+
+
+def _checked(directory: str, files: pa.Table, fields: Sequence[StructField]) -> list[str | None]:
+    """The values of a directory, one a field."""
+    found = partition_texts_of(directory)
+    expected, names = [f.name for f in fields], [name for name, _ in found]
+    if len(found) != len(fields):
+        raise InvalidOptionError(
+            f"Expecting {len(fields)} partition column(s): {_listed(expected)}, but found {len(found)} partition column(s): "
+            f"{_listed(names)} from parsing the file name: {_one_of(files, directory)}. Nothing was changed. Give the partition "
+            f"schema of the directories, such as '{', '.join(f'{name} string' for name in names) or 'day date'}'.",
+            error_class="DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
+            sql_state="KD009",
+            expected=expected,
+            found=names,
+        )
+    for wanted, (name, text) in zip(expected, found, strict=True):
+        if wanted.lower() != name.lower():
+            raise InvalidOptionError(
+                f"Expecting partition column `{wanted}`, but found partition column `{name}` from parsing the file name: "
+                f"{_one_of(files, directory)}. Nothing was changed. Give the partition columns in the order of the directories.",
+                error_class="DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME",
+                sql_state="KD009",
+                expected=wanted,
+                found=name,
+            )
+        if text == "":
+            raise InvalidOptionError(
+                f"The directory of the file {_one_of(files, directory)} has no value for partition column `{name}`. Nothing was "
+                "changed. Rename it: null is __HIVE_DEFAULT_PARTITION__.",
+                column=name,
+            )
+    return [text for _, text in found]
+
+
+def _written(texts: pa.Array, f: StructField, time_zone: str) -> pa.Array:
+    """Texts of directories as the log has them."""
+    if f.data_type == STRING:
+        return texts
+    values = parse_partition_values(texts, f.data_type, timezone=time_zone, errors="null")
+    bad = texts.filter(malformed(texts, values))
+    if len(bad):
+        raise InvalidOptionError(
+            f"Failed to cast partition value `{bad[0].as_py()}` to {type_name(f.data_type)}, the type of partition column "
+            f"`{f.name}`. Nothing was changed. Give the column another type, such as string, or rename the directory.",
+            error_class="DELTA_FAILED_CAST_PARTITION_VALUE",
+            sql_state="22018",
+            column=f.name,
+            value=bad[0].as_py(),
+        )
+    return pa.array(format_partition_values(values, f.data_type), pa.string())
+
+
+def _one_of(files: pa.Table, directory: str) -> str:
+    """A file of the directory."""
+    paths = files["path"]
+    return str(next(path for path in paths.filter(pc.starts_with(paths, directory)).to_pylist() if _directory(path) == directory))
+
+
+def _directory(path: str) -> str:
+    head, slash, _ = path.rpartition("/")
+    return head + slash
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"[{', '.join(names)}]"

@@ -1,0 +1,90 @@
+"""The columns of a table out of those of many Parquet files, which stay as they are.
+
+    merged = merge_files(footers, partitions)       # merged.schema; merged.widens: files have narrower types than the table
+
+Columns stand in the order in which files bring them; all may be null. Where files have different types for one column, the wider
+is taken if every reader gets the same values out of a file with the narrower. byte, short and integer are stored alike; what else
+widens needs the table feature typeWidening, and is noted in the column's metadata. A partition column that files hold too keeps
+its place, and has the type that was given for it.
+Protocol: Type Widening; Type Change Metadata.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from delta_py.errors import SchemaMismatchError
+from delta_py.types.schema import (
+    DataType,
+    Path,
+    StructType,
+    parse_schema,
+    type_name,
+)
+from delta_py.write.conform import check_new_schema
+from delta_py.write.evolution import STORED_AS_INT32, SchemaMerge
+from delta_py.write.type_changes import is_widening
+
+
+@dataclass(frozen=True, slots=True)
+class MergedColumns:
+    """widens: a file has a narrower type than the table, which only readers with the feature typeWidening expect."""
+
+    schema: StructType
+    widens: bool
+
+
+def merge_files(footers: pa.Table, partitions: StructType) -> MergedColumns:
+    """footers: FOOTER_SCHEMA, each file with its columns. partitions: the partition columns, in their order.
+
+    Raises SchemaMismatchError (DELTA_FAILED_MERGE_SCHEMA_FILE) naming the first file that does not go with those before it, or
+    that has names that differ at most in case.
+    """
+    by_schema = footers.select(["schema", "path"]).group_by("schema", use_threads=False).aggregate([("path", "first")])
+    merge = _FileMerge()
+    for text, path in zip(by_schema["schema"].to_pylist(), by_schema["path_first"].to_pylist(), strict=True):
+        merge.take(parse_schema(text), path)
+    given = {f.name.lower(): f for f in partitions.fields}
+    data = tuple(given.pop(f.name.lower(), f) for f in merge.schema.fields)
+    return MergedColumns(StructType((*data, *given.values())), merge.widens_files)
+
+
+class _FileMerge(SchemaMerge):
+    """schema: of all files so far."""
+
+    def __init__(self) -> None:
+        super().__init__(widens=True, like_iceberg=False)
+        self.schema = StructType()
+        self.widens_files = False
+
+    def take(self, file: StructType, path: str) -> None:
+        try:
+            check_new_schema(file, "name")
+            self.schema = self.struct(self.schema, file, ())
+        except SchemaMismatchError as error:
+            raise SchemaMismatchError(
+                f"Failed to merge the schema of file {path}: {error.message} Nothing was changed. Rewrite the file, or move it "
+                "elsewhere and add its rows to the table later.",
+                error_class="DELTA_FAILED_MERGE_SCHEMA_FILE",
+                sql_state="42KDA",
+                file=path,
+                **error.message_parameters,
+            ) from error
+
+    def plain(self, table: DataType, data: DataType, path: Path) -> DataType:
+        if table in STORED_AS_INT32 and data in STORED_AS_INT32:
+            return max(table, data, key=STORED_AS_INT32.index)
+        for narrow, wide in ((table, data), (data, table)):
+            if is_widening(narrow, wide):
+                self.retyped.append((path, narrow, wide))
+                self.widens_files = True
+                return wide
+        raise SchemaMismatchError(
+            f"column {'.'.join(path)} is {type_name(data)} there and {type_name(table)} in files before it, and neither type "
+            "takes the other's values.",
+            column=".".join(path),
+            file_type=type_name(data),
+            type=type_name(table),
+        )

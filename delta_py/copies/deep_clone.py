@@ -1,0 +1,205 @@
+"""Deep clones: a table of its own with the rows of another, whose files are copied byte by byte.
+
+    done = deep_clone(Snapshot.load(source), target_store, replace_table=True)
+    done["version"], done["metrics"]
+
+Copies have names that are made of the source's place and id, and of what the log says of the file, and they appear whole or not
+at all. So a file of such a name in the target is the copy: a clone that is made again copies only what is new, and one that died
+goes on from what it had. The commit comes last, and names copies only; until then the target is as it was.
+
+A copy that no version of the target speaks of is taken over only while it is younger than half the time for which VACUUM lets it
+be. Data files of which nothing but a deletion vector has changed are not copied again.
+Protocol: Add File and Remove File; Deletion Vector Descriptor Schema; Row Tracking.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.copies.clone import CloneSource, clone_parameters, clone_transaction, files_in_place, put_files, table_in_place
+from delta_py.definition.create import check_empty
+from delta_py.errors import StorageError
+from delta_py.index_commands.index_upkeep import index_clone
+from delta_py.optimize.optimize import AtTable, here
+from delta_py.protocol.actions import AddFile
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, z85_encode
+from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
+from delta_py.protocol.paths import LOG_DIRECTORY, is_absolute
+from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.scan.scan_state import ScanFile
+from delta_py.snapshot import Snapshot
+from delta_py.storage.listing import listed_objects
+from delta_py.storage.store import ObjectStore
+from delta_py.write.file_copies import COPY_SCHEMA, Copy, copy_files
+from delta_py.write.rewrite import added
+
+_NAMES = uuid.UUID("6d1c3f0e-7f0b-5a53-9c59-0f6f1c1f9b1d")
+_ID = "[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
+# Copies, those in the making, and what a process that died left of its first commit.
+_OURS = re.compile(
+    rf"(.*/)?(cloned-{_ID}\.parquet|deletion_vector_{_ID}\.bin)(\.[0-9a-f]{{32}}\.part)?|{LOG_DIRECTORY}/\.[^/]*\.tmp"
+)
+_FRAME_BYTES = 8  # of a deletion vector, besides its data
+
+CopyAll: TypeAlias = Callable[[ObjectStore, ObjectStore, Sequence[Copy]], None]
+"""Runs write.file_copies.copy_files, in parallel."""
+
+
+def deep_clone(
+    source: Snapshot,
+    target: ObjectStore,
+    *,
+    replace_table: bool = False,
+    properties: Mapping[str, str] | None = None,
+    copy_all: CopyAll = copy_files,
+    at: AtTable = here,
+) -> dict[str, Any]:
+    """Make the table at the target a copy of a version; returns its version and the metrics of the commit.
+
+    replace_table: a table that is there loses its rows and becomes the clone; of a clone of the same source only what is new is
+    copied. properties: set beside those of the source.
+    Raises as clone_table, and DataFileError for files of the source that are gone or are others than the log says. What was
+    copied stays, and is used by the next run.
+    """
+    present = at(partial(_table_in_place, source, target, replace_table))
+    clone = DeepClone(source, target, None if present is None else present.through(target), dict(properties or {}))
+    copies = at(clone.missing).to_pylist()
+    if copies:
+        copy_all(source.store, target, copies)
+    return at(clone.commit, once=True)
+
+
+def _table_in_place(source: Snapshot, target: ObjectStore, replace_table: bool) -> Snapshot | None:
+    return table_in_place(source.table_root, target, replace_table=replace_table, check_free=_check_free)
+
+
+def _check_free(target: ObjectStore) -> None:
+    """Raises InvalidOptionError where there are other files than a clone that died left."""
+    paths = listed_objects(target)["path"].to_pylist()
+    if not all(_OURS.fullmatch(path) for path in paths):
+        check_empty(target)
+
+
+@dataclass(frozen=True, slots=True)
+class DeepClone:
+    """What is cloned, and where. Small, and travels pickled."""
+
+    source: Snapshot
+    target: ObjectStore
+    present: Snapshot | None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def missing(self) -> pa.Table:
+        """COPY_SCHEMA, of the files that the target does not have yet, large ones first."""
+        wanted = self._wanted()
+        return wanted.filter(pc.invert(self._has(wanted, self._usable_from_ms()))).sort_by([("size", "descending")])
+
+    def commit(self) -> dict[str, Any]:
+        """Make the target the clone. Raises StorageError when a copy has gone meanwhile, else as Transaction.commit."""
+        wanted = self._wanted()
+        gone = wanted.filter(pc.invert(self._has(wanted, None)))
+        if gone.num_rows:
+            raise StorageError(
+                f"{gone.num_rows} copies for the clone at {self.target.root} are gone, such as {gone['path'][0]}: something "
+                "deleted them while the others were made. Nothing was committed. Run it again, and no VACUUM of the target "
+                "beside it."
+            )
+        return self._commit()
+
+    # ------------------------------------------------------------ the files
+
+    def _files(self) -> Iterator[tuple[ScanFile, AddFile]]:
+        """Each file of the source, and what the target's log says of its copy."""
+        for file in plan_scan(self.source, None, None, ScanOptions(keep_all=True)).scan_files():
+            vector = None if file.deletion_vector is None else self._vector(file.deletion_vector)
+            yield file, replace(added(file), path=self._path(file), path_text=None, deletion_vector=vector)
+
+    def _path(self, file: ScanFile) -> str:
+        """Nothing else of this source ever has the name, and the same file always has it."""
+        facts = (file.path, file.size_bytes, file.modification_time_ms, file.base_row_id, file.default_row_commit_version)
+        name = f"cloned-{self._id(*facts)}.parquet"
+        directory = file.path.rpartition("/")[0]
+        return f"{directory}/{name}" if _is_plain(directory) else name
+
+    def _vector(self, vector: DeletionVectorDescriptor) -> DeletionVectorDescriptor:
+        if vector.path is None:
+            return vector
+        return replace(vector, storage_type="u", path_or_inline_dv=z85_encode(self._id(vector.path).bytes))
+
+    def _id(self, *facts: Any) -> uuid.UUID:
+        return uuid.uuid5(_NAMES, "\n".join(map(str, (self.source.table_root, self.source.metadata.id, *facts))))
+
+    def _wanted(self) -> pa.Table:
+        """COPY_SCHEMA, of all files that the clone needs."""
+        rows: list[tuple[str, str, int | None, int]] = []
+        vectors: dict[str, tuple[str, int]] = {}
+        for file, add in self._files():
+            rows.append((file.path, add.path, file.size_bytes, file.size_bytes))
+            old, new = file.deletion_vector, add.deletion_vector
+            if old is not None and new is not None and old.path is not None and new.path is not None:
+                end = (1 if old.offset is None else old.offset) + old.size_in_bytes + _FRAME_BYTES
+                vectors[new.path] = (old.path, max(end, vectors.get(new.path, ("", 0))[1]))
+        rows += [(source_path, path, None, least) for path, (source_path, least) in vectors.items()]
+        columns = zip(*rows, strict=True) if rows else [()] * len(COPY_SCHEMA)
+        return pa.table([pa.array(column, f.type) for column, f in zip(columns, COPY_SCHEMA, strict=True)], schema=COPY_SCHEMA)
+
+    def _has(self, wanted: pa.Table, usable_from_ms: int | None) -> pa.ChunkedArray:
+        """Whether the target has the copies. usable_from_ms: those that its newest version does not have must be so young."""
+        listed = listed_objects(self.target)
+        if usable_from_ms is not None:
+            is_young = pc.greater_equal(listed["modification_time"], usable_from_ms)
+            listed = listed.filter(pc.or_(is_young, pc.is_in(listed["path"], self._live_paths())))
+        sizes = listed["size"].combine_chunks().take(pc.index_in(wanted["path"], listed["path"].combine_chunks()))
+        is_right = pc.if_else(wanted["size"].is_null(), pc.greater_equal(sizes, wanted["least"]), pc.equal(sizes, wanted["size"]))
+        return pc.fill_null(is_right, False)
+
+    def _live_paths(self) -> pa.Array:
+        if self.present is None:
+            return pa.array([], pa.string())
+        paths: set[str | None] = set()
+        for batch in self.present.file_batches():
+            paths.update(batch.files["path"].to_pylist())
+            vectors = batch.files["deletion_vector"].drop_null().to_pylist()
+            paths.update(DeletionVectorDescriptor.from_json(vector).path for vector in vectors)
+        return pa.array(paths - {None}, pa.string())
+
+    def _usable_from_ms(self) -> int:
+        kept_ms = retention_ms((self.present or self.source).config.properties, DELETED_FILE_RETENTION)
+        return time.time_ns() // 1_000_000 - kept_ms // 2
+
+    # ------------------------------------------------------------ the commit
+
+    def _commit(self) -> dict[str, Any]:
+        source = CloneSource.of_table(self.source)
+        transaction = clone_transaction(source, self.target, self.present, self.properties)
+        adds, present = [add for _, add in self._files()], files_in_place(transaction, self.present)
+        new, gone = put_files(transaction, source, adds, present)
+        paths_before, paths_after = {file.path for file in present}, {add.path for add in new}
+        copied = [add for add in new if add.path not in paths_before]
+        dropped = [file for file in gone if file.path not in paths_after]
+        metrics = {
+            "sourceTableSize": sum(add.size_bytes for add in adds),
+            "sourceNumOfFiles": len(adds),
+            "numRemovedFiles": len(dropped),
+            "numCopiedFiles": len(copied),
+            "removedFilesSize": sum(file.size_bytes for file in dropped),
+            "copiedFilesSize": sum(add.size_bytes for add in copied),
+        }
+        parameters = {**clone_parameters(source), "sourceTableId": self.source.metadata.id, "isShallow": False}
+        version = transaction.commit("CLONE", parameters, metrics=metrics)
+        index_clone(self.target, transaction.config, version)
+        return {"version": version, "metrics": metrics}
+
+
+def _is_plain(directory: str) -> bool:
+    """Whether copies may lie in a directory of this name: nothing else has it, and VACUUM looks into it."""
+    return not is_absolute(directory) and all(part and not part.startswith((".", "_")) for part in directory.split("/"))

@@ -1,0 +1,292 @@
+"""RESTORE: the table as it was at an earlier version, as a new version.
+
+    restore(store, version=3) -> Restored(version=7, ...)
+
+Files of the earlier version that are no longer in the table are added again, others are removed; data files stay as they
+are, and have the row ids of then. Metadata and domains are those of the earlier version, but for what never goes back: the
+protocol, the highest column id, the highest row id, identity columns' high water marks, whether commits carry their
+timestamps, and what else is said of the log. A restore fails if data files of the earlier version are gone, or leaves them out
+(ignore_missing_files). It always fails if a deletion vector is gone, because the deleted rows would come back, and if VACUUM has
+only moved the files into quarantine, because their rows are not lost.
+Protocol: Add File and Remove File; Change Metadata; Domain Metadata.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from delta_py.checkpoint.clone_notes import noted
+from delta_py.checkpoint.leases import MOST_SECONDS, HeldLease, Lease
+from delta_py.commit.post_commit import harmless
+from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark, row_tracking_domain
+from delta_py.commit.row_counts import row_ids_given
+from delta_py.commit.transaction import Transaction
+from delta_py.definition.log_properties import LOG_FEATURES, with_log_of, with_marks_of
+from delta_py.definition.protocols import with_features
+from delta_py.definition.row_tracking import renumbered
+from delta_py.definition.timestamps import ENABLED as TIMESTAMPS
+from delta_py.errors import DataFileError, DeletionVectorError, TimestampOutOfRangeError, VersionNotFoundError
+from delta_py.log.history import version_at_timestamp
+from delta_py.protocol import column_mapping
+from delta_py.protocol.actions import DomainMetadata, Metadata
+from delta_py.repair.file_check import absent, file_faults, paths_named_by
+from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.scan.scan_state import ScanFile
+from delta_py.snapshot import Snapshot
+from delta_py.storage.opening import is_in_transaction
+from delta_py.storage.store import ObjectStore
+from delta_py.vacuum.quarantine import list_quarantine
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import added, removed
+
+_log = logging.getLogger("delta_py")
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The new version, and what RESTORE reports: files and bytes of the table afterwards, of those removed, and of those added
+    again. num_missing_files: data files of the earlier version that the table does not get back, because they are gone."""
+
+    version: int
+    table_size_after_restore: int
+    num_of_files_after_restore: int
+    num_removed_files: int
+    num_restored_files: int
+    removed_files_size: int
+    restored_files_size: int
+    num_missing_files: int = 0
+
+    def metrics(self) -> dict[str, int]:
+        """By the reference's names. numMissingFiles, which the reference does not have, only if there are any."""
+        missing = {"numMissingFiles": self.num_missing_files} if self.num_missing_files else {}
+        return {
+            **missing,
+            "numRestoredFiles": self.num_restored_files,
+            "numRemovedFiles": self.num_removed_files,
+            "restoredFilesSize": self.restored_files_size,
+            "removedFilesSize": self.removed_files_size,
+            "numOfFilesAfterRestore": self.num_of_files_after_restore,
+            "tableSizeAfterRestore": self.table_size_after_restore,
+        }
+
+
+def restore(
+    store: ObjectStore,
+    *,
+    version: int | None = None,
+    timestamp_ms: int | None = None,
+    timestamp: str | None = None,
+    ignore_missing_files: bool = False,
+) -> Restored:
+    """Commit the state of a version, or of the newest version at or before a time, as the newest. The newest itself is left as it
+    is: nothing is committed.
+
+    timestamp: the time as the caller wrote it, for the history. ignore_missing_files: leave out data files of that version that
+    are gone, with a warning; their rows are lost. Then all files of the new version are there, and everybody can read it.
+    Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), TimestampOutOfRangeError
+    (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER); UnsupportedOperationError for a version of a column mapping mode that the table
+    cannot get back; DataFileError when files of that version are gone, and, with the version standing, when a VACUUM that had
+    begun before deleted some meanwhile; conflicts as Transaction.commit.
+    """
+    present = Snapshot.load(store)
+    past = _past(store, present, version, timestamp_ms)
+    if past.version == present.version:
+        files = list(plan_scan(present, None, None, ScanOptions(keep_all=True)).scan_files())
+        return Restored(present.version, _bytes(files), len(files), 0, 0, 0, 0)
+    with _kept(store, past.version):
+        return _restore(store, present, past, timestamp, ignore_missing_files=ignore_missing_files)
+
+
+@contextmanager
+def _kept(store: ObjectStore, version: int) -> Iterator[None]:
+    """A lease of the version keeps each VACUUM that begins meanwhile from its files, until the newest version has them. In a
+    transaction over tables that is when the transaction ends, so the lease lasts as long as any."""
+    if not is_in_transaction(store):
+        with HeldLease(Lease(store, version)):
+            yield
+        return
+    lease = Lease(store, version, MOST_SECONDS)
+    lease.put()
+    try:
+        yield
+    except BaseException:
+        lease.end()
+        raise
+
+
+def _restore(
+    store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: str | None, *, ignore_missing_files: bool
+) -> Restored:
+    column_mapping.check_mode_change(present.config.column_mapping_mode, past.config.column_mapping_mode)
+    transaction = Transaction(present).restores(past)
+    options = ScanOptions(keep_all=True)
+    now = {file.key: file for file in transaction.scan(None, options=options).scan_files()}
+    then = {file.key: file for file in plan_scan(past, None, None, options).scan_files()}
+    again = [file for key, file in then.items() if key not in now]
+    gone = [file for key, file in now.items() if key not in then]
+    missing_paths = _missing_data_files(store, again, past.version, ignore_missing_files=ignore_missing_files)
+    again = [file for file in again if file.path not in missing_paths]
+    then = {key: file for key, file in then.items() if key in now or file.path not in missing_paths}
+    given = row_ids_given(past)
+    _set_state(transaction, present, past, given)
+    now_ms = time.time_ns() // 1_000_000
+    named = (added(file, data_change=False) for file in renumbered(then, now, transaction.config, given))
+    adds = (*(added(file) for file in again), *named)
+    transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in gone)))
+    result = Restored(
+        version=-1,
+        table_size_after_restore=_bytes(then.values()),
+        num_of_files_after_restore=len(then),
+        num_removed_files=len(gone),
+        num_restored_files=len(again),
+        removed_files_size=_bytes(gone),
+        restored_files_size=_bytes(again),
+        num_missing_files=len(missing_paths),
+    )
+    parameters = {"version": None if timestamp is not None else past.version, "timestamp": timestamp}
+    with noted(store, present.version, None, past.version, paths_named_by(again)):
+        committed = transaction.commit("RESTORE", parameters, metrics=result.metrics())
+    _look_again(store, again, committed)
+    return replace(result, version=committed)
+
+
+def restore_faults(store: ObjectStore, *, version: int | None = None, timestamp_ms: int | None = None) -> pa.Table:
+    """What keeps an earlier version from being restored, or from being read: FAULT_SCHEMA (file_check.py) of its files that are
+    missing or damaged. Nothing is changed. Raises as restore, but for such files."""
+    return file_faults(_past(store, Snapshot.load(store), version, timestamp_ms))
+
+
+def _past(store: ObjectStore, present: Snapshot, version: int | None, timestamp_ms: int | None) -> Snapshot:
+    try:
+        if timestamp_ms is not None:
+            version = version_at_timestamp(store, timestamp_ms, present.config, or_last=True)
+        return Snapshot.load(store, version=version)
+    except VersionNotFoundError as error:
+        raise VersionNotFoundError(
+            error.message, error_class="DELTA_CANNOT_RESTORE_TABLE_VERSION", **error.message_parameters
+        ) from error
+    except TimestampOutOfRangeError as error:
+        raise TimestampOutOfRangeError(
+            error.message, error_class="DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER", **error.message_parameters
+        ) from error
+
+
+def _bytes(files: Iterable[ScanFile]) -> int:
+    return sum(file.size_bytes for file in files)
+
+
+def _look_again(store: ObjectStore, files: Sequence[ScanFile], committed: int) -> None:
+    """A VACUUM that had looked for leases before, and deletes now, is found out: the version stands, and is named."""
+    missing: list[str] = []
+    with harmless(store, committed, "whether all files are still there was not seen"):
+        missing = absent(store, paths_named_by(files))
+    if missing:
+        raise DataFileError(
+            f"Version {committed} of the table at {store.root} restores an earlier one, but {len(missing)} of its files were "
+            f"deleted meanwhile, such as {missing[0]}, by a VACUUM that had begun before. Restore version {committed - 1}, the "
+            "state before; or, where VACUUM has moved the files into quarantine, bring them back (restore_quarantined).",
+            error_class="DELTA_FILE_NOT_FOUND_DETAILED",
+            version=committed,
+            files=missing[:10],
+        )
+
+
+def _missing_data_files(
+    store: ObjectStore, files: Sequence[ScanFile], version: int, *, ignore_missing_files: bool
+) -> frozenset[str]:
+    """The paths of the data files that storage no longer has.
+
+    Raises DataFileError if there are any and ignore_missing_files is false, or if they are in quarantine; DeletionVectorError for
+    a missing deletion vector of a data file that is there.
+    """
+    missing = absent(store, paths_named_by(files))
+    if not missing:
+        return frozenset()
+    if not ignore_missing_files:
+        raise DataFileError(
+            f"Version {version} of the table at {store.root} cannot be restored: {len(missing)} of its files are gone, such as "
+            f"{missing[0]}. VACUUM or another program deleted them. Nothing was changed. Restore a later version; or, where "
+            "VACUUM has moved them into quarantine, bring them back first (restore_quarantined). To restore the files that are "
+            "left, ignore the missing ones: ignore_missing_files in Python, ignoreMissingFiles or the setting "
+            "spark.sql.files.ignoreMissingFiles in Spark.",
+            error_class="DELTA_FILE_NOT_FOUND_DETAILED",
+            version=version,
+            files=missing[:10],
+        )
+    missing_paths = frozenset(missing)
+    _check_can_be_ignored(store, files, missing_paths, version)
+    data_paths = sorted({file.path for file in files} & missing_paths)
+    _log.warning(
+        "Version %d of the table at %s is restored without %d data files that are gone, such as %s. Their rows are lost.",
+        version,
+        store.root,
+        len(data_paths),
+        data_paths[0],
+    )
+    return frozenset(data_paths)
+
+
+def _check_can_be_ignored(store: ObjectStore, files: Sequence[ScanFile], missing_paths: frozenset[str], version: int) -> None:
+    refusal = f"Version {version} of the table at {store.root} cannot be restored, not even without the missing files"
+    quarantined = sorted(missing_paths.intersection(list_quarantine(store)["path"].to_pylist()))
+    if quarantined:
+        raise DataFileError(
+            f"{refusal}: VACUUM has moved {len(quarantined)} of its files into quarantine, such as {quarantined[0]}, so their "
+            "rows are not lost. Nothing was changed. Bring the files back (restore_quarantined), then restore the version.",
+            error_class="DELTA_FILE_NOT_FOUND_DETAILED",
+            version=version,
+            files=quarantined[:10],
+        )
+    for file in files:
+        vector = None if file.deletion_vector is None else file.deletion_vector.path
+        if vector in missing_paths and file.path not in missing_paths:
+            raise DeletionVectorError(
+                f"{refusal}: the deletion vector {vector} of data file {file.path} is gone. Without it the deleted rows of the "
+                "data file would come back. Nothing was changed. Restore the deletion vector from a backup, or restore a later "
+                "version of the table.",
+                error_class="DELTA_DELETION_VECTOR_FILE_NOT_FOUND",
+                path=file.path,
+                deletion_vector=vector,
+            )
+
+
+# ---------------------------------------------------------------- metadata, protocol, domains
+
+
+def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot, given: int) -> None:
+    """given: the highest row id of the past version."""
+    metadata = _metadata(present, past)
+    if metadata != present.metadata:
+        transaction.set_metadata(metadata)
+    protocol = with_features(present.protocol, set(past.config.features) - LOG_FEATURES)
+    if protocol != present.protocol:
+        transaction.set_protocol(protocol)
+    for domain in _domains(present.domain_metadata(), past.domain_metadata()):
+        transaction.set_domain(domain)
+    mark = max(row_ids_given(present), given)
+    if mark > row_id_high_water_mark(present.domain_metadata().get(ROW_TRACKING_DOMAIN)):
+        transaction.set_domain(row_tracking_domain(mark))
+
+
+def _metadata(present: Snapshot, past: Snapshot) -> Metadata:
+    """What the table was, with counters that never count down. Without column mapping no file that it gets back has ids."""
+    properties = with_log_of(present, past.metadata.configuration, TIMESTAMPS)
+    before, now = (s.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for s in (past, present))
+    if before:
+        properties[column_mapping.MAX_ID_PROPERTY] = str(max(before, now))
+    metadata = replace(past.metadata, id=present.metadata.id, configuration=properties)
+    return with_marks_of(present.schema, metadata)
+
+
+def _domains(present: Mapping[str, DomainMetadata], past: Mapping[str, DomainMetadata]) -> Iterator[DomainMetadata]:
+    for name in sorted((present.keys() | past.keys()) - {ROW_TRACKING_DOMAIN}):
+        if name not in past:
+            yield replace(present[name], removed=True)
+        elif past[name] != present.get(name):
+            yield past[name]

@@ -1,0 +1,88 @@
+"""What a write changes of a table's metadata: new columns with mergeSchema, a new schema with overwriteSchema, and the
+clustering with it.
+
+Protocol: Change Metadata; Writer Requirements for Column Mapping; Writer Requirements for Clustered Table.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from delta_py.definition.create import check_schema, check_types
+from delta_py.definition.protocols import raised_protocol
+from delta_py.definition.request import WriteRequest
+from delta_py.protocol import column_mapping
+from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
+from delta_py.protocol.clustering import clustering_domain, clustering_paths, with_columns_of
+from delta_py.protocol.features import Properties
+from delta_py.protocol.table_config import TableConfig
+from delta_py.snapshot import Snapshot
+from delta_py.types.schema import StructType, schema_to_json
+from delta_py.write.evolution import merged_schema, replaced_schema
+
+
+def changed_metadata(
+    snapshot: Snapshot, data_schema: StructType, request: WriteRequest
+) -> tuple[Metadata | None, Protocol | None]:
+    """Metadata and protocol of the table after the write, each None when it stays as it is.
+
+    Raises SchemaMismatchError for a schema that cannot be merged, UnsupportedTableFeatureError for one that needs features
+    which the table lacks.
+    """
+    config = snapshot.config
+    if not _overwrites_schema(request) and not request.merge_schema:
+        return None, None
+    if _overwrites_schema(request):
+        schema, partitions = replaced_schema(config, data_schema), request.partition_by or ()
+    else:
+        widen = config.properties.boolean("delta.enableTypeWidening")
+        schema = merged_schema(config, data_schema, widen=widen, casts=request.merge_casts)
+        partitions = config.partition_columns
+    if schema == config.schema and tuple(partitions) == tuple(config.partition_columns):
+        return None, None
+    metadata = changed_schema(config, schema, tuple(partitions))
+    protocol = raised_protocol(snapshot.protocol, schema, Properties(metadata.configuration))
+    return metadata, None if protocol == snapshot.protocol else protocol
+
+
+def _overwrites_schema(request: WriteRequest) -> bool:
+    return request.mode.lower() == "overwrite" and request.overwrite_schema
+
+
+def changed_clustering(snapshot: Snapshot, config: TableConfig, request: WriteRequest) -> DomainMetadata | None:
+    """The clustering domain after the write, None when it stays as it is. config: of the table after the write.
+
+    A table stays clustered by the columns of the same names, if all of them are there. It is clustered by none where it becomes
+    partitioned. Protocol: Writer Requirements for Clustered Table.
+    """
+    domain = snapshot.clustering_domain()
+    if domain is None or not _overwrites_schema(request):
+        return None
+    if config.partition_columns:
+        changed = clustering_domain(config.schema, (), config.column_mapping_mode)
+    else:
+        changed = with_columns_of(domain, snapshot.schema, config.schema, config.column_mapping_mode)
+    return None if clustering_paths(changed) == clustering_paths(domain) else changed
+
+
+def changed_schema(
+    config: TableConfig, schema: StructType, partition_by: Sequence[str], properties: Mapping[str, str] | None = None
+) -> Metadata:
+    """The metadata of a table that gets this schema, with ids and physical names for columns that have none yet. properties: all
+    that it has then; None for the present ones.
+
+    Raises SchemaMismatchError as check_schema, UnsupportedOperationError as check_types.
+    """
+    check_types(schema, config.schema)
+    mode = config.column_mapping_mode
+    configuration = dict(config.metadata.configuration if properties is None else properties)
+    if mode != "none":
+        first_free = config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) + 1
+        schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(configuration), first_free)
+        configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
+    partitions = check_schema(schema, partition_by, mode, Properties(configuration), config.schema)
+    return replace(
+        config.metadata, schema_string=schema_to_json(schema), partition_columns=partitions, configuration=configuration
+    )

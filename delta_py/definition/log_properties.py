@@ -1,0 +1,75 @@
+"""What a table's properties and features say of its log, and not of its rows; and of numbers that are given once.
+
+    with_log_of(present, configuration)                          # RESTORE; None for a new table
+    metadata, at_ms = on_log_of(present, protocol, metadata)     # REPLACE, CLONE
+    with_marks_of(present.schema, metadata)                      # RESTORE, CLONE
+    properties_of_new(source)                                    # CREATE TABLE LIKE, SHOW CREATE TABLE
+
+It stays where a command gives the table the metadata of another table or version, and no other table takes it over.
+Protocol: Writer Requirements for In-Commit Timestamps; Catalog-managed Table Enablement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from delta_py.definition.properties import without_bookkeeping
+from delta_py.definition.timestamps import SINCE, stamped
+from delta_py.log.coordination import FEATURE as COORDINATED
+from delta_py.log.coordination import IDENTITY_PROPERTY, coordinated_by
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.column_mapping import PHYSICAL_NAME
+from delta_py.protocol.features import PROTECTED_BEFORE, PROTECTION
+from delta_py.protocol.identity import identity_columns, identity_of, with_marks
+from delta_py.protocol.table_config import TableConfig
+from delta_py.snapshot import Snapshot
+from delta_py.types.schema import StructField, StructType, parse_schema, schema_to_json
+
+LOG_PROPERTIES = (*SINCE, PROTECTED_BEFORE, IDENTITY_PROPERTY)
+LOG_FEATURES = frozenset({PROTECTION, COORDINATED})
+
+
+def with_log_of(present: Snapshot | None, configuration: Mapping[str, str], *more: str) -> dict[str, str]:
+    """The properties, of which those that speak of a log are the present table's; a new table has none of them. more: names of
+    others that are the present table's too."""
+    names = {name.lower() for name in (*LOG_PROPERTIES, *more)}
+    properties = {name: value for name, value in configuration.items() if name.lower() not in names}
+    own = {} if present is None else present.metadata.configuration
+    return properties | {name: value for name, value in own.items() if name.lower() in names}
+
+
+def properties_of_new(source: Snapshot) -> dict[str, str]:
+    """The properties by which a new table gets those of the source and its listed features. Clustering is a clause of its own."""
+    protocol = source.protocol
+    listed = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+    return {
+        **without_bookkeeping(with_log_of(None, source.metadata.configuration)),
+        **{f"delta.feature.{name}": "supported" for name in sorted(listed - LOG_FEATURES - {"clustering"})},
+    }
+
+
+def with_marks_of(present: StructType, metadata: Metadata) -> Metadata:
+    """The metadata that a table gets, with the high water marks that its identity columns have at present, where these are
+    further. A column is the same if its physical name is; or else, as column mapping may have come or gone, if its name is."""
+    schema = parse_schema(metadata.schema_string)
+    marks = {identity.name: identity.mark for identity in identity_columns(present) if identity.mark is not None}
+    physical = {_physical_name(f): marks[f.name] for f in present.fields if f.name in marks}
+    fields = [f for f in schema.fields if identity_of(f) is not None]
+    known = [(f.name, physical.get(_physical_name(f), marks.get(f.name))) for f in fields]
+    marked = with_marks(schema, [(name, mark) for name, mark in known if mark is not None])
+    return metadata if marked == schema else replace(metadata, schema_string=schema_to_json(marked))
+
+
+def _physical_name(f: StructField) -> str:
+    """Whatever the column mapping mode."""
+    return str(f.metadata.get(PHYSICAL_NAME, f.name))
+
+
+def on_log_of(present: Snapshot, protocol: Protocol, metadata: Metadata) -> tuple[Metadata, int | None]:
+    """The metadata of what takes the present table's place, with what is said of its log: who coordinates it, before which
+    version checkpoints are protected, and since when commits are stamped. With it the commit's time, as `stamped` gives it.
+    protocol: as it will be."""
+    metadata = replace(metadata, configuration=with_log_of(present, metadata.configuration))
+    configuration, at_ms = stamped(present, coordinated_by(present.store, TableConfig(protocol, metadata)))
+    return replace(metadata, configuration=configuration), at_ms

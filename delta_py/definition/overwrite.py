@@ -1,0 +1,132 @@
+"""What an overwrite replaces: all rows, the rows of a predicate, or the partitions that the new rows have.
+
+Protocol: Add File and Remove File; Add CDC File.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from enum import Enum
+
+from delta_py.commit.transaction import Transaction
+from delta_py.definition.request import WriteRequest
+from delta_py.expressions.parse import parse_predicate
+from delta_py.expressions.skipping import is_exact_on_partitions
+from delta_py.expressions.tree import conjuncts
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.file_groups import scan_files
+from delta_py.scan.partition_set import PartitionSet
+from delta_py.scan.planning import ScanOptions
+from delta_py.scan.scan_state import ScanFile
+from delta_py.write.conform import WriteState
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import Rewrite, TakenOut, matched_rows, removed, row_count_of, row_index_columns, take_out
+
+
+class Overwrites(Enum):
+    """NOTHING: an append. MATCHING_ROWS: those of replaceWhere. PARTITIONS: those that the new rows have."""
+
+    NOTHING = "nothing"
+    TABLE = "table"
+    MATCHING_ROWS = "matching rows"
+    PARTITIONS = "partitions"
+
+
+def what_is_overwritten(config: TableConfig, request: WriteRequest, overwrite: bool) -> Overwrites:
+    """Dynamic mode means nothing for a table without partitions, as in Spark: the table is overwritten."""
+    if not overwrite:
+        return Overwrites.NOTHING
+    if request.replace_where is not None:
+        return Overwrites.MATCHING_ROWS
+    if request.is_dynamic and config.partition_columns:
+        return Overwrites.PARTITIONS
+    return Overwrites.TABLE
+
+
+def needs_change_files(config: TableConfig, request: WriteRequest) -> bool:
+    """Whether rows are replaced within files that are written anew, so that the change data feed cannot tell them from the
+    rows that stay. Then all changes of the commit must stand in change data files.
+    Protocol: Add CDC File; Writer Requirements for AddCDCFile."""
+    if request.replace_where is None or not config.enabled("changeDataFeed") or config.enabled("deletionVectors"):
+        return False
+    partitions = frozenset((name,) for name in config.partition_columns)
+    predicate = parse_predicate(request.replace_where, config.schema, session_timezone=request.time_zone)
+    return not all(is_exact_on_partitions(part, partitions) for part in conjuncts(predicate))
+
+
+def replaced_files(transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles) -> TakenOut:
+    """The actions by which the rows that `written` replaces leave the table; what was read for it is remembered.
+
+    Files of which only some rows are replaced get a deletion vector, or are written anew without them. Rows are counted where
+    those of a predicate are replaced.
+    """
+    match overwrites:
+        case Overwrites.NOTHING:
+            return TakenOut()
+        case Overwrites.TABLE:
+            return TakenOut(_all_of(transaction, state))
+        case Overwrites.PARTITIONS:
+            return TakenOut(_partitions_of(transaction, state, written))
+        case Overwrites.MATCHING_ROWS:
+            return _matching_rows(transaction, state)
+
+
+def _all_of(transaction: Transaction, state: WriteState) -> WrittenFiles:
+    scan = transaction.scan(options=ScanOptions(timezone=state.time_zone, keep_all=True))
+    return _removed(scan.scan_files(), state)
+
+
+def _partitions_of(transaction: Transaction, state: WriteState, written: WrittenFiles) -> WrittenFiles:
+    """The files of the partitions that were written, by the values of the partition columns as Spark compares them: -0.0 is 0.0
+    and NaN is NaN, however the log spells them. The reference leaves the files of the other zero.
+
+    Raises CorruptTableError (CAST_INVALID_INPUT) where of which partition a file is cannot be told.
+    """
+    if not written.adds:
+        return WrittenFiles()
+    partitions = PartitionSet.of(transaction.config, (add.partition_values for add in written.adds), state.time_zone)
+    files = transaction.files_of(partitions)
+    return _removed((file for batch in files.to_batches(max_chunksize=4096) for file in scan_files(batch)), state)
+
+
+def _removed(files: Iterable[ScanFile], state: WriteState) -> WrittenFiles:
+    now_ms = time.time_ns() // 1_000_000
+    return WrittenFiles(removes=tuple(removed(file, now_ms=now_ms, data_change=state.data_change) for file in files))
+
+
+def _matching_rows(transaction: Transaction, state: WriteState) -> TakenOut:
+    assert state.replace_where is not None
+    config = transaction.config
+    predicate = parse_predicate(state.replace_where, config.schema, session_timezone=state.time_zone)
+    options = ScanOptions(row_address=True, drop_rows=True, timezone=state.time_zone, keep_all=True)
+    scan = transaction.only_taken_rows_matter().scan(predicate, row_index_columns(), options)
+    if scan.state.predicate is None:  # all rows of the files
+        files = list(scan.scan_files())
+        removes = tuple(removed(file, data_change=state.data_change) for file in files)
+        return TakenOut(WrittenFiles(removes=removes), deleted=row_count_of(files) or 0)
+    touched = (matched_rows(file, scan.state) for file in scan.scan_files())
+    return take_out((file for file in touched if file is not None), Rewrite.of(config, state))
+
+
+def replace_metrics(written: WrittenFiles, replaced: TakenOut) -> dict[str, int]:
+    """Of an overwrite of the rows of a predicate, under the reference's names and counted as it counts: a file that got a larger
+    vector is written with the rows that it keeps, and is not removed. Rows that statistics do not tell, and, where no row is
+    in the files written, all numbers of rows, are left out."""
+    adds = (*written.adds, *replaced.written.adds)
+    paths = {add.path for add in adds}
+    gone = [remove for remove in replaced.written.removes if remove.path not in paths]
+    metrics = {
+        "numFiles": len(adds),
+        "numOutputBytes": sum(add.size_bytes for add in adds),
+        "numRemovedFiles": len(gone),
+        "numRemovedBytes": sum(remove.size_bytes or 0 for remove in gone),
+        "numAddedChangeFiles": len(written.cdc) + len(replaced.written.cdc),
+    }
+    copied = row_count_of(replaced.written.adds)
+    if copied is None or written.row_count + copied == 0:
+        return metrics
+    metrics["numOutputRows"] = written.row_count + copied
+    if replaced.deleted or not gone:
+        metrics |= {"numCopiedRows": copied, "numDeletedRows": replaced.deleted}
+    return metrics

@@ -1,0 +1,328 @@
+"""Table properties that a caller sets: which names and values there are, and what this library does about each.
+
+    kept, features = split_configuration({"delta.appendOnly": "true", "delta.feature.deletionVectors": "supported"})
+
+PROPERTIES is the list of Delta's own. Their names are found ignoring case; all others are the user's, and kept as they are.
+Protocol: Table Properties; Table Features for New and Existing Tables.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol import column_mapping
+from delta_py.protocol.features import FEATURES, FORMATS_PROPERTY, PROTECTED_BEFORE, Properties
+from delta_py.protocol.intervals import parse_interval
+from delta_py.protocol.parquet_settings import CODEC_PROPERTY, PAGES_PROPERTY, compression_codec, is_page_version
+from delta_py.types.sizes import parse_size
+
+MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
+VECTORS = "delta.enableDeletionVectors"
+VALIDATION_FAILED = "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED"
+READER_VERSION, WRITER_VERSION = "delta.minReaderVersion", "delta.minWriterVersion"
+IGNORE_DEFAULTS = "delta.ignoreProtocolDefaults"
+
+_FEATURE_PREFIX = "delta.feature."
+_OPEN_PREFIXES = (_FEATURE_PREFIX, "delta.constraints.", "delta.universalformat.config.")
+
+
+class Treatment(Enum):
+    """HONOURED: what it says is done. WITHOUT_EFFECT: kept in the table for others; here there is nothing that it could change.
+    BOOKKEEPING: writers set it, users cannot. ELSEWHERE: it asks for another product, and setting it is refused."""
+
+    HONOURED = "honoured"
+    WITHOUT_EFFECT = "without effect"
+    BOOKKEEPING = "bookkeeping"
+    ELSEWHERE = "elsewhere"
+
+
+Check = Callable[[str], str | None]
+"""What a value has to be, for one that is not so; None for one that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """why: of what has no effect, or is refused."""
+
+    name: str
+    check: Check
+    treatment: Treatment = Treatment.HONOURED
+    why: str = ""
+
+
+# ---------------------------------------------------------------- values
+
+
+def _any_text(value: str) -> str | None:
+    return None
+
+
+def _boolean(value: str) -> str | None:
+    return None if value.strip().lower() in ("true", "false") else "true or false"
+
+
+def _whole_number(least: int | None = None) -> Check:
+    def check(value: str) -> str | None:
+        if not re.fullmatch(r"-?[0-9]{1,18}", value):
+            return "a whole number"
+        return f"a whole number of at least {least}" if least is not None and int(value) < least else None
+
+    return check
+
+
+def _interval(value: str) -> str | None:
+    try:
+        parse_interval(value)
+    except ValueError:
+        return "an interval of fixed length, such as interval 7 days"
+    return None
+
+
+def _one_of(*known: str) -> Check:
+    return lambda value: None if value.lower() in known else f"one of {', '.join(known)}"
+
+
+def _size(value: str) -> str | None:
+    return None if parse_size(value) else "a size, such as 128mb"
+
+
+def _page_version(value: str) -> str | None:
+    return None if is_page_version(value) else "1.0.0, or 2.x.x such as 2.12.0"
+
+
+def _codec(value: str) -> str | None:
+    compression_codec(value)
+    return None
+
+
+# ---------------------------------------------------------------- the list
+
+_NO_EFFECT, _BOOKKEEPING, _ELSEWHERE = Treatment.WITHOUT_EFFECT, Treatment.BOOKKEEPING, Treatment.ELSEWHERE
+_NOT_CLEANED = "this library deletes checkpoints and commits by delta.logRetentionDuration alone"
+_NO_SAMPLES = "no client writes sample files any more"
+_OF_ICEBERG = "it is for CONVERT and CLONE of Iceberg tables, which this library does not read"
+_OF_CATALOG = "it belongs to entries of a metastore, not to the log"
+_COORDINATED = "commits that a coordinator makes need that coordinator's service"
+_REDIRECT = "this library follows no redirects"
+_UNIFORM = (
+    "this library makes no metadata of other formats, so that theirs would stay behind the table. Have the engine that needs it "
+    "set it and write the table, or read the table as Delta"
+)
+
+_ROWS: tuple[Property, ...] = (
+    Property(READER_VERSION, _whole_number(1)),
+    Property(WRITER_VERSION, _whole_number(1)),
+    Property(IGNORE_DEFAULTS, _boolean),
+    Property("delta.logRetentionDuration", _interval),
+    Property("delta.sampleRetentionDuration", _interval, _NO_EFFECT, _NO_SAMPLES),
+    Property("delta.checkpointRetentionDuration", _interval, _NO_EFFECT, _NOT_CLEANED),
+    Property("delta.checkpointInterval", _whole_number(1)),
+    Property("delta.redirectReaderWriter-preview", _any_text, _ELSEWHERE, _REDIRECT),
+    Property("delta.redirectWriterOnly-preview", _any_text, _ELSEWHERE, _REDIRECT),
+    Property("delta.autoOptimize", _boolean),
+    Property("delta.autoOptimize.autoCompact", _boolean),
+    Property("delta.autoOptimize.optimizeWrite", _boolean),
+    Property("delta.enableExpiredLogCleanup", _boolean),
+    Property("delta.enableFullRetentionRollback", _boolean, _NO_EFFECT, _NOT_CLEANED),
+    Property("delta.dropFeatureTruncateHistory.retentionDuration", _interval),
+    Property("delta.deletedFileRetentionDuration", _interval),
+    Property("delta.randomizeFilePrefixes", _boolean),
+    Property("delta.randomPrefixLength", _whole_number(1)),
+    Property("delta.appendOnly", _boolean),
+    Property(VECTORS, _boolean),
+    Property(PAGES_PROPERTY, _page_version),
+    Property("delta.enableVariantShredding", _boolean, _NO_EFFECT, "it allows shredded files, and this library writes none"),
+    Property("delta.dataSkippingNumIndexedCols", _whole_number(-1)),
+    Property("delta.dataSkippingStatsColumns", _any_text),
+    Property("delta.dataSkippingStringPrefixLength", _whole_number(0)),
+    Property(MANIFESTS, _boolean),
+    Property("delta.checkpoint.writeStatsAsJson", _boolean),
+    Property("delta.checkpoint.writeStatsAsStruct", _boolean),
+    Property("delta.enableChangeDataCapture", _boolean),
+    Property("delta.enableChangeDataFeed", _boolean),
+    Property(column_mapping.MODE_PROPERTY, _one_of(*column_mapping.MODES)),
+    Property(column_mapping.MAX_ID_PROPERTY, _any_text, _BOOKKEEPING),
+    Property("delta.columnMapping.hasDroppedOrRenamed", _any_text, _BOOKKEEPING),
+    Property("delta.setTransactionRetentionDuration", _interval),
+    Property("delta.isolationLevel", _one_of("serializable", "writeserializable", "snapshotisolation")),
+    Property("delta.checkpointPolicy", _one_of("classic", "v2")),
+    Property("delta.enableRowTracking", _boolean),
+    Property("delta.rowTrackingSuspended", _any_text, _BOOKKEEPING),
+    Property("delta.rowTracking.materializedRowIdColumnName", _any_text, _BOOKKEEPING),
+    Property("delta.rowTracking.materializedRowCommitVersionColumnName", _any_text, _BOOKKEEPING),
+    Property(FORMATS_PROPERTY, _any_text, _ELSEWHERE, _UNIFORM),
+    Property("delta.universalFormat.iceberg.atomicConversion.supported", _boolean, _NO_EFFECT, "there is no conversion here"),
+    Property("delta.enableIcebergCompatV1", _boolean),
+    Property("delta.enableIcebergCompatV2", _boolean),
+    Property("delta.enableIcebergCompatV3", _boolean),
+    Property("delta.enableIcebergWriterCompatV1", _boolean),
+    Property("delta.castIcebergTimeType", _boolean, _NO_EFFECT, _OF_ICEBERG),
+    Property("delta.ignoreIcebergBucketPartition", _boolean, _NO_EFFECT, _OF_ICEBERG),
+    Property("delta.enableTypeWidening", _boolean),
+    Property("delta.coordinatedCommits.commitCoordinator-preview", _any_text, _ELSEWHERE, _COORDINATED),
+    Property("delta.coordinatedCommits.commitCoordinatorConf-preview", _any_text, _ELSEWHERE, _COORDINATED),
+    Property("delta.coordinatedCommits.tableConf-preview", _any_text, _ELSEWHERE, _COORDINATED),
+    Property("delta.enableInCommitTimestamps", _boolean),
+    Property("delta.inCommitTimestampEnablementVersion", _any_text, _BOOKKEEPING),
+    Property("delta.inCommitTimestampEnablementTimestamp", _any_text, _BOOKKEEPING),
+    Property(PROTECTED_BEFORE, _any_text, _BOOKKEEPING),
+    Property("delta.enableMaterializePartitionColumnsFeature", _boolean),
+    Property("delta.writePartitionColumnsToParquet", _boolean),
+    Property(CODEC_PROPERTY, _codec),
+    Property("delta.targetFileSize", _size),
+    Property("delta.tuneFileSizesForRewrites", _boolean, _NO_EFFECT, "file sizes follow delta.targetFileSize"),
+    Property("delta.lastUpdateVersion", _any_text, _BOOKKEEPING, _OF_CATALOG),
+    Property("delta.lastCommitTimestamp", _any_text, _BOOKKEEPING, _OF_CATALOG),
+)
+
+PROPERTIES: Mapping[str, Property] = {row.name: row for row in _ROWS}
+_FOLDED = {row.name.lower(): row for row in _ROWS}
+
+
+# ---------------------------------------------------------------- what a caller gives
+
+
+def split_configuration(configuration: Mapping[str, str]) -> tuple[dict[str, str], frozenset[str]]:
+    """Checked properties under the names that are stored, and the features that `delta.feature.*` asks for.
+
+    Raises InvalidOptionError for a name that is none or that users cannot set, and for a value that is none;
+    UnsupportedOperationError for what needs another product.
+    """
+    properties: dict[str, str] = {}
+    features = set()
+    for given, value in configuration.items():
+        if given.lower().startswith(_FEATURE_PREFIX):
+            features.add(feature_asked_for(given, value))
+            continue
+        name = known_name(given)
+        if name in properties:
+            raise InvalidOptionError(f"Table property {name} is given twice.", property=name)
+        _check_value(name, value)
+        properties[name] = value
+    return properties, frozenset(features)
+
+
+def with_defaults(configuration: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """What a new table is told to have, and the defaults for what it is not told. delta.ignoreProtocolDefaults, which is not
+    kept, leaves out defaults of the protocol. Defaults of names that nobody here knows are other products'."""
+    told = {name.lower(): value for name, value in configuration.items()}
+    for name, value in (*configuration.items(), *defaults.items()):
+        if name.lower() == IGNORE_DEFAULTS.lower():
+            _check_value(IGNORE_DEFAULTS, value)
+    ignored = Properties(configuration).boolean(IGNORE_DEFAULTS) or Properties(defaults).boolean(IGNORE_DEFAULTS)
+    of_protocol = (READER_VERSION.lower(), WRITER_VERSION.lower(), _FEATURE_PREFIX) if ignored else ()
+    known = {name: value for name, value in defaults.items() if _stored_name(name) is not None}
+    added = {
+        name: value
+        for name, value in known.items()
+        if name.lower() not in told and not (of_protocol and name.lower().startswith(of_protocol))
+    }
+    return {name: value for name, value in {**added, **configuration}.items() if name.lower() != IGNORE_DEFAULTS.lower()}
+
+
+def without_bookkeeping(configuration: Mapping[str, str]) -> dict[str, str]:
+    """A table's properties but for those that writers keep and users cannot set."""
+    kept = {name.lower() for name, row in PROPERTIES.items() if row.treatment is Treatment.BOOKKEEPING}
+    return {name: value for name, value in configuration.items() if name.lower() not in kept}
+
+
+def check_manifests(properties: Properties) -> None:
+    """Raises UnsupportedOperationError for a table that would have both symlink manifests and deletion vectors."""
+    if properties.boolean(MANIFESTS) and properties.boolean(VECTORS):
+        raise UnsupportedOperationError(
+            f"{MANIFESTS} and {VECTORS} cannot both be true: readers of symlink manifests know no deletion vectors. Nothing was "
+            "changed. Turn one of them off.",
+            error_class=f"{VALIDATION_FAILED}.PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION",
+            sql_state="0A000",
+        )
+
+
+def refuse_constraints(properties: Mapping[str, str]) -> None:
+    """Raises UnsupportedOperationError (DELTA_ADD_CONSTRAINTS) for constraints among properties of a table that has rows."""
+    checks = [name for name in properties if name.lower().startswith("delta.constraints.")]
+    if checks:
+        raise UnsupportedOperationError(
+            f"{', '.join(checks)}: a CHECK constraint holds for all rows, and a property would not check those that are there. "
+            "Nothing was changed. Add it with addConstraint, or without Spark with alter.add_constraint.",
+            error_class="DELTA_ADD_CONSTRAINTS",
+            sql_state="0A000",
+            properties=checks,
+        )
+
+
+def feature_asked_for(given: str, value: str) -> str:
+    spelling = {feature.lower(): feature for feature in FEATURES}
+    feature = spelling.get(given[len(_FEATURE_PREFIX) :].lower())
+    if feature is None:
+        raise InvalidOptionError(
+            f"{given}: there is no such table feature. Known are {', '.join(sorted(FEATURES))}.",
+            error_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
+            sql_state="56038",
+            property=given,
+        )
+    if value.lower() not in ("supported", "enabled"):
+        raise InvalidOptionError(f"{given} is {value!r}; the only value is 'supported'.", property=given)
+    return feature
+
+
+def known_name(given: str) -> str:
+    """The name as it is stored. Raises InvalidOptionError (DELTA_UNKNOWN_CONFIGURATION) for one of Delta's that is none."""
+    name = _stored_name(given)
+    if name is None:
+        near = difflib.get_close_matches(given.lower(), _FOLDED, 1)
+        hint = f" Did you mean {_FOLDED[near[0]].name}?" if near else ""
+        raise InvalidOptionError(
+            f"{given} is no table property that can be set.{hint}",
+            error_class="DELTA_UNKNOWN_CONFIGURATION",
+            sql_state="F0000",
+            property=given,
+        )
+    return name
+
+
+def _stored_name(given: str) -> str | None:
+    """None for a name of Delta's that is none. Names of others, and those that tables may choose, are taken as they are."""
+    folded = given.lower()
+    if not folded.startswith("delta.") or folded.startswith(_OPEN_PREFIXES):
+        return given
+    row = _FOLDED.get(folded)
+    return None if row is None else row.name
+
+
+def _check_value(name: str, value: str) -> None:
+    if not isinstance(value, str):
+        raise InvalidOptionError(
+            f"Table property {name} is {value!r}; properties are text, such as 'true' or '10'.", property=name
+        )
+    row = PROPERTIES.get(name)
+    if row is None:
+        return
+    if row.treatment is Treatment.BOOKKEEPING:
+        raise InvalidOptionError(
+            f"Table property {name} is Delta's own bookkeeping, which writers keep; it cannot be set. Nothing was changed. Leave "
+            "it out.",
+            error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+            sql_state="42939",
+            property=name,
+        )
+    if row.treatment is Treatment.ELSEWHERE and value.strip() and value.strip().lower() != "false":
+        raise UnsupportedOperationError(
+            f"Table property {name} cannot be set to {value!r} by pydelta: {row.why}. Nothing was changed.",
+            error_class="DELTA_UNIVERSAL_FORMAT_VIOLATION" if name == FORMATS_PROPERTY else None,
+            sql_state="KD00E" if name == FORMATS_PROPERTY else None,
+            property=name,
+        )
+    wanted = row.check(value)
+    if wanted is not None:
+        is_interval = row.check is _interval
+        raise InvalidOptionError(
+            f"Table property {name} is {value!r}; it must be {wanted}.",
+            error_class="DELTA_INVALID_INTERVAL" if is_interval else None,
+            sql_state="22006" if is_interval else None,
+            property=name,
+        )

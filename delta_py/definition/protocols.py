@@ -1,0 +1,155 @@
+"""The protocol that a table needs: the features that its schema and properties use, and the lowest versions that hold them.
+
+Protocol: Table Features for New and Existing Tables; Supported Features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+
+from delta_py.errors import InvalidOptionError, UnsupportedTableFeatureError
+from delta_py.protocol import column_mapping
+from delta_py.protocol.actions import Protocol
+from delta_py.protocol.features import (
+    FEATURES,
+    READER_FEATURES_VERSION,
+    WRITER_FEATURES_VERSION,
+    Properties,
+    all_types,
+    supported_features,
+)
+from delta_py.types.schema import TIMESTAMP_NTZ, VARIANT, StructType
+
+_ALWAYS = {"appendOnly", "invariants"}
+_MAPPING_VERSIONS = (2, 5)
+_LEGACY_VERSIONS = ((1, 1), (1, 2), (1, 3), (1, 4), _MAPPING_VERSIONS, (2, 6))
+
+
+def lowest_protocol(schema: StructType, properties: Properties, features: Iterable[str], versions: tuple[int, int]) -> Protocol:
+    """The lowest protocol that supports what schema and properties use and what was asked for by name or version.
+
+    Raises InvalidOptionError for versions that do not exist.
+    """
+    return with_features(protocol_of_versions(*versions), {*features_in_use(schema, properties), *features})
+
+
+def protocol_of_versions(reader: int, writer: int) -> Protocol:
+    """The protocol of two versions, with no more features than every writer knows. Versions with feature lists go together.
+
+    Raises InvalidOptionError for versions that do not exist.
+    """
+    if reader > READER_FEATURES_VERSION or writer > WRITER_FEATURES_VERSION or reader < 1 or writer < 1:
+        raise InvalidOptionError(
+            f"There is no protocol ({reader},{writer}); the newest is ({READER_FEATURES_VERSION},{WRITER_FEATURES_VERSION})."
+        )
+    if reader == _MAPPING_VERSIONS[0] and writer < _MAPPING_VERSIONS[1]:
+        reader = 1  # what readers of version 2 know more has no writer here
+    writer = WRITER_FEATURES_VERSION if reader == READER_FEATURES_VERSION else writer
+    mapping = {"columnMapping"} if reader == _MAPPING_VERSIONS[0] else set[str]()
+    listed = frozenset(_ALWAYS | mapping) if writer == WRITER_FEATURES_VERSION else None
+    return Protocol(reader, writer, frozenset[str]() if reader == READER_FEATURES_VERSION else None, listed)
+
+
+def with_features(current: Protocol, wanted: Iterable[str]) -> Protocol:
+    """The protocol with these features and all that they need; `current` where it supports them, under a final name or
+    under that of a preview."""
+    supported = supported_features(current)
+    lacking = _lacking(current, wanted)
+    if not lacking:
+        return current
+    names = lacking | supported | _ALWAYS
+    legacy = None if current.writer_features is not None else _legacy(names)
+    if legacy is not None:
+        return legacy
+    return _listed(names, keeps_list=current.min_reader_version == READER_FEATURES_VERSION)
+
+
+def without_feature(current: Protocol, name: str) -> Protocol:
+    """The protocol without a feature, in the oldest versions that hold just what is left, or else with lists."""
+    names = supported_features(current) - {name}
+    legacy = _legacy(names)
+    if legacy is not None:
+        return legacy
+    return _listed(names, (current.reader_features or frozenset()) - {name})
+
+
+def _listed(names: Set[str], more_readers: Set[str] = frozenset(), *, keeps_list: bool = False) -> Protocol:
+    """The features as a list of writers', with the lowest version of readers that knows them all. more_readers: that readers must
+    know besides. keeps_list: readers have a list whatever it holds.
+    Protocol: Table Features for New and Existing Tables; Writer Requirements for Column Mapping."""
+    readers = frozenset(name for name in names if name in FEATURES and FEATURES[name].reader) | more_readers
+    versions = [FEATURES[name].legacy_reader if name in FEATURES else None for name in readers]
+    legacy = [version for version in versions if version is not None]
+    if keeps_list or len(legacy) < len(versions):
+        return Protocol(READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, readers, frozenset(names))
+    return Protocol(max(legacy, default=1), WRITER_FEATURES_VERSION, None, frozenset(names))
+
+
+def _legacy(names: Set[str]) -> Protocol | None:
+    """The versions that stand for just these features; None when there are none."""
+    protocols = (Protocol(*versions, None, None) for versions in _LEGACY_VERSIONS)
+    return next((protocol for protocol in protocols if supported_features(protocol) == names), None)
+
+
+def _lacking(current: Protocol, wanted: Iterable[str]) -> set[str]:
+    """Where writers have a list, what it lacks is lacking, also where the readers' version stands for it."""
+    supported = supported_features(current)
+    if current.writer_features is not None:
+        supported &= current.writer_features
+    final = {FEATURES[name].stands_for for name in supported if name in FEATURES}
+    return {name for name in _with_needs(set(wanted)) if name not in supported and name not in final}
+
+
+_OF_FIELDS = ("invariants", "generatedColumns", "identityColumns", "allowColumnDefaults", "geospatial")
+
+
+def features_in_use(schema: StructType, properties: Properties) -> set[str]:
+    """Names of the features that a table with this schema and these properties needs."""
+    types = list(all_types(schema))
+    by_type = {"timestampNtz": TIMESTAMP_NTZ, "variantType": VARIANT}
+    used = {feature for feature, kind in by_type.items() if kind in types}
+    rules = ((name, FEATURES[name].in_use) for name in _OF_FIELDS)
+    used |= {name for name, in_use in rules if in_use is not None and in_use(properties, schema)}
+    if properties.get(column_mapping.MODE_PROPERTY, "none").lower() != "none":
+        used.add("columnMapping")
+    if properties.get("delta.checkpointPolicy", "classic").lower() == "v2":
+        used.add("v2Checkpoint")
+    if any(name.lower().startswith("delta.constraints.") for name in properties):
+        used.add("checkConstraints")
+    finished = (row for row in FEATURES.values() if row.stands_for is None and row.enabled_by is not None)
+    return used | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
+
+
+_RAISED_BY_COLUMNS = {"geospatial", "variantType"}  # as the reference does
+
+
+def raised_protocol(current: Protocol, schema: StructType, properties: Properties) -> Protocol:
+    """The protocol of a table that gets this schema and these properties: the present one, if it has the features already, or
+    with those that come by themselves with a column of theirs.
+
+    Raises UnsupportedTableFeatureError (DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT) for a feature that locks out clients which
+    can use the table today: that is the owner's decision, not a write's.
+    Protocol: Table Features for New and Existing Tables.
+    """
+    used = features_in_use(schema, properties)
+    current = with_features(current, used & _RAISED_BY_COLUMNS)
+    lacking = _lacking(current, used)
+    if not lacking:
+        return current
+    raise UnsupportedTableFeatureError(
+        f"The new schema needs the table features {', '.join(sorted(lacking))}, which the table does not support; clients "
+        "without them could not use it any more. Nothing was written. Enable each with the table property "
+        + ", ".join(f"delta.feature.{name} = supported" for name in sorted(lacking))
+        + ", or leave the columns out.",
+        error_class="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
+        sql_state="56038",
+        features=sorted(lacking),
+    )
+
+
+def _with_needs(features: set[str]) -> set[str]:
+    """The features and all that they need, at any remove, as far as these are known."""
+    closed = set(features)
+    while more := {need for name in closed & FEATURES.keys() for need in FEATURES[name].needs} - closed:
+        closed |= more
+    return closed

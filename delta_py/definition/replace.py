@@ -1,0 +1,241 @@
+"""A table's definition in the place of another's: CREATE and REPLACE as a caller names them.
+
+    build_table(store, "createOrReplace", definition) -> version
+
+A replaced table keeps its history and what its protocol supports, and gets a new id: streams from it must start again. All
+of its rows go.
+Protocol: Change Metadata; Writer Requirements for Column Mapping.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from delta_py.commit.prepared import IsolationLevel
+from delta_py.commit.transaction import Transaction
+from delta_py.definition.create import TableDefinition, check_empty, create_parameters, create_table
+from delta_py.definition.log_properties import on_log_of
+from delta_py.definition.protocols import with_features
+from delta_py.definition.timestamps import transaction_at
+from delta_py.errors import (
+    InvalidOptionError,
+    ProtocolChangedException,
+    SchemaMismatchError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from delta_py.protocol import column_mapping, identity
+from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
+from delta_py.protocol.clustering import clustering_columns, clustering_domain
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.planning import ScanOptions
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.types.column_rules import GENERATION
+from delta_py.types.schema import StructField, StructType, map_fields, schema_to_json
+from delta_py.write.conform import check_definition
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import removed
+
+OPERATIONS = {
+    "create": "CREATE TABLE",
+    "createIfNotExists": "CREATE TABLE",
+    "replace": "REPLACE TABLE",
+    "createOrReplace": "CREATE OR REPLACE TABLE",
+}
+
+
+def build_table(store: ObjectStore, mode: str, definition: TableDefinition, *, join: bool = False) -> int:
+    """Create or replace a table; returns its version, or the newest when there was nothing to do.
+
+    definition: one without columns is of a table that is to get them later, or of any that is there; it replaces none.
+    join: with mode create, a table that is there and is defined alike is taken as it is.
+    Raises SchemaMismatchError for a replacement without columns (DELTA_SCHEMA_NOT_PROVIDED), and for a table that is there and
+    differs; TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS), TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND),
+    InvalidOptionError (DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION), UnsupportedTableFeatureError for rules that this version
+    cannot keep.
+    """
+    if mode not in OPERATIONS:
+        raise InvalidOptionError(f"There is no way to build a table named {mode!r}. Known are {', '.join(OPERATIONS)}.")
+    if mode in ("replace", "createOrReplace") and not definition.config.schema.fields:
+        raise SchemaMismatchError(
+            f"The table that was to be replaced at {store.root} would have no columns. Nothing was changed. Add them with "
+            "addColumn or addColumns; in SQL, name them or use AS SELECT.",
+            error_class="DELTA_SCHEMA_NOT_PROVIDED",
+            sql_state="42908",
+        )
+    try:
+        snapshot = Snapshot.load(store)
+    except TableNotFoundError:
+        return _create(store, mode, definition)
+    if mode == "createIfNotExists":
+        return snapshot.version
+    if mode == "create" and join:
+        check_alike(snapshot, definition)
+        return snapshot.version
+    if mode == "create":
+        raise _exists(store, snapshot.version)
+    return replace_table(snapshot, definition, OPERATIONS[mode])
+
+
+def is_taken(store: ObjectStore) -> bool:
+    """Whether there is a table that can be read."""
+    try:
+        Snapshot.load(store)
+    except TableNotFoundError:
+        return False
+    return True
+
+
+def _create(store: ObjectStore, mode: str, definition: TableDefinition) -> int:
+    if mode == "replace":
+        raise not_there(store)
+    check_definition(definition.config, store, read_version=-1)
+    if mode != "createOrReplace":
+        check_empty(store)
+    try:
+        return create_table(store, definition, OPERATIONS[mode])
+    except ProtocolChangedException:  # another writer was first
+        if mode != "createIfNotExists":
+            raise
+        return Snapshot.load(store).version
+
+
+def not_there(store: ObjectStore) -> TableNotFoundError:
+    """What to raise when there is no table to be replaced."""
+    return TableNotFoundError(
+        f"The table at {store.root} cannot be replaced: it cannot be found, it did not exist. Create it with create() or "
+        "createOrReplace().",
+        error_class="TABLE_OR_VIEW_NOT_FOUND",
+        sql_state="42P01",
+        path=store.root,
+    )
+
+
+def _exists(store: ObjectStore, version: int) -> TableAlreadyExistsError:
+    return TableAlreadyExistsError(
+        f"The table at {store.root} already exists (version {version}); nothing was changed. Use createIfNotExists, "
+        "createOrReplace, or another location.",
+        error_class="TABLE_OR_VIEW_ALREADY_EXISTS",
+        sql_state="42P07",
+        path=store.root,
+    )
+
+
+# ---------------------------------------------------------------- replace
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What a commit makes of a table that is there. Small and picklable. protocol: None where it stays. timestamp_ms: as
+    `on_log_of` says it."""
+
+    definition: TableDefinition
+    metadata: Metadata
+    protocol: Protocol | None
+    domains: tuple[DomainMetadata, ...]
+    timestamp_ms: int | None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, definition: TableDefinition) -> Replacement:
+        """Raises UnsupportedTableFeatureError for a table that could not be written afterwards."""
+        protocol = with_features(snapshot.protocol, definition.config.features)
+        metadata, at_ms = on_log_of(snapshot, protocol, _taken_over(snapshot, definition.metadata))
+        domains = tuple(_domains(snapshot, metadata, definition))
+        return cls(definition, metadata, None if protocol == snapshot.protocol else protocol, domains, at_ms)
+
+    def config(self, snapshot: Snapshot) -> TableConfig:
+        return TableConfig(self.protocol or snapshot.protocol, self.metadata)
+
+    def begin(self, snapshot: Snapshot, isolation: IsolationLevel | None = None) -> Transaction:
+        """A transaction that gives the table its definition; the caller takes the rows out."""
+        transaction = transaction_at(snapshot, self.timestamp_ms, isolation)
+        transaction.set_metadata(self.metadata)
+        if self.protocol is not None:
+            transaction.set_protocol(self.protocol)
+        for domain in self.domains:
+            transaction.set_domain(domain)
+        return transaction
+
+
+def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: str) -> int:
+    """Commit the definition over the table that is there, and take all of its rows out; returns the version."""
+    replacement = Replacement.of(snapshot, definition)
+    check_definition(replacement.config(snapshot), snapshot.store, snapshot.version)
+    transaction = replacement.begin(snapshot)
+    now_ms = time.time_ns() // 1_000_000
+    scan = transaction.scan(None, options=ScanOptions(keep_all=True))
+    transaction.add(WrittenFiles(removes=tuple(removed(file, now_ms=now_ms) for file in scan.scan_files())))
+    return transaction.commit(operation, create_parameters(definition))
+
+
+def _taken_over(snapshot: Snapshot, metadata: Metadata) -> Metadata:
+    """The definition's metadata. New columns never get an id that a former column had."""
+    config = TableConfig(snapshot.protocol, metadata)
+    mode, configuration = column_mapping.mode(config.properties), dict(metadata.configuration)
+    last = snapshot.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0)
+    schema = config.schema
+    if mode != "none":
+        bare = map_fields(schema, _without_id)
+        schema, last = column_mapping.assign(bare, lambda f: f"col-{uuid.uuid4()}", config.properties, last + 1)
+        configuration[column_mapping.MAX_ID_PROPERTY] = str(last)
+    return replace(metadata, schema_string=schema_to_json(schema), configuration=configuration)
+
+
+def _without_id(f: StructField) -> StructField:
+    metadata = {key: value for key, value in f.metadata.items() if key not in column_mapping.OF_FIELDS}
+    return replace(f, metadata=metadata)
+
+
+def _domains(snapshot: Snapshot, metadata: Metadata, definition: TableDefinition) -> Iterator[DomainMetadata]:
+    """The clustering of the new definition; a table without has none afterwards."""
+    wanted = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
+    if wanted:
+        config = TableConfig(snapshot.protocol, metadata)
+        yield clustering_domain(config.schema, wanted, column_mapping.mode(config.properties))
+    elif (present := snapshot.clustering_domain()) is not None:
+        yield replace(present, removed=True)
+
+
+# ---------------------------------------------------------------- a table that is there, and the same definition
+
+
+def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
+    """Raises SchemaMismatchError when the table differs in columns, partitioning, clustering or a property that is named; in a
+    property alone, for a definition without columns."""
+    wanted, metadata = definition.metadata, snapshot.metadata
+    properties = snapshot.config.properties
+    given = [name for name in wanted.configuration if name not in definition.defaulted and not name.lower().startswith(_ASSIGNED)]
+    clustering = clustering_columns(snapshot.schema, snapshot.clustering_domain())
+    wanted_clustering = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
+    differing = {
+        "DELTA_CREATE_TABLE_SCHEME_MISMATCH": _shape(snapshot.schema) != _shape(definition.config.schema),
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING": metadata.partition_columns != wanted.partition_columns,
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING": clustering != wanted_clustering,
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY": any(properties.get(name) != wanted.configuration[name] for name in given),
+    }
+    if not definition.config.schema.fields:
+        differing = {condition: differs for condition, differs in differing.items() if condition.endswith("PROPERTY")}
+    mismatch = next((condition for condition, differs in differing.items() if differs), None)
+    if mismatch is not None:
+        raise SchemaMismatchError(
+            f"There is a table at {snapshot.table_root} already, and it is not the one that was to be created: its columns, "
+            f"partitioning, clustering or properties differ. It has {schema_to_json(snapshot.schema)}, partitioned by "
+            f"({', '.join(metadata.partition_columns)}), with {dict(metadata.configuration)}. Nothing was changed. Leave the "
+            "columns and properties out to take it as it is, or choose another location.",
+            error_class=mismatch,
+            sql_state="42KD7",
+            path=snapshot.table_root,
+        )
+
+
+_ASSIGNED = ("delta.columnmapping.maxcolumnid", "delta.rowtracking.")
+
+
+def _shape(schema: StructType) -> StructType:
+    """Names, types, nullability, and what values are made of, without ids."""
+    keys = ("comment", GENERATION, identity.START, identity.STEP)
+    return map_fields(schema, lambda f: replace(f, metadata={key: f.metadata[key] for key in keys if key in f.metadata}))

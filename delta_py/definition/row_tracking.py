@@ -1,0 +1,125 @@
+"""Row ids for the rows that a table has already, so that row tracking can be turned on.
+
+    give_row_ids(store)
+
+The feature comes first, by which new files get ids from then on; then the files without ids are named again, with ids, some
+at a time. Nothing about their rows changes, and other writers may go on meanwhile.
+Protocol: Row Tracking; Writer Requirements for Row Tracking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import TypeAlias, TypeVar
+
+from delta_py.commit.prepared import ROW_TRACKING_SUSPENDED, num_records
+from delta_py.commit.transaction import Transaction, suspended_row_tracking
+from delta_py.definition.protocols import with_features
+from delta_py.errors import DeltaConcurrentModificationException, UnsupportedOperationError
+from delta_py.protocol.actions import AddFile
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.scan.scan_state import ScanFile
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import added
+
+FileKey: TypeAlias = tuple[str, str | None]
+"""AddFile.key."""
+Numbered = TypeVar("Numbered", AddFile, ScanFile)
+_FILES_A_COMMIT = 10_000
+_LOST_ROUNDS = 20
+
+
+def give_row_ids(store: ObjectStore) -> None:
+    """Give base row ids to all files that have none, in commits of their own.
+
+    Raises UnsupportedOperationError, before anything is committed, for files whose statistics do not say how many rows they
+    have; conflicts as Transaction.commit when other writers change the files again and again.
+    """
+    snapshot = Snapshot.load(store)
+    _check_counted(snapshot)
+    protocol = with_features(snapshot.protocol, {"rowTracking"})
+    if protocol != snapshot.protocol:
+        Transaction(snapshot).set_protocol(protocol).commit("UPGRADE PROTOCOL", {"newProtocol": protocol.to_json()})
+    _in_rounds(store, gives=True)
+
+
+def take_row_ids(store: ObjectStore) -> bool:
+    """Name the files that have row ids again, without them, in commits of their own; whether there were some. The property
+    delta.rowTrackingSuspended keeps commits from giving new ones. Raises as give_row_ids on conflicts."""
+    return _in_rounds(store, gives=False)
+
+
+def _in_rounds(store: ObjectStore, *, gives: bool) -> bool:
+    """Whether there was something to do. Ends where others turn ids on or off meanwhile, as no round would get further then."""
+    operation = "ROW TRACKING BACKFILL" if gives else "ROW TRACKING UNBACKFILL"
+    batch, lost = 0, 0
+    while True:
+        snapshot = Snapshot.load(store)
+        adds = _some_files(snapshot, with_ids=not gives)
+        if not adds:
+            return batch > 0
+        if snapshot.config.properties.boolean(ROW_TRACKING_SUSPENDED) is gives:
+            raise suspended_row_tracking(store.root)
+        if not gives:
+            adds = tuple(replace(add, base_row_id=None, default_row_commit_version=None) for add in adds)
+        transaction = Transaction(snapshot).read_files(add.path for add in adds).add(WrittenFiles(adds=adds))
+        try:
+            transaction.commit(operation, {"batchId": str(batch)})
+            batch += 1
+        except DeltaConcurrentModificationException:  # a file was removed or changed meanwhile
+            lost += 1
+            if lost == _LOST_ROUNDS:
+                raise
+
+
+def without_ids(snapshot: Snapshot) -> int:
+    """How many files have no row ids."""
+    return sum(batch.files["base_row_id"].null_count for batch in snapshot.file_batches())
+
+
+def renumbered(
+    then: Mapping[FileKey, Numbered], now: Mapping[FileKey, ScanFile], config: TableConfig, given: int
+) -> list[Numbered]:
+    """Of the files that a table has now and keeps in an earlier state, or as a clone, those to be named again for their row ids.
+
+    then: as they are in that state. config: the table's, in that state. given: the highest row id of that state. Its ids come
+    back. A file that had none there keeps what it has, unless a row of that state may have the same id, as where the feature was
+    dropped and came back between; where it must have ids and has none, it gets new ones.
+    """
+    must_have = config.enabled("rowTracking") and not config.properties.boolean(ROW_TRACKING_SUSPENDED)
+    return [file for key, file in then.items() if key in now and _is_renumbered(file, now[key], given, must_have)]
+
+
+def _is_renumbered(file: AddFile | ScanFile, present: ScanFile, given: int, must_have: bool) -> bool:
+    if file.base_row_id is not None:
+        return _ids(file) != _ids(present)
+    return must_have if present.base_row_id is None else present.base_row_id <= given
+
+
+def _ids(file: AddFile | ScanFile) -> tuple[int | None, int | None]:
+    return file.base_row_id, file.default_row_commit_version
+
+
+def _some_files(snapshot: Snapshot, *, with_ids: bool) -> tuple[AddFile, ...]:
+    """Those that have ids, or those that have none."""
+    scan = plan_scan(snapshot, None, None, ScanOptions(keep_all=True))
+    files = (file for file in scan.scan_files() if (file.base_row_id is not None) is with_ids)
+    return tuple(added(file, data_change=False) for file in islice(files, _FILES_A_COMMIT))
+
+
+def _check_counted(snapshot: Snapshot) -> None:
+    scan = plan_scan(snapshot, None, None, ScanOptions(keep_all=True))
+    uncounted = sum(num_records(added(file)) is None for file in scan.scan_files() if file.base_row_id is None)
+    if uncounted:
+        raise UnsupportedOperationError(
+            f"The rows of the table at {snapshot.table_root} cannot be given ids: the statistics of {uncounted} files do not say "
+            "how many rows they have. Nothing was changed. Write these files anew first.",
+            error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
+            sql_state="22000",
+            files=uncounted,
+        )

@@ -1,0 +1,343 @@
+"""Secondary indexes of a table: made, kept up, dropped, described.
+
+    TableIndexes(store).create("user.id")        # or DeltaTable(path).index.create("user.id")
+    TableIndexes(store).refresh()                # covers files that came since, merges small segments, forgets removed files
+
+Segments are written first and named by the log afterwards, in a commit that holds nothing but the index's domain. So no data
+commit can conflict over an index, and whatever fails leaves the table as it was. Files that no segment covers are read as
+without an index. Segments that no index names are deleted by refresh when they are a day old: a refresh of somebody else may be
+about to commit younger ones.
+Protocol: Domain Metadata.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.commit.transaction import Transaction
+from delta_py.definition.protocols import with_features
+from delta_py.errors import (
+    CommitOutcomeUnknownError,
+    CorruptTableError,
+    DeltaConcurrentModificationException,
+    DeltaError,
+    InvalidOptionError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+)
+from delta_py.index.definition import DIRECTORY, PREFIX, IndexDefinition, definitions_of, is_name
+from delta_py.index.hashing import value_kind
+from delta_py.index.segments import FILES_SCHEMA
+from delta_py.index_commands.index_build import (
+    BuildLimits,
+    BuiltIndex,
+    IndexBuild,
+    column_of,
+    covers,
+    is_usable,
+    live_files,
+    open_segments,
+)
+from delta_py.protocol.actions import DomainMetadata
+from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.table_config import Operation
+from delta_py.snapshot import Snapshot
+from delta_py.storage.failures import raises_storage_errors
+from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import StructType, find_named, find_path, type_name
+from delta_py.write.files import delete_files
+
+_log = logging.getLogger("delta_py")
+
+_LOST_ROUNDS = 20
+_ORPHAN_MS = 24 * 3_600_000
+
+# files: that the index covers, of the table's version; uncovered: that it does not. usable: whether its column is as it was.
+INDEXES_SCHEMA = pa.schema(
+    [
+        ("name", pa.string()),
+        ("column", pa.string()),
+        ("files", pa.int64()),
+        ("uncovered", pa.int64()),
+        ("segments", pa.int64()),
+        ("rows", pa.int64()),
+        ("bytes", pa.int64()),
+        ("usable", pa.bool_()),
+    ]
+)
+
+
+@raises_storage_errors(lambda indexes: indexes._store.root)
+class TableIndexes:
+    """The indexes of a table's newest version. clock_ms: ms since 1970, for tests."""
+
+    def __init__(self, store: ObjectStore, clock_ms: Callable[[], int] | None = None) -> None:
+        self._store = store
+        self._clock_ms = clock_ms or (lambda: time.time_ns() // 1_000_000)
+
+    def create(self, column: str, name: str | None = None) -> int:
+        """Index the values of a column; returns the version.
+
+        column: dotted for one in a struct. name: letters, digits and `_`; None for one made of the column's name.
+        The table gets the feature domainMetadata, if it lacks it. Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA)
+        for a column that is not there; UnsupportedOperationError for one that cannot be indexed, and where the name or the
+        column has an index (INDEX_ALREADY_EXISTS); InvalidOptionError for a name that cannot be one;
+        UnsupportedTableFeatureError for a table that may not be written; what reading raises.
+        """
+        snapshot = self._load()
+        definition = _defined(snapshot, column, name)
+        built = IndexBuild(snapshot, definition, BuildLimits()).run()
+
+        def settled(newest: Snapshot) -> IndexDefinition | None:
+            _defined(newest, column, name)
+            return built.definition
+
+        version = self._commit("CREATE INDEX", snapshot, built, settled, {"name": definition.name, "column": column})
+        assert version is not None
+        return version
+
+    def drop(self, name: str) -> int:
+        """Take an index away, and its segments; returns the version. Raises UnsupportedOperationError (INDEX_NOT_FOUND)."""
+        lost = 0
+        while True:
+            snapshot = self._load()
+            domain = _domain_of(snapshot, name)
+            transaction = Transaction(snapshot).set_domain(DomainMetadata(domain.domain, domain.configuration, removed=True))
+            try:
+                version = transaction.commit("DROP INDEX", {"name": domain.domain.removeprefix(PREFIX)})
+            except DeltaConcurrentModificationException:
+                lost += 1
+                if lost == _LOST_ROUNDS:
+                    raise
+                continue
+            known, _ = definitions_of({domain.domain: domain})
+            delete_files(self._store, [segment.path for index in known for segment in index.segments])
+            return version
+
+    def refresh(self, name: str | None = None) -> int:
+        """Cover the files that came since, write small segments anew as larger ones, forget files that have gone; of one index,
+        or of all. Returns the newest version.
+
+        Segments that no index names are deleted when they are a day old. Raises as create, and UnsupportedOperationError
+        (INDEX_NOT_FOUND). An index that cannot be refreshed, as its column is gone or has another type, does not keep the others
+        from it: its error comes when they are done.
+        """
+        snapshot = self._load()
+        version = snapshot.version
+        definitions, unknown = definitions_of(snapshot.domain_metadata())
+        if name is not None:
+            wanted = _domain_of(snapshot, name).domain.removeprefix(PREFIX)
+            definitions = [definition for definition in definitions if definition.name == wanted]
+            if wanted in unknown:
+                raise _unknown(snapshot, wanted, unknown[wanted])
+        useless: list[SchemaMismatchError | UnsupportedOperationError] = []
+        for definition in definitions:
+            try:
+                version = max(version, self.cover(definition.name, BuildLimits()))
+            except (SchemaMismatchError, UnsupportedOperationError) as error:
+                if is_usable(Snapshot.load(self._store).config, definition):
+                    raise
+                useless.append(error)
+        self._delete_orphans()
+        if useless:
+            raise useless[0]
+        return version
+
+    def list(self) -> pa.Table:
+        """INDEXES_SCHEMA, by name. Of an index that this version does not understand, only its name."""
+        snapshot = Snapshot.load(self._store)
+        definitions, unknown = definitions_of(snapshot.domain_metadata())
+        live = live_files(snapshot) if definitions else pa.table({})
+        rows = [_described(snapshot, definition, live) for definition in definitions]
+        rows += [{"name": name, "usable": False} for name in unknown]
+        return pa.Table.from_pylist(sorted(rows, key=lambda row: str(row["name"])), INDEXES_SCHEMA)
+
+    def cover(self, name: str, limits: BuildLimits) -> int:
+        """As refresh of one index that is there, within limits. Planned anew where another refresh was quicker."""
+        lost = 0
+        while True:
+            snapshot = self._load()
+            definition = next((d for d in definitions_of(snapshot.domain_metadata())[0] if d.name == name), None)
+            if definition is None:  # dropped meanwhile
+                return snapshot.version
+            current = _as_column_is_now(snapshot, definition)
+            built = IndexBuild(snapshot, current, limits).run()
+            if not built.changes:
+                return snapshot.version
+            settled = partial(_followed, built=built, before=definition)
+            version = self._commit("REFRESH INDEX", snapshot, built, settled, {"name": name})
+            if version is not None:
+                return version
+            lost += 1
+            if lost == _LOST_ROUNDS:
+                raise DeltaConcurrentModificationException(
+                    f"The index {name} of the table at {self._store.root} was changed by others {lost} times while it was "
+                    "refreshed. The table is as it was. Run it again when fewer are at work.",
+                    error_class="DELTA_CONCURRENT_DOMAIN_METADATA",
+                )
+
+    # ------------------------------------------------------------ helpers
+
+    def _load(self) -> Snapshot:
+        snapshot = Snapshot.load(self._store)
+        snapshot.config.require(Operation.WRITE)
+        snapshot.check_last_commit()
+        return snapshot
+
+    def _commit(
+        self,
+        operation: str,
+        snapshot: Snapshot,
+        built: BuiltIndex,
+        settled: Callable[[Snapshot], IndexDefinition | None],
+        parameters: Mapping[str, str],
+    ) -> int | None:
+        """Commit what `settled` says for the newest version; None, and what was written is deleted, when it says None. Raises as
+        Transaction.commit; what was written is kept where it may be committed all the same."""
+        lost = 0
+        try:
+            while True:
+                definition = settled(snapshot)
+                if definition is None:
+                    delete_files(self._store, built.written)
+                    return None
+                transaction = Transaction(snapshot).set_domain(definition.as_domain())
+                protocol = with_features(snapshot.protocol, {"domainMetadata"})
+                if protocol != snapshot.protocol:
+                    transaction.set_protocol(protocol)
+                metrics = {"numSegmentsAdded": len(built.new), "numSegmentsRemoved": len(built.replaced)}
+                try:
+                    return transaction.commit(operation, parameters, metrics=metrics)
+                except DeltaConcurrentModificationException:
+                    lost += 1
+                    if lost == _LOST_ROUNDS:
+                        raise
+                snapshot = self._load()
+        except (CommitOutcomeUnknownError, CorruptTableError):
+            raise
+        except (DeltaError, OSError):
+            delete_files(self._store, built.written)
+            raise
+
+    def _delete_orphans(self) -> None:
+        """Young ones stay. So do those of indexes of another version's format."""
+        before = self._clock_ms() - _ORPHAN_MS
+        old = {info.path for info in self._store.list_recursive(DIRECTORY) if info.modification_time_ms < before}
+        if not old:
+            return
+        definitions, unknown = definitions_of(Snapshot.load(self._store).domain_metadata())
+        named = {segment.path for definition in definitions for segment in definition.segments}
+        foreign = tuple(f"{DIRECTORY}/{name}/" for name in unknown)
+        orphans = sorted(path for path in old - named if not path.startswith(foreign))
+        delete_files(self._store, orphans)
+        if orphans:
+            _log.info("%s: %d files of indexes that no index names were deleted", self._store.root, len(orphans))
+
+
+def _defined(snapshot: Snapshot, column: str, name: str | None) -> IndexDefinition:
+    """The index as it is to be, without segments. Raises as create."""
+    schema, config = snapshot.schema, snapshot.config
+    along = find_named(schema, column)
+    path = tuple(field.name for field in along)
+    if path[0] in config.partition_columns:
+        raise _refused(column, "is a partition column", "Filters on it choose files without an index.")
+    kind = value_kind(along)
+    if kind is None:
+        shown = "a struct" if isinstance(along[-1].data_type, StructType) else type_name(along[-1].data_type)
+        raise _refused(column, f"is {shown}, whose values are not compared by what is stored", "Choose another column.")
+    name = re.sub(r"[^A-Za-z0-9_]", "_", ".".join(path)) if name is None else name
+    if is_name(name) is None:
+        raise InvalidOptionError(
+            f"{name!r} cannot be the name of an index: give up to 100 letters, digits and _. Nothing was changed.", option="name"
+        )
+    domains = snapshot.domain_metadata()
+    same = [domain for domain in domains if domain.lower() == f"{PREFIX}{name}".lower()]
+    physical = physical_path(schema, path, config.column_mapping_mode)
+    same += [index.domain for index in definitions_of(domains)[0] if index.column == physical]
+    if same:
+        found = same[0].removeprefix(PREFIX)
+        raise UnsupportedOperationError(
+            f"The index {found} is there already: an index {name} on {column} of the table at {snapshot.table_root} cannot be "
+            "made. Nothing was changed. Refresh that one, or drop it first.",
+            error_class="INDEX_ALREADY_EXISTS",
+            sql_state="42710",
+            index=found,
+        )
+    return IndexDefinition(name, physical, kind)
+
+
+def _refused(column: str, what: str, remedy: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"The column {column} {what}: it cannot have an index. Nothing was changed. {remedy}",
+        error_class="DELTA_OPERATION_NOT_SUPPORTED",
+        sql_state="0A000",
+        column=column,
+    )
+
+
+def _domain_of(snapshot: Snapshot, name: str) -> DomainMetadata:
+    domains = {domain.lower(): found for domain, found in snapshot.domain_metadata().items() if domain.startswith(PREFIX)}
+    domain = domains.get(f"{PREFIX}{name}".lower())
+    if domain is None:
+        known = ", ".join(sorted(found.domain.removeprefix(PREFIX) for found in domains.values())) or "none"
+        raise UnsupportedOperationError(
+            f"The table at {snapshot.table_root} has no index {name}. Nothing was changed. Its indexes: {known}.",
+            error_class="INDEX_NOT_FOUND",
+            sql_state="42704",
+            index=name,
+        )
+    return domain
+
+
+def _unknown(snapshot: Snapshot, name: str, reason: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"The index {name} of the table at {snapshot.table_root} cannot be refreshed: {reason}. Nothing was changed. Drop it and "
+        "create it again.",
+        error_class="DELTA_OPERATION_NOT_SUPPORTED",
+        sql_state="0A000",
+        index=name,
+    )
+
+
+def _as_column_is_now(snapshot: Snapshot, definition: IndexDefinition) -> IndexDefinition:
+    """Without segments where the column has another kind of values now; its segments then are of no use any more."""
+    path = column_of(snapshot.config, definition)
+    if path is None or is_usable(snapshot.config, definition):
+        return definition
+    kind = value_kind(find_path(snapshot.schema, path))
+    if kind is None:
+        raise _refused(".".join(path), "has another type than when it was indexed", "Drop the index.")
+    return IndexDefinition(definition.name, definition.column, kind)
+
+
+def _followed(newest: Snapshot, *, built: BuiltIndex, before: IndexDefinition) -> IndexDefinition | None:
+    """The index of the newest version with what was built; None where it is another one by now."""
+    found = next((d for d in definitions_of(newest.domain_metadata())[0] if d.name == before.name), None)
+    if found is None or not is_usable(newest.config, built.definition):
+        return None
+    if found == before:
+        return built.definition
+    return built.follows(found)
+
+
+def _described(snapshot: Snapshot, definition: IndexDefinition, live: pa.Table) -> dict[str, object]:
+    files = [found.files for _, found in open_segments(snapshot, definition) if found is not None]
+    covered = pc.sum(covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), live)).as_py() or 0
+    path = column_of(snapshot.config, definition) or definition.column
+    return {
+        "name": definition.name,
+        "column": ".".join(path),
+        "files": covered,
+        "uncovered": live.num_rows - covered,
+        "segments": len(definition.segments),
+        "rows": sum(segment.rows for segment in definition.segments),
+        "bytes": sum(segment.bytes for segment in definition.segments),
+        "usable": is_usable(snapshot.config, definition),
+    }

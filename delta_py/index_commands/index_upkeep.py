@@ -1,0 +1,87 @@
+"""Indexes after commits: files that are new are covered when there are enough of them, in the process that commits.
+
+    index_new_files(store, transaction.config, version, written)
+
+It is a commit of its own, after the one that added the files, so that two writers never conflict over an index. It is due when 16
+files are not covered, and reads at most 1 GiB of them; TableIndexes.refresh covers all. Whatever fails in it is told, not raised.
+
+Most commits read nothing for it: each process remembers how many files of a table are not covered, and adds its own. It looks
+anew at every tenth version, and at a table that it does not know yet.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.commit.per_table import LOOK_EVERY, CountPerTable, table_key
+from delta_py.commit.post_commit import harmless
+from delta_py.index.definition import PREFIX, IndexDefinition, definitions_of
+from delta_py.index.segments import FILES_SCHEMA
+from delta_py.index_commands.index import TableIndexes
+from delta_py.index_commands.index_build import BuildLimits, covers, is_usable, live_files, open_segments
+from delta_py.log.checksum import read_checksum_of
+from delta_py.protocol.table_config import TableConfig
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.write.files import WrittenFiles
+
+_DUE_FILES = 16
+_LIMITS = BuildLimits(most_bytes=1 << 30, small_rows=256 << 10, merge_count=8)
+
+# The files that the index with most of these does not cover; None for a table without an index.
+_uncovered = CountPerTable()
+
+
+def index_new_files(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles) -> None:
+    """After the commit of `version`, which added `written`. config: of that version. Raises nothing, unless
+    PYDELTA_POST_COMMIT_ERRORS asks for it."""
+    if not written.adds or not config.feature("domainMetadata"):
+        return
+    with harmless(store, version, "new files were not indexed"):
+        key = table_key(store, config)
+        if not _may_be_due(key, version, len(written.adds)):
+            return
+        checksum = read_checksum_of(store, version)
+        domains = None if checksum is None else checksum.domain_metadata
+        if domains is not None and not any(domain.domain.startswith(PREFIX) for domain in domains):
+            _uncovered.put(key, None)
+            return
+        snapshot = Snapshot.load(store)
+        definitions = [index for index in definitions_of(snapshot.domain_metadata())[0] if is_usable(snapshot.config, index)]
+        counts = _counts(snapshot, definitions)
+        _uncovered.put(key, max(counts, default=None))
+        for definition, count in zip(definitions, counts, strict=True):
+            if count >= _DUE_FILES:
+                TableIndexes(store).cover(definition.name, _LIMITS)
+                _uncovered.put(key, 0)
+
+
+def index_clone(store: ObjectStore, config: TableConfig, version: int) -> None:
+    """After the commit of `version`, which made the table a deep clone: its indexes cover its files, of which at most 1 GiB are
+    read. config: of that version. Raises as index_new_files."""
+    if not config.feature("domainMetadata"):
+        return
+    with harmless(store, version, "its files were not indexed"):
+        for definition in definitions_of(Snapshot.load(store).domain_metadata())[0]:
+            if is_usable(config, definition):
+                TableIndexes(store).cover(definition.name, _LIMITS)
+
+
+def _may_be_due(key: str, version: int, added: int) -> bool:
+    if key not in _uncovered or version % LOOK_EVERY == 0:
+        return True
+    count = _uncovered.add(key, added)
+    return count is not None and count >= _DUE_FILES
+
+
+def _counts(snapshot: Snapshot, definitions: list[IndexDefinition]) -> list[int]:
+    """How many files each index does not cover."""
+    live = live_files(snapshot) if definitions else None
+    counts: list[int] = []
+    for definition in definitions:
+        assert live is not None
+        files = [found.files for _, found in open_segments(snapshot, definition) if found is not None]
+        covered = covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), live)
+        counts.append(live.num_rows - (pc.sum(covered).as_py() or 0))
+    return counts

@@ -1,0 +1,229 @@
+"""OPTIMIZE: the rows of many small files in few large ones, and those of files with many deleted rows without these.
+
+    done = optimize(store, OptimizeRequest("day >= date'2024-01-01'"), compact_bins)
+    done.metrics()                      # the struct `metrics` of the reference's result
+
+The files of each partition are packed into bins, from old to new, and each bin becomes one file. Bins are written in tasks
+(write/compaction.py) and committed in batches: who dies in between loses the present batch, and the next run goes on. A file that
+was made so is marked by a tag with the size aimed at, so that a run without anything new does nothing.
+
+No rows change, so other writers hardly matter: a bin is committed if its files are still the table's, on whatever version that
+is. Rows that were deleted from them meanwhile by deletion vectors are deleted from the new file too. Bins of which a file has
+gone are given up, and what is left of them is planned anew.
+Protocol: Add File and Remove File; Deletion Vectors; Row Tracking.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError
+from delta_py.layout.row_order import PIECES, RowOrder
+from delta_py.layout.spill import SpilledRows
+from delta_py.optimize.optimize_bins import (
+    DEFAULT_DELETED_RATIO,
+    Bin,
+    BinWriters,
+    Compaction,
+    OptimizeRequest,
+    batches_of,
+)
+from delta_py.optimize.optimize_metrics import Optimized
+from delta_py.optimize.optimize_ordering import compaction_of
+from delta_py.progress import progress
+from delta_py.protocol.actions import DomainMetadata
+from delta_py.snapshot import Snapshot
+from delta_py.storage.failures import raises_storage_errors
+from delta_py.storage.store import ObjectStore
+from delta_py.threads import in_threads
+from delta_py.write.arranging import (
+    Arrangement,
+    SampledBin,
+    file_shares,
+    from_bytes,
+    sample_columns,
+    split_rows,
+    to_bytes,
+    write_pieces,
+)
+from delta_py.write.compaction import compact
+from delta_py.write.files import WrittenFiles, nothing_left
+from delta_py.write.rewrite import Rewrite
+
+_log = logging.getLogger("delta_py")
+
+_ROUNDS = 3
+_THREADS = min(4, os.cpu_count() or 1)
+
+T = TypeVar("T")
+
+
+class AtTable(Protocol):
+    """Runs a step where the table is. once: a step that must not be repeated."""
+
+    def __call__(self, step: Callable[[], T], *, once: bool = False) -> T: ...
+
+
+def here(step: Callable[[], T], *, once: bool = False) -> T:
+    return step()
+
+
+def optimize(
+    store: ObjectStore,
+    request: OptimizeRequest,
+    writers: BinWriters,
+    at: AtTable = here,
+    kind: type[Compaction] | None = None,
+) -> Optimized:
+    """kind: what is done to the files, such as reorg.Purge; None for OPTIMIZE.
+
+    Raises InvalidOptionError and ExpressionError for a predicate that is not of partition columns alone; InvalidOptionError
+    for columns that rows cannot be ordered by; UnsupportedOperationError for Z-order or a predicate where the table is clustered,
+    and for `full` where it is not; what write_state and reading raise. Batches that were committed before stay.
+    Files that other writers change again and again are left as they are, with a warning.
+    """
+    request.check()
+    done = Optimized(store.root)
+    for _ in range(_ROUNDS):
+        snapshot, clustering = at(partial(_newest, store))
+        snapshot = snapshot.through(store)
+        compaction = compaction_of(snapshot, clustering, request) if kind is None else kind.of(snapshot, request)
+        chosen = at(compaction.choose)
+        done.begin(compaction.kind, chosen, snapshot.config, compaction.rewrite.state.stats_columns)
+        left = 0
+        for bins in batches_of(chosen.bins, request.batch_bytes):
+            batch = compaction.for_batch()
+            written = batch.write(writers, bins)
+            try:
+                committed = at(partial(batch.commit, bins, written), once=True)
+            except DeltaConcurrentModificationException as error:  # in the moment between looking and committing
+                _log.info("%s: a batch of OPTIMIZE is planned anew: %s", store.root, error.message)
+                left += len(bins)
+                continue
+            left += len(bins) - committed["bins"]
+            done.count(committed)
+        if not left:
+            return done
+        _log.info("%s: other writers have changed files of %d bins, which are planned anew", store.root, left)
+    _log.warning("%s: other writers have changed files of %d bins again and again; they stay as they are", store.root, left)
+    return done
+
+
+def _newest(store: ObjectStore) -> tuple[Snapshot, DomainMetadata | None]:
+    """With the domain that names clustering columns."""
+    snapshot = Snapshot.load(store)
+    snapshot.check_last_commit()  # before files are written
+    return snapshot, snapshot.clustering_domain()
+
+
+# ---------------------------------------------------------------- without Spark
+
+
+class LocalBinWriters:
+    """BinWriters in threads of this process. Rows that are put in order wait on this machine's disk."""
+
+    def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
+        with nothing_left(rewrite.state):
+            return _in_threads([partial(compact, files, rewrite, task=number) for number, files in enumerate(bins)])
+
+    def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> list[pa.Table]:
+        return _in_threads([partial(sample_columns, part.files, arrangement, part.every) for part in bins])
+
+    def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
+        with nothing_left(arrangement.rewrite.state):
+            return [
+                WrittenFiles() if order is None else self._arranged(arrangement, files, order)
+                for files, order in zip(bins, orders, strict=True)
+            ]
+
+    def _arranged(self, arrangement: Arrangement, files: Bin, order: RowOrder) -> WrittenFiles:
+        with SpilledRows() as spilled:
+
+            def spill(share: Bin) -> None:
+                for piece, rows in split_rows(share, arrangement, order):
+                    spilled.put(piece, to_bytes(rows))
+
+            def write(number: int) -> WrittenFiles:
+                rows = map(from_bytes, spilled.take(range(number * PIECES, (number + 1) * PIECES)))
+                return write_pieces(rows, arrangement, task=number)
+
+            _in_threads([partial(spill, share) for share in file_shares(files, _THREADS)])
+            steps = [partial(write, number) for number in range(order.file_count)]
+            return WrittenFiles.of_all(_in_threads(steps))
+
+
+def _in_threads(steps: Sequence[Callable[[], T]]) -> list[T]:
+    with progress("OPTIMIZE", len(steps), "tasks") as count:
+
+        def counted(step: Callable[[], T]) -> T:
+            done = step()
+            count(1)
+            return done
+
+        return in_threads([partial(counted, step) for step in steps], _THREADS, "delta_py-optimize")
+
+
+@raises_storage_errors(lambda optimizer: optimizer.store.root)
+@dataclass(frozen=True, slots=True)
+class TableOptimizer:
+    """`DeltaTable.optimize`: the upkeep of a table's files, on its newest version, in threads of this process."""
+
+    store: ObjectStore
+    time_zone: str = "UTC"
+
+    def compact(
+        self,
+        filter: str | None = None,
+        *,
+        target_file_bytes: int | None = None,
+        min_file_bytes: int | None = None,
+        max_deleted_ratio: float = DEFAULT_DELETED_RATIO,
+        batch_bytes: int | None = None,
+    ) -> dict[str, Any]:
+        """The rows of small files in files of about target_file_bytes; returns metrics by the reference's names.
+
+        filter: SQL over partition columns. The others as of OptimizeRequest. Raises as `optimize`.
+        """
+        request = OptimizeRequest(filter, target_file_bytes, min_file_bytes, max_deleted_ratio, batch_bytes, self.time_zone)
+        return optimize(self.store, request, LocalBinWriters()).metrics()
+
+    def z_order(
+        self,
+        columns: Sequence[str],
+        filter: str | None = None,
+        *,
+        target_file_bytes: int | None = None,
+        batch_bytes: int | None = None,
+    ) -> dict[str, Any]:
+        """All rows in the Z-order of the columns, partition by partition; returns metrics as compact does.
+
+        columns: nested ones dotted. The rows of a partition wait on this machine's disk. Raises as `optimize`.
+        """
+        if not columns:
+            raise InvalidOptionError("Name the columns to order the rows by.", option="columns")
+        request = OptimizeRequest(
+            filter,
+            target_file_bytes,
+            batch_bytes=batch_bytes,
+            time_zone=self.time_zone,
+            z_order=tuple(columns),
+        )
+        return optimize(self.store, request, LocalBinWriters()).metrics()
+
+    def cluster(
+        self, *, full: bool = False, target_file_bytes: int | None = None, batch_bytes: int | None = None
+    ) -> dict[str, Any]:
+        """The new rows of a clustered table along the Hilbert curve of its clustering columns; returns metrics as compact does.
+
+        full: files that are clustered by other columns, too. Raises as `optimize`. A table that is not clustered is compacted, or
+        refused with `full`.
+        """
+        request = OptimizeRequest(None, target_file_bytes, batch_bytes=batch_bytes, time_zone=self.time_zone, full=full)
+        return optimize(self.store, request, LocalBinWriters()).metrics()

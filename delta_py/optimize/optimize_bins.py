@@ -1,0 +1,360 @@
+"""Bins of files that OPTIMIZE writes anew as one file each: which they are, and the commit of what was written.
+
+    compaction = Compaction.of(snapshot, request)
+    bins = compaction.choose()
+    compaction.commit(bins, written)
+
+No rows change, so other writers hardly matter: a bin is committed if its files are still the table's, on whatever version that
+is. Rows that were deleted from them meanwhile by deletion vectors are deleted from the new file too.
+Protocol: Add File and Remove File; Deletion Vectors; Row Tracking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import (
+    ExpressionError,
+    InvalidOptionError,
+    SchemaMismatchError,
+)
+from delta_py.expressions.parse import parse_predicate
+from delta_py.expressions.tree import Expression, columns_of
+from delta_py.index_commands.index_upkeep import index_new_files
+from delta_py.layout.row_order import RowOrder
+from delta_py.optimize.optimize_metrics import counts, history_metrics
+from delta_py.protocol.actions import AddFile
+from delta_py.protocol.deletion_vectors import dv_file_bytes
+from delta_py.scan.file_groups import scan_files
+from delta_py.scan.file_pruner import partition_texts
+from delta_py.scan.packing import cut, equal_runs
+from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.scan.scan_state import ScanFile
+from delta_py.snapshot import Snapshot
+from delta_py.statistics.stats import parse_stats
+from delta_py.types.schema import TIMESTAMP
+from delta_py.write.arranging import Arrangement, SampledBin
+from delta_py.write.compaction import for_compaction, moved_rows
+from delta_py.write.conform import new_write_id, write_state
+from delta_py.write.files import WrittenFiles, delete_files
+from delta_py.write.rewrite import Rewrite, removed, with_vector
+from delta_py.write.row_changes import vector_file_id
+
+DEFAULT_TARGET_BYTES = 1 << 30
+"""Of VLDB'20, section 5: one gigabyte."""
+DEFAULT_DELETED_RATIO = 0.05
+DEFAULT_MIN_CUBE_BYTES = 100 << 30
+DEFAULT_TARGET_CUBE_BYTES = 150 << 30
+TARGET_TAG = "OPTIMIZE_TARGET_SIZE"
+
+Bin: TypeAlias = tuple[ScanFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeRequest:
+    """predicate: SQL over partition columns; None for the whole table. target_file_bytes: None for delta.targetFileSize, or else
+    DEFAULT_TARGET_BYTES. min_file_bytes: files of this size or larger stay as they are; None for the target. max_deleted_ratio:
+    but not with a larger share of deleted rows than this. batch_bytes: of the files that one commit replaces; None for one commit
+    of all. z_order: columns, nested ones dotted, by which rows are put in order; check_z_order_stats: refuse those without
+    statistics. full: of a clustered table, take the files that are clustered by other columns, too. min_cube_bytes: as many that
+    were clustered together stay as they are; target_cube_bytes: so many are clustered together."""
+
+    predicate: str | None = None
+    target_file_bytes: int | None = None
+    min_file_bytes: int | None = None
+    max_deleted_ratio: float = DEFAULT_DELETED_RATIO
+    batch_bytes: int | None = None
+    time_zone: str = "UTC"
+    z_order: tuple[str, ...] = ()
+    check_z_order_stats: bool = True
+    full: bool = False
+    min_cube_bytes: int = DEFAULT_MIN_CUBE_BYTES
+    target_cube_bytes: int = DEFAULT_TARGET_CUBE_BYTES
+
+    def check(self) -> None:
+        """Raises InvalidOptionError for numbers that make no sense."""
+        for name in ("target_file_bytes", "min_file_bytes", "batch_bytes", "min_cube_bytes", "target_cube_bytes"):
+            number = getattr(self, name)
+            if number is not None and number <= 0:
+                raise InvalidOptionError(f"{name} is {number}: give a number of bytes greater than 0.", option=name)
+        if not 0 <= self.max_deleted_ratio <= 1:
+            raise InvalidOptionError(
+                f"max_deleted_ratio is {self.max_deleted_ratio}: give a share between 0 and 1.", option="max_deleted_ratio"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenBins:
+    """bins: FILE_SCHEMA and the number of the bin, by which they are sorted. considered: files that the predicate speaks of.
+    clustering: what there was and was chosen in a clustered table, by the reference's names."""
+
+    bins: pa.Table
+    considered: int
+    clustering: dict[str, Any] | None = None
+
+
+class BinWriters(Protocol):
+    """What is done in tasks, for several bins in parallel. Nothing with the write's id stays behind if one of these raises."""
+
+    def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> Sequence[WrittenFiles]:
+        """write.compaction.compact of each bin."""
+
+    def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> Sequence[pa.Table]:
+        """write.arranging.sample_columns of each bin."""
+
+    def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> Sequence[WrittenFiles]:
+        """The rows of each bin in its order, by write.arranging; none of a bin without one."""
+
+
+class Compaction:
+    """One look at a table: the bins that are worth writing, how, and their commit. Small, and travels pickled.
+
+    kind: for the metrics. operation: in the history."""
+
+    kind: ClassVar[str] = "compaction"
+    operation: ClassVar[str] = "OPTIMIZE"
+
+    def __init__(self, snapshot: Snapshot, request: OptimizeRequest, predicate: Expression | None, rewrite: Rewrite) -> None:
+        self.snapshot, self.request, self.predicate, self.rewrite = snapshot, request, predicate, rewrite
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, request: OptimizeRequest) -> Self:
+        """Raises as optimize."""
+        config = snapshot.config
+        state = replace(write_state(config, snapshot.store, snapshot.version, new_rows=False), time_zone=request.time_zone)
+        predicate = None if request.predicate is None else _partition_predicate(snapshot, request)
+        return cls(snapshot, request, predicate, for_compaction(Rewrite.of(config, state, change_data=False)))
+
+    def for_batch(self) -> Self:
+        """The same with file names of its own: by them those of a batch that failed are found, and none that was committed."""
+        batch = copy(self)
+        batch.rewrite = replace(self.rewrite, state=replace(self.rewrite.state, write_id=new_write_id()))
+        return batch
+
+    @property
+    def target_bytes(self) -> int:
+        size = self.request.target_file_bytes
+        return self.snapshot.config.properties.size("delta.targetFileSize", DEFAULT_TARGET_BYTES) if size is None else size
+
+    def choose(self) -> ChosenBins:
+        """The files to write anew, those of a bin from old to new. Those of about one time come together: rows that were written
+        together often have values that lie together, and the new files' minima and maxima tell as much as those of the old ones.
+
+        Columnar: there may be very many files that stay as they are.
+        """
+        files = plan_scan(self.snapshot, None, self.predicate, self._scan_options).files
+        considered = int(files.num_rows)
+        files = files.filter(self._may_be_better(files, self.request.min_file_bytes or self.target_bytes))
+        return ChosenBins(self._in_bins(files), considered)
+
+    def _in_bins(self, files: pa.Table) -> pa.Table:
+        """Those of the files that are worth writing, from old to new in each partition, with the number of their bin."""
+        groups, age = self._partition_numbers(files), files["modification_time"].to_numpy()
+        order = np.lexsort((-np.arange(len(groups)), age, groups))  # the log has the newest first
+        files = files.take(pa.array(order))
+        numbers = packed(files["size"].to_numpy(), groups[order], self.target_bytes)
+        return files.append_column("bin", pa.array(numbers)).filter(self._is_worth_while(files, numbers))
+
+    @property
+    def _scan_options(self) -> ScanOptions:
+        return ScanOptions(timezone=self.request.time_zone, keep_all=True)
+
+    def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
+        """Files below the limit, and those with many deleted rows."""
+        return pc.or_(pc.less(files["size"], limit), pa.chunked_array([self._has_many_deleted(files)]))
+
+    def _has_many_deleted(self, files: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        deleted = pc.fill_null(pc.struct_field(files["deletion_vector"], "cardinality"), 0)
+        records = pa.chunked_array([parse_stats(part, {}).num_records for part in files["stats"].chunks], pa.int64())
+        most = pc.fill_null(pc.multiply(records.cast(pa.float64(), safe=False), self.request.max_deleted_ratio), 0)
+        return np.asarray(pc.greater(deleted.cast(pa.float64(), safe=False), most))
+
+    def _partition_numbers(self, files: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Equal for files of one partition."""
+        numbers = np.zeros(files.num_rows, np.int64)
+        batch = files.select(["partition_values"]).combine_chunks()
+        for name in self.snapshot.config.physical_partition_columns:
+            texts = partition_texts(batch, name).combine_chunks()
+            codes = texts.dictionary_encode(null_encoding="encode").indices.to_numpy()
+            both = np.stack([numbers, codes.astype(np.int64)])
+            numbers = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
+        return numbers
+
+    def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
+        """Of several files that are not all as OPTIMIZE left them; or of a single one from which many rows were deleted."""
+        has_vector = files["deletion_vector"].is_valid().to_numpy()
+        target = pc.equal(pc.map_lookup(files["tags"], pa.scalar(TARGET_TAG), "first"), str(self.target_bytes))
+        is_new = has_vector | ~pc.fill_null(target, False).to_numpy()
+        count = np.bincount(bins)
+        many = self._has_many_deleted(files)
+        worth_while = ((count > 1) & (np.bincount(bins, is_new) > 0)) | (np.bincount(bins, many) > 0)
+        return pa.array(worth_while[bins])
+
+    def write(self, writers: BinWriters, bins: Sequence[Bin]) -> Sequence[WrittenFiles]:
+        return self._with_instants(bins, writers.compact(self.rewrite, bins))
+
+    def _with_instants(self, bins: Sequence[Bin], written: Sequence[WrittenFiles]) -> list[WrittenFiles]:
+        """What was written of the bins, with the partition values of timestamps as the files before have them: a text without a
+        zone is another instant in each session's, and rows that are only moved mean what they meant."""
+        names = self._instant_names()
+        return [
+            replace(part, adds=tuple(_with_values_of(files[0], add, names) for add in part.adds)) if names else part
+            for files, part in zip(bins, written, strict=True)
+        ]
+
+    def _instant_names(self) -> dict[str, str]:
+        """Of partition columns of timestamps: how the files before name them, and how new ones do."""
+        config = self.snapshot.config
+        names = zip(config.partition_fields, config.physical_partition_columns, self._new_names(), strict=True)
+        return {before: new for field, before, new in names if field.data_type == TIMESTAMP}
+
+    def _new_names(self) -> Sequence[str]:
+        """Of partition columns: how new files name them."""
+        return self.snapshot.config.physical_partition_columns
+
+    # ------------------------------------------------------------ the commit
+
+    def commit(self, bins: Sequence[Bin], written: Sequence[WrittenFiles]) -> dict[str, Any]:
+        """Commit what was written of bins whose files are still the table's, on the newest version, and delete the rest. Returns
+        what Optimized.count takes: the bins may be none. Raises as Transaction.commit."""
+        store = self.snapshot.store
+        try:
+            newest = Snapshot.load(store)
+            parts = [part for part in map(self._settled, bins, written, self._live(newest, bins)) if part is not None]
+        except BaseException:
+            delete_files(store, [path for part in written for path in part.new_paths])
+            raise
+        kept = {path for part in parts for path in part.new_paths}
+        delete_files(store, [path for part in written for path in part.new_paths if path not in kept])
+        done = counts(parts)
+        if parts:
+            transaction, whole = Transaction(newest), WrittenFiles.of_all(parts)
+            transaction.add(whole).read_files(path for files in bins for path in (f.path for f in files))
+            done["version"] = transaction.commit(self.operation, self._parameters(), metrics=history_metrics(done))
+            index_new_files(store, transaction.config, done["version"], whole)
+        return done
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"predicate": self._predicates(), "zOrderBy": [], "clusterBy": [], "auto": False}
+
+    def _predicates(self) -> list[str]:
+        """For the history, in parentheses as the reference has it."""
+        return [] if self.request.predicate is None else [f"({self.request.predicate})"]
+
+    def _tags(self) -> dict[str, str]:
+        """Of the files of a bin."""
+        return {TARGET_TAG: str(self.target_bytes)}
+
+    def _live(self, newest: Snapshot, bins: Sequence[Bin]) -> list[Bin | None]:
+        """The files of each bin as the newest version has them; None for a bin of which one has gone."""
+        if (newest.protocol, newest.metadata) != (self.snapshot.protocol, self.snapshot.metadata):  # or of another table
+            return [None] * len(bins)
+        if newest.version == self.snapshot.version:
+            return list(bins)
+        wanted = pa.array([file.path for files in bins for file in files], pa.string())
+        files = plan_scan(newest, None, self.predicate, self._scan_options).files
+        files = files.filter(pc.is_in(files["path"], wanted))
+        live = {file.path: file for batch in files.to_batches() for file in scan_files(batch)}
+        found = [tuple(live[file.path] for file in files if file.path in live) for files in bins]
+        return [now if len(now) == len(files) else None for now, files in zip(found, bins, strict=True)]
+
+    def _settled(self, before: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
+        """What was written of a bin as it may be committed now; None if it may not."""
+        if live is None:
+            return None
+        adds = tuple(replace(add, tags={**(add.tags or {}), **self._tags()}) for add in written.adds)
+        written = replace(written, adds=adds)
+        if all(now.deletion_vector == file.deletion_vector for now, file in zip(live, before, strict=True)):
+            return written
+        store = self.snapshot.store
+        moved = moved_rows(store, before, live)
+        if moved is None:
+            return None
+        removes = tuple(removed(file, data_change=False) for file in live)
+        if len(moved) >= written.row_count:
+            return replace(written, adds=(), removes=removes, new_paths=(), row_count=0, size_bytes=0)
+        (add,) = adds
+        data, (vector,) = dv_file_bytes([moved], vector_file_id(self.rewrite.state.write_id))
+        assert vector.path is not None
+        store.put_if_absent(vector.path, data)
+        add = with_vector(add, vector, written.row_count)
+        return replace(written, adds=(add,), removes=removes, new_paths=(*written.new_paths, vector.path))
+
+
+def _with_values_of(file: ScanFile, add: AddFile, names: Mapping[str, str]) -> AddFile:
+    known = dict(file.partition_values)
+    values = {new: known[old] for old, new in names.items() if old in known}
+    return replace(add, partition_values={**add.partition_values, **values})
+
+
+def _partition_predicate(snapshot: Snapshot, request: OptimizeRequest) -> Expression:
+    """Raises for one of other columns than partition columns, by the reference's names."""
+    assert request.predicate is not None
+    partitions = list(snapshot.config.partition_columns)
+    try:
+        predicate = parse_predicate(request.predicate, snapshot.schema, session_timezone=request.time_zone)
+    except SchemaMismatchError as error:
+        raise _no_partition_column(str(error.message_parameters.get("column", request.predicate)), partitions) from error
+    except ExpressionError as error:
+        raise ExpressionError(
+            f"Cannot recognize the predicate '{request.predicate}': {error.message} Nothing was changed.",
+            error_class="DELTA_FAILED_RECOGNIZE_PREDICATE",
+            sql_state="42601",
+            predicate=request.predicate,
+        ) from error
+    others = sorted(".".join(path) for path in columns_of(predicate) if path[0] not in partitions)
+    if others:
+        raise _no_partition_column(others[0], partitions)
+    return predicate
+
+
+def _no_partition_column(column: str, partitions: Sequence[str]) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"Predicate references non-partition column '{column}'. Only the partition columns may be referenced: "
+        f"[{', '.join(partitions)}]. Nothing was changed: files are chosen as they are, not by the rows in them.",
+        error_class="DELTA_NON_PARTITION_COLUMN_REFERENCE",
+        sql_state="42P10",
+        column=column,
+    )
+
+
+def packed(
+    sizes: np.ndarray[Any, np.dtype[np.int64]], groups: np.ndarray[Any, np.dtype[np.int64]], limit: int
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The number of a bin for each file: neighbours of one group, as many as stay within the limit, at least one.
+
+    groups: rising."""
+    ends, numbers = np.cumsum(sizes), np.empty(len(sizes), np.int64)
+    bins = (part for first, last in equal_runs(groups) for part in cut(ends, first, last, limit))
+    for number, (start, stop) in enumerate(bins):
+        numbers[start:stop] = number
+    return numbers
+
+
+def batches_of(chosen: pa.Table, batch_bytes: int | None) -> Iterator[list[Bin]]:
+    """The bins, as values, in batches of about so many bytes, at least one bin."""
+    batch: list[Bin] = []
+    held = 0
+    for files in _bins(chosen):
+        size = sum(file.size_bytes for file in files)
+        if batch and batch_bytes is not None and held + size > batch_bytes:
+            yield batch
+            batch, held = [], 0
+        batch.append(files)
+        held += size
+    if batch:
+        yield batch
+
+
+def _bins(chosen: pa.Table) -> Iterator[Bin]:
+    files = chosen.drop_columns(["bin"])
+    for start, stop in equal_runs(chosen["bin"].to_numpy()):
+        yield tuple(file for batch in files.slice(start, stop - start).to_batches() for file in scan_files(batch))

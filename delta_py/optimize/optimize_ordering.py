@@ -1,0 +1,300 @@
+"""OPTIMIZE that puts rows in order: Z-order by the columns that the user names, clustering by those of the table.
+
+Z-order takes all files of a partition, unless they are as such an OPTIMIZE left them: then nothing is done. Clustering goes on
+from what it did before: files that it wrote together are a cube, a large cube stays as it is, and what is new or in small cubes
+becomes a new cube. A bin of which others have changed a file is given up: where its rows have gone is not known.
+Protocol: Clustered Table; Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.layout.curves import MAX_PLACE_BITS
+from delta_py.layout.row_order import PIECES, Curve, RowOrder
+from delta_py.optimize.optimize_bins import (
+    TARGET_TAG,
+    Bin,
+    BinWriters,
+    ChosenBins,
+    Compaction,
+    OptimizeRequest,
+    packed,
+)
+from delta_py.protocol.actions import AddFile, DomainMetadata
+from delta_py.protocol.clustering import clustering_columns, clustering_leaves
+from delta_py.protocol.column_mapping import physical_path
+from delta_py.scan.planning import plan_scan
+from delta_py.snapshot import Snapshot
+from delta_py.statistics.stats_columns import with_paths
+from delta_py.types.names import joined_name
+from delta_py.types.schema import ArrayType, GeospatialType, MapType, Path, StructType, find_named, type_name
+from delta_py.write.arranging import Arrangement, SampledBin
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import removed, row_count_of, wrong_row_count
+
+_Z_ORDER_TAG = "ZORDER_BY"
+_CUBE_ID, _CUBE_COLUMNS, _CUBE_CURVE = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
+_PROVIDER = "liquid"
+# Rows in the sample of a bin; in those of many bins together, which the driver holds at once; and at least for a file.
+_SAMPLED_ROWS, _SAMPLED_AT_ONCE, _SAMPLED_A_FILE = 100_000, 2_000_000, 16 * PIECES
+_BYTES_A_ROW = 64  # of files that do not say how many rows they have
+
+
+def compaction_of(snapshot: Snapshot, clustering: DomainMetadata | None, request: OptimizeRequest) -> Compaction:
+    """What the request asks of such a table. clustering: the domain that the snapshot has. Raises as optimize."""
+    columns = clustering_columns(snapshot.schema, clustering)
+    if request.full and not columns:
+        raise UnsupportedOperationError(
+            f"The table at {snapshot.table_root} is not clustered, and OPTIMIZE FULL is for the files of a clustered table. "
+            "Nothing was changed. Leave FULL out.",
+            error_class="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
+            sql_state="42601",
+            operation="OPTIMIZE",
+        )
+    if not columns:
+        return ZOrdering.of(snapshot, request) if request.z_order else Compaction.of(snapshot, request)
+    if request.z_order:
+        raise UnsupportedOperationError(
+            f"The table at {snapshot.table_root} is clustered by ({', '.join(columns)}), so its files are not put in Z-order by "
+            f"({', '.join(request.z_order)}). Nothing was changed. Run OPTIMIZE without Z-order.",
+            error_class="DELTA_CLUSTERING_WITH_ZORDER_BY",
+            sql_state="42613",
+            operation="OPTIMIZE",
+        )
+    if request.predicate is not None:
+        raise UnsupportedOperationError(
+            f"The table at {snapshot.table_root} is clustered and has no partitions, so that OPTIMIZE cannot choose files by "
+            f"{request.predicate!r}. Nothing was changed. Leave the predicate out: what is clustered already is not done again.",
+            error_class="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
+            sql_state="0A000",
+            operation="OPTIMIZE",
+        )
+    return Clustering.of_domain(snapshot, clustering, request)
+
+
+class Ordering(Compaction):
+    """columns: as the log names them, dotted; paths: logical."""
+
+    curve: ClassVar[Curve]
+    columns: tuple[str, ...]
+    paths: tuple[Path, ...]
+
+    @property
+    def arrangement(self) -> Arrangement:
+        return Arrangement.of(self.snapshot.config, self.rewrite, self.paths, self.target_bytes)
+
+    def write(self, writers: BinWriters, bins: Sequence[Bin]) -> list[WrittenFiles]:
+        arrangement = self.arrangement
+        samples = writers.sample(arrangement, [SampledBin(files, self._every(files, len(bins))) for files in bins])
+        orders = [
+            RowOrder.of(sample, self.paths, self.curve, self._file_count(files)) if sample.num_rows else None
+            for files, sample in zip(bins, samples, strict=True)
+        ]
+        written = self._with_instants(bins, writers.arrange(arrangement, bins, orders))
+        removes = [WrittenFiles(removes=tuple(removed(file, data_change=False) for file in files)) for files in bins]
+        return [WrittenFiles.of_all(both) for both in zip(written, removes, strict=True)]
+
+    def _file_count(self, files: Bin) -> int:
+        return max(1, round(sum(file.size_bytes for file in files) / self.target_bytes))
+
+    def _every(self, files: Bin, bins: int) -> int:
+        """Which rows of a bin its sample has, where there are so many bins: each so many-th."""
+        wanted = min(_SAMPLED_ROWS, max(_SAMPLED_AT_ONCE // bins, _SAMPLED_A_FILE * self._file_count(files)))
+        rows = row_count_of(files)
+        return max(1, (sum(file.size_bytes for file in files) // _BYTES_A_ROW if rows is None else rows) // wanted)
+
+    def _settled(self, before: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
+        mismatch = wrong_row_count(before, written.row_count)
+        if mismatch is not None:
+            raise mismatch
+        if live is None or any(now.deletion_vector != file.deletion_vector for now, file in zip(live, before, strict=True)):
+            return None
+        tags = self._tags()
+        return replace(written, adds=tuple(self._tagged(replace(add, tags={**(add.tags or {}), **tags})) for add in written.adds))
+
+    def _tagged(self, add: AddFile) -> AddFile:
+        return add
+
+    @property
+    def _columns_text(self) -> str:
+        return orjson.dumps(self.columns).decode()
+
+
+class ZOrdering(Ordering):
+    curve = Curve.Z_ORDER
+    kind = "zorder"
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, request: OptimizeRequest) -> ZOrdering:
+        """Raises as optimize."""
+        found = super().of(snapshot, request)
+        found.columns = request.z_order
+        found.paths = tuple(_z_order_path(found, name) for name in request.z_order)
+        if len(set(found.paths)) < len(found.paths) or len(found.paths) > MAX_PLACE_BITS:
+            raise InvalidOptionError(
+                f"Z-order by ({', '.join(request.z_order)}): name each column once, and at most {MAX_PLACE_BITS}. Nothing was "
+                "changed.",
+                option="z_order",
+            )
+        return found
+
+    def choose(self) -> ChosenBins:
+        """All files of each partition, but for those whose files are all in this order already."""
+        files = plan_scan(self.snapshot, None, self.predicate, self._scan_options).files
+        groups = self._partition_numbers(files)
+        tags = files["tags"]
+        is_done = pc.and_(
+            pc.fill_null(pc.equal(pc.map_lookup(tags, _Z_ORDER_TAG, "first"), self._physical_text), False),
+            pc.fill_null(pc.equal(pc.map_lookup(tags, TARGET_TAG, "first"), str(self.target_bytes)), False),
+        )
+        is_new = ~np.asarray(is_done) | self._has_many_deleted(files)
+        with_new = np.bincount(groups, is_new) > 0 if len(groups) else np.zeros(0, bool)
+        order = np.argsort(groups, kind="stable")
+        bins = files.take(pa.array(order)).append_column("bin", pa.array(groups[order])).filter(pa.array(with_new[groups[order]]))
+        return ChosenBins(bins, files.num_rows)
+
+    def _tags(self) -> dict[str, str]:
+        return {_Z_ORDER_TAG: self._physical_text, TARGET_TAG: str(self.target_bytes)}
+
+    @property
+    def _physical_text(self) -> str:
+        """Of the columns as files name them: after a rename another column may have the name."""
+        config = self.snapshot.config
+        physical = [joined_name(physical_path(config.schema, path, config.column_mapping_mode)) for path in self.paths]
+        return orjson.dumps(physical).decode()
+
+    def _parameters(self) -> dict[str, Any]:
+        return {**super()._parameters(), "zOrderBy": list(self.columns)}
+
+
+def _z_order_path(compaction: Compaction, name: str) -> Path:
+    """Raises for a column that cannot be ordered by, by the reference's names."""
+    config = compaction.snapshot.config
+    try:
+        fields = find_named(config.schema, name)
+    except SchemaMismatchError as error:
+        raise InvalidOptionError(
+            f"Z-order by {name}: the table has no such column. {error.message} Nothing was changed.",
+            error_class="DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST",
+            sql_state="42703",
+            column=name,
+        ) from error
+    path, leaf = tuple(f.name for f in fields), fields[-1].data_type
+    if path[0] in config.partition_columns:
+        raise InvalidOptionError(
+            f"{name} is a partition column. Z-Ordering can only be performed on data columns, as all rows of a file have one "
+            "value of it. Nothing was changed.",
+            error_class="DELTA_ZORDERING_ON_PARTITION_COLUMN",
+            sql_state="42P10",
+            column=name,
+        )
+    if isinstance(leaf, GeospatialType):
+        raise InvalidOptionError(
+            f"Z-order by {name}: values of the type {type_name(leaf)} have no order. Nothing was changed. Order by another one.",
+            error_class="DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES",
+            sql_state="0AKDC",
+            column=name,
+        )
+    has_stats = physical_path(config.schema, path, config.column_mapping_mode) in compaction.rewrite.state.stats_columns
+    no_order = isinstance(leaf, StructType | ArrayType | MapType) or type_name(leaf) in ("variant", "void")
+    no_bounds = no_order or type_name(leaf) in ("binary", "boolean")
+    if no_order or (compaction.request.check_z_order_stats and (no_bounds or not has_stats)):
+        raise InvalidOptionError(
+            f"The table has no minimum and maximum of {name} ({type_name(leaf)}) for its files, so that an order by it lets no "
+            "reader skip one. Nothing was changed. Name the column in delta.dataSkippingStatsColumns, or order by another one.",
+            error_class="DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS",
+            sql_state="KD00D",
+            column=name,
+        )
+    return path
+
+
+class Clustering(Ordering):
+    curve = Curve.HILBERT
+    kind = "clustering"
+
+    @classmethod
+    def of_domain(cls, snapshot: Snapshot, clustering: DomainMetadata | None, request: OptimizeRequest) -> Clustering:
+        """clustering: names at least one column. Raises as optimize; SchemaMismatchError for one that is gone."""
+        found = cls.of(snapshot, request)
+        found.columns = clustering_columns(snapshot.schema, clustering)
+        found.paths = tuple(tuple(f.name for f in find_named(snapshot.schema, name)) for name in found.columns)
+        leaves = clustering_leaves(snapshot.schema, clustering)
+        state = replace(found.rewrite.state, stats_columns=with_paths(found.rewrite.state.stats_columns, leaves))
+        found.rewrite = replace(found.rewrite, state=state)
+        return found
+
+    def choose(self) -> ChosenBins:
+        """Files that are in no cube, and those of small cubes; with `full` those of cubes by other columns, too."""
+        request = self.request
+        files = plan_scan(self.snapshot, None, None, self._scan_options).files
+        cubes, columns = (pc.map_lookup(files["tags"], tag, "first") for tag in (_CUBE_ID, _CUBE_COLUMNS))
+        cubes = pc.if_else(columns.is_valid(), cubes, None)
+        is_ours = pc.fill_null(pc.equal(files["clustering_provider"], _PROVIDER), True)
+        is_other = pc.fill_null(pc.not_equal(columns, self._columns_text), False)
+        can_go_on = np.asarray(pc.and_(is_ours, pc.invert(pc.and_(is_other, cubes.is_valid()))))
+        numbers, sizes = _cube_numbers(cubes), files["size"].to_numpy()
+        cube_sizes = np.bincount(numbers[can_go_on], sizes[can_go_on], minlength=int(numbers.max(initial=0)) + 1)
+        is_small = (numbers == 0) | (cube_sizes[numbers] < request.min_cube_bytes)
+        chosen = can_go_on & is_small
+        if request.full:
+            chosen |= ~can_go_on
+        met = np.unique(numbers[chosen])
+        if len(met) == 1 and met[0] != 0 and not (request.full and (~can_go_on).any()):
+            chosen &= bool((self._has_many_deleted(files) & chosen).any())  # one cube alone is in order
+        considered, counts = files.num_rows, _clustering_counts(numbers, sizes, chosen)
+        files, numbers = files.filter(pa.array(chosen)), numbers[chosen]
+        order = np.lexsort((files["modification_time"].to_numpy(), numbers))
+        files = files.take(pa.array(order))
+        limit = max(request.target_cube_bytes, request.min_cube_bytes)
+        bins = packed(files["size"].to_numpy(), np.zeros(files.num_rows, np.int64), limit)
+        return ChosenBins(files.append_column("bin", pa.array(bins)), considered, counts)
+
+    def _tags(self) -> dict[str, str]:
+        return {
+            _CUBE_ID: str(uuid.uuid4()),
+            _CUBE_COLUMNS: self._columns_text,
+            _CUBE_CURVE: self.curve.value,
+            TARGET_TAG: str(self.target_bytes),
+        }
+
+    def _tagged(self, add: AddFile) -> AddFile:
+        return replace(add, clustering_provider=_PROVIDER)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {**super()._parameters(), "clusterBy": list(self.columns), "isFull": self.request.full}
+
+
+def _cube_numbers(cubes: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """0 for files in no cube, and a number from 1 on for each cube."""
+    codes = cubes.combine_chunks().dictionary_encode().indices
+    numbers = pc.fill_null(codes.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+    return np.asarray(numbers + 1)
+
+
+def _clustering_counts(
+    cubes: np.ndarray[Any, np.dtype[np.int64]],
+    sizes: np.ndarray[Any, np.dtype[np.int64]],
+    chosen: np.ndarray[Any, np.dtype[np.bool_]],
+) -> dict[str, Any]:
+    """clusteringStats of the reference, but for the cubes that are written."""
+
+    def counted(files: np.ndarray[Any, np.dtype[np.bool_]]) -> dict[str, int]:
+        return {"numFiles": int(files.sum()), "size": int(sizes[files].sum())}
+
+    return {
+        "inputZCubeFiles": counted(cubes > 0),
+        "inputOtherFiles": counted(cubes == 0),
+        "inputNumZCubes": len(np.unique(cubes[cubes > 0])),
+        "mergedFiles": counted(chosen),
+    }

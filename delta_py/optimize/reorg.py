@@ -1,0 +1,105 @@
+"""REORG ... APPLY (PURGE): rows that deletion vectors deleted, and columns that were dropped, leave the data files.
+
+    optimize(store, OptimizeRequest("day < date'2024-01-01'"), LocalBinWriters(), kind=Purge).metrics()
+
+Files with a deletion vector are written anew without the deleted rows, and files that hold columns which the schema does not have
+any more without these; the others stay as they are. The old files are there until VACUUM deletes them, and earlier versions read
+as before. It is OPTIMIZE (optimize.py) with another choice of files, and goes as well with other writers.
+Protocol: Deletion Vectors; Column Mapping; Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from delta_py.errors import DataFileError, StorageError
+from delta_py.optimize.optimize import LocalBinWriters, optimize
+from delta_py.optimize.optimize_bins import Compaction, OptimizeRequest
+from delta_py.parquet.unknown_columns import UnknownColumns
+from delta_py.storage.failures import raises_storage_errors
+from delta_py.storage.store import ObjectStore
+
+_FOOTER_READERS = 16
+
+
+class Purge(Compaction):
+    """Of the files that are chosen each is written anew, however large. The footers of all files without a deletion vector are
+    read, many at once."""
+
+    operation = "REORG"
+
+    def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
+        """Files with a deletion vector, or with columns that the table does not have. Raises DataFileError."""
+        has_vector = files["deletion_vector"].is_valid()
+        others = files.filter(pc.invert(has_vector))
+        return pc.or_(has_vector, pc.is_in(files["path"], self._with_unknown_columns(others)))
+
+    def _with_unknown_columns(self, files: pa.Table) -> pa.Array:
+        """The paths of the files that hold such."""
+        return self._chosen_by_footer(files, UnknownColumns.of(self.snapshot.config).are_in)
+
+    def _chosen_by_footer(self, files: pa.Table, is_chosen: Callable[[pq.ParquetFile], bool]) -> pa.Array:
+        """The paths of the files whose footers say so."""
+        store = self.snapshot.store
+        paths, sizes = files["path"].to_pylist(), files["size"].to_pylist()
+        with ThreadPoolExecutor(_FOOTER_READERS, "delta_py-reorg") as pool:
+            found = list(pool.map(lambda path, size: _is_chosen(store, path, size, is_chosen), paths, sizes))
+        return files["path"].combine_chunks().filter(pa.array(found, pa.bool_()))
+
+    def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
+        return pa.array(np.ones(len(bins), np.bool_))
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"predicate": self._predicates(), "applyPurge": True}
+
+    def _tags(self) -> dict[str, str]:
+        return {}  # small files are OPTIMIZE's as before
+
+
+def _is_chosen(store: ObjectStore, path: str, size: int, is_chosen: Callable[[pq.ParquetFile], bool]) -> bool:
+    try:
+        with store.open_input(path, size) as source, pq.ParquetFile(source) as file:
+            return is_chosen(file)
+    except FileNotFoundError as error:
+        raise DataFileError(
+            f"The data file {path} of the table at {store.root} is missing. VACUUM or another program deleted it. Nothing was "
+            "changed. Restore it from a backup, or look with fsck what else is missing.",
+            path=path,
+        ) from error
+    except (OSError, pa.ArrowException, StorageError) as error:
+        raise DataFileError(
+            f"The footer of the data file {path} of the table at {store.root} cannot be read: {error}. Which columns it holds is "
+            "not known. Nothing was changed. Restore the file from a backup.",
+            error_class="FAILED_READ_FILE.NO_HINT",
+            sql_state="KD001",
+            path=path,
+        ) from error
+
+
+# ---------------------------------------------------------------- without Spark
+
+
+@raises_storage_errors(lambda reorg: reorg.store.root)
+@dataclass(frozen=True, slots=True)
+class TableReorg:
+    """`DeltaTable.reorg`: what REORG TABLE does, on the table's newest version, in threads of this process."""
+
+    store: ObjectStore
+    time_zone: str = "UTC"
+
+    def purge(self, filter: str | None = None, *, batch_bytes: int | None = None) -> dict[str, Any]:
+        """Write files anew of which rows or columns were deleted, without these; returns metrics by the reference's names.
+
+        filter: SQL over partition columns. batch_bytes: of files that one commit replaces; None for one commit of all. Raises as
+        `optimize`, and DataFileError for files that cannot be read.
+        """
+        request = OptimizeRequest(filter, batch_bytes=batch_bytes, time_zone=self.time_zone)
+        return optimize(self.store, request, LocalBinWriters(), kind=Purge).metrics()

@@ -1,0 +1,272 @@
+"""Which of a version's files are not there, or are not those that the log speaks of: data files and deletion vectors.
+
+    faults = file_faults(Snapshot.load(store, version=3))      # FAULT_SCHEMA
+    faults = file_faults(snapshot, check_data=True)            # reads all data files, too
+
+Many files are compared with a listing of the store; what does not agree with it is looked at once more, one by one, as it may lie
+behind a link or in another store. Deletion vectors are read and compared with their checksums, as are the pages of data files if
+that is asked for. What cannot be looked at is told too, and is not taken for missing.
+Protocol: Add File and Remove File; Deletion Vectors.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError, readable
+from delta_py.parquet.page_check import page_fault
+from delta_py.progress import progress
+from delta_py.protocol.actions import AddFile
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector
+from delta_py.scan.scan_state import ScanFile
+from delta_py.snapshot import Snapshot
+from delta_py.storage.listing import listed_objects
+from delta_py.storage.store import ObjectStore
+from delta_py.vacuum.quarantine import list_quarantine
+
+DATA_FILE, DELETION_VECTOR = "dataFile", "deletionVector"
+
+# kind: DATA_FILE, DELETION_VECTOR, or of the log (log_check.py). path: of what is wrong. data_file: the table's file that cannot
+# be read for it, null for the log. version: that is looked at. size: bytes by the log. reason: for people. can_repair: whether a
+# repair can mend it. rows_lost: rows that the table loses by that; null where nobody knows.
+FAULT_SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("path", pa.string()),
+        ("data_file", pa.string()),
+        ("version", pa.int64()),
+        ("size", pa.int64()),
+        ("reason", pa.string()),
+        ("can_repair", pa.bool_()),
+        ("rows_lost", pa.int64()),
+    ]
+)
+
+_PROBES = 16
+_PAGE_READERS = min(8, os.cpu_count() or 1)
+# So few files are asked for one by one: a directory may hold very many more.
+_FEW_FILES = 64
+_AT_ONCE = 1_024
+_MEGABYTE = 1 << 20
+_UNSEEN = (OSError, StorageError, UnsupportedOperationError)
+
+
+def file_faults(
+    snapshot: Snapshot, only: pa.Array | pa.ChunkedArray | None = None, *, check_data: bool = False
+) -> pa.Table:
+    """FAULT_SCHEMA, of the live files of a version. only: paths; None for all. check_data: read all pages of all data files and
+    compare them with their checksums. Memory: the names of all live files, and those of the store's objects; with check_data also
+    a batch of rows for each thread."""
+    files = _files(snapshot)
+    files = files if only is None else files.filter(pc.is_in(files["path"], only))
+    is_few = only is not None or files.num_rows <= _FEW_FILES
+    suspects = files if is_few else files.filter(pc.invert(_is_listed(snapshot.store, files)))
+    faults = _looked_through(suspects, partial(_of_files, snapshot))
+    gone = pa.chunked_array([part["data_file"] for part in faults], pa.string())
+    there = files.filter(pc.invert(pc.is_in(files["path"], gone)))
+    if check_data:
+        faults.append(_of_pages(snapshot, there))
+    faults += _looked_through(there.filter(there["deletion_vector"].is_valid()), partial(_of_vectors, snapshot))
+    return pa.Table.from_batches(faults, FAULT_SCHEMA)
+
+
+def _looked_through(files: pa.Table, look: Callable[[pa.Table], pa.RecordBatch]) -> list[pa.RecordBatch]:
+    found = []
+    with progress("FSCK", files.num_rows) as count:
+        for part in _parts(files):
+            found.append(look(part))
+            count(part.num_rows)
+    return found
+
+
+def paths_named_by(files: Sequence[AddFile | ScanFile]) -> list[str]:
+    """Of the data files, and of their deletion vectors."""
+    vectors = {file.deletion_vector.path for file in files if file.deletion_vector is not None}
+    return [*(file.path for file in files), *sorted(path for path in vectors if path is not None)]
+
+
+def absent(store: ObjectStore, paths: Sequence[str]) -> list[str]:
+    """Those of the paths at which there is nothing. Raises OSError and StorageError for what cannot be looked at."""
+
+    def is_absent(path: str) -> bool:
+        try:
+            store.open_input(path).close()
+        except FileNotFoundError:
+            return True
+        return False
+
+    with ThreadPoolExecutor(_PROBES, "delta_py-look") as pool:
+        return [path for path, gone in zip(paths, pool.map(is_absent, paths), strict=True) if gone]
+
+
+def faults_of(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+    """FAULT_SCHEMA of rows; what a row lacks is null."""
+    columns = [pa.array([row.get(f.name) for row in rows], f.type) for f in FAULT_SCHEMA]
+    return pa.RecordBatch.from_arrays(columns, schema=FAULT_SCHEMA)
+
+
+def _files(snapshot: Snapshot) -> pa.Table:
+    """path, size, deletion_vector and live rows of the live files."""
+    schema: pa.Schema | None = None
+    parts = []
+    for batch in snapshot.file_batches(want_records=True):
+        part = batch.files.select(["path", "size", "deletion_vector"])
+        schema = part.schema.append(pa.field("rows", pa.int64()))
+        parts.append(pa.RecordBatch.from_arrays([*part.columns, batch.live_rows()], schema=schema))
+    if schema is None:
+        return pa.table({"path": pa.array([], pa.string()), "size": [], "deletion_vector": [], "rows": []})
+    return pa.Table.from_batches(parts, schema)
+
+
+def _parts(files: pa.Table) -> Iterator[pa.Table]:
+    for start in range(0, files.num_rows, _AT_ONCE):
+        yield files.slice(start, _AT_ONCE)
+
+
+def _is_listed(store: ObjectStore, files: pa.Table) -> pa.ChunkedArray:
+    """Whether a listing has each of the files, with its size."""
+    listed = listed_objects(store)
+    places = pc.index_in(files["path"], listed["path"])
+    return pc.fill_null(pc.equal(listed["size"].take(places), files["size"]), False)
+
+
+# ---------------------------------------------------------------- one by one
+
+
+class _Sight(Enum):
+    """What a look at something has shown."""
+
+    SOUND = "sound"
+    WRONG = "wrong"  # it is there, and not what the log says
+    MISSING = "missing"
+    UNSEEN = "unseen"  # nobody can tell
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    sight: _Sight
+    reason: str = ""
+
+
+def _of_files(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
+    store, rows = snapshot.store, []
+    with ThreadPoolExecutor(_PROBES, "delta_py-look") as pool:
+        looks = pool.map(lambda path, size: _look_at(store, path, size), files["path"].to_pylist(), files["size"].to_pylist())
+        for file, look in zip(files.select(["path", "size", "rows"]).to_pylist(), looks, strict=True):
+            if look.sight is not _Sight.SOUND:
+                rows.append(_fault(snapshot, DATA_FILE, file["path"], file, look, look.sight is _Sight.MISSING))
+    return faults_of(_told_of_quarantine(store, rows))
+
+
+def _of_pages(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
+    """Files whose pages are damaged. None of them can be repaired: the bytes that are left may be what somebody wants back."""
+    rows = []
+    megabytes = pc.sum(pc.add(pc.divide(files["size"], _MEGABYTE), 1)).as_py() or 0
+    with progress("FSCK of data", megabytes, "MB") as count, ThreadPoolExecutor(_PAGE_READERS, "delta_py-pages") as pool:
+        for part in _parts(files.select(["path", "size", "rows"])):
+            listed = part.to_pylist()
+            looks = pool.map(lambda file: _look_at_pages(snapshot.store, file["path"], file["size"], count), listed)
+            for file, look in zip(listed, looks, strict=True):
+                if look.sight is not _Sight.SOUND:
+                    rows.append(_fault(snapshot, DATA_FILE, file["path"], file, look, can_repair=False))
+    return faults_of(rows)
+
+
+def _told_of_quarantine(store: ObjectStore, faults: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A file that VACUUM has moved aside is not lost, and is not taken out of the table."""
+    if not any(fault["can_repair"] for fault in faults):
+        return faults
+    held = set(list_quarantine(store)["path"].to_pylist())
+    why = "it is in quarantine, where VACUUM moved it. Bring it back with restore_quarantined (in Spark restoreQuarantined)"
+    kept = {"reason": why, "can_repair": False, "rows_lost": 0}
+    return [{**fault, **kept} if fault["can_repair"] and fault["path"] in held else fault for fault in faults]
+
+
+def _of_vectors(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
+    store, rows = snapshot.store, []
+    listed = files.to_pylist()
+    with ThreadPoolExecutor(_PROBES, "delta_py-look") as pool:
+        looks = pool.map(lambda file: _look_at_vector(store, file["deletion_vector"]), listed)
+        for file, (path, size, look) in zip(listed, looks, strict=True):
+            if look.sight is not _Sight.SOUND:
+                can_repair = look.sight is not _Sight.UNSEEN
+                rows.append(_fault(snapshot, DELETION_VECTOR, path or file["path"], file | {"size": size}, look, can_repair))
+    return faults_of(rows)
+
+
+def _fault(snapshot: Snapshot, kind: str, path: str, file: dict[str, Any], look: _Look, can_repair: bool) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "path": path,
+        "data_file": file["path"],
+        "version": snapshot.version,
+        "size": file["size"],
+        "reason": look.reason,
+        "can_repair": can_repair,
+        "rows_lost": file["rows"] if can_repair else 0,
+    }
+
+
+def _look_at(store: ObjectStore, path: str, size: int) -> _Look:
+    try:
+        with store.open_input(path) as source:
+            found = source.size()
+    except FileNotFoundError:
+        return _Look(_Sight.MISSING, "it is missing; a repair takes it out of the table, and its rows are lost")
+    except _UNSEEN as error:
+        return _Look(_Sight.UNSEEN, f"it cannot be looked at: {error}")
+    if found == size:
+        return _Look(_Sight.SOUND)
+    why = f"it has {found} bytes, and the log says {size}: it was cut short or replaced. Restore it from a backup"
+    return _Look(_Sight.WRONG, f"{why}; or, to give up its rows, delete it and repair the table")
+
+
+def _look_at_pages(store: ObjectStore, path: str, size: int, count: Callable[[int], None]) -> _Look:
+    """count: gets the megabytes that were read, as they are."""
+    megabytes, counted = size // _MEGABYTE + 1, 0
+
+    def count_rows(done: int, total: int) -> None:
+        nonlocal counted
+        share = megabytes * done // max(1, total)
+        count(share - counted)
+        counted = share
+
+    try:
+        with store.open_input(path, size) as source:
+            fault = page_fault(source, size, count_rows)
+    except FileNotFoundError:
+        return _Look(_Sight.UNSEEN, "it was there, and was deleted before its pages were read. Run FSCK again")
+    except (*_UNSEEN, pa.ArrowNotImplementedError, MemoryError) as error:
+        return _Look(_Sight.UNSEEN, f"its pages cannot be looked at: {readable(str(error))}")
+    count(megabytes - counted)
+    if fault is None:
+        return _Look(_Sight.SOUND)
+    why = f"its pages are damaged: {readable(fault)}. Restore it from a backup"
+    return _Look(_Sight.WRONG, f"{why}; or, to give up its rows, delete it and repair the table")
+
+
+def _look_at_vector(store: ObjectStore, value: dict[str, Any]) -> tuple[str | None, int | None, _Look]:
+    """The path of the vector's file, None where it has none; its bytes by the log; and the look at it."""
+    path, size = None, value["sizeInBytes"]
+    try:
+        vector = DeletionVectorDescriptor.from_json(value)
+        path = vector.path
+        read_deletion_vector(store, vector)
+    except FileNotFoundError:
+        why = "it is missing, and which rows of the data file are deleted is not known any more"
+        return path, size, _Look(_Sight.MISSING, f"{why}; a repair takes the data file out of the table, with all its rows")
+    except CorruptTableError as error:
+        why = f"which rows of the data file are deleted cannot be told: {error.message}"
+        return path, size, _Look(_Sight.WRONG, f"{why} A repair takes the data file out of the table, with all its rows")
+    except _UNSEEN as error:
+        return path, size, _Look(_Sight.UNSEEN, f"it cannot be looked at: {error}")
+    return path, size, _Look(_Sight.SOUND)

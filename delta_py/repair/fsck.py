@@ -1,0 +1,143 @@
+"""FSCK: what of a table is missing or damaged, and its repair.
+
+    fsck(store)                                            # FAULT_SCHEMA, one row a fault; nothing is changed
+    fsck(store, check_data=True)                           # reads every page of every live file
+    fsck(store, dry_run=False, allow_data_loss=True)
+
+A repair takes files out of the table that are missing, or whose deletion vectors are, by a commit that says so; whoever does not
+allow that rows are lost gets an error, and nothing is changed. It writes wrong version checksums and `_last_checkpoint` anew, and
+puts broken checkpoints aside where the log before them is still there. What only a backup can mend, data files that are damaged
+among it, is told, and left as it is.
+Protocol: Add File and Remove File; Checkpoints; Version Checksum File; Last Checkpoint File.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.checkpoint.checkpoint import write_checkpoint
+from delta_py.commit.post_commit import counted_checksum
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import CorruptTableError, DataFileError
+from delta_py.log.reader import read_actions
+from delta_py.log.segment import load_segment
+from delta_py.log.writer import LogWriter
+from delta_py.repair.file_check import DELETION_VECTOR, FAULT_SCHEMA, faults_of, file_faults
+from delta_py.repair.log_check import LogCheck, parts_of
+from delta_py.scan.file_groups import scan_files
+from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import removed
+
+_log = logging.getLogger("delta_py")
+_NAMED = 5
+
+
+def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = False, check_data: bool = False) -> pa.Table:
+    """Look at the newest version's files and at the log, and mend what can be mended; returns what was found: FAULT_SCHEMA.
+
+    dry_run: change nothing. allow_data_loss: take files out of the table whose rows are lost by that. check_data: read every page
+    of every live file, and compare it with its checksum; files that are damaged are told, and never taken out of the table.
+    Raises DataFileError (DELTA_FILE_NOT_FOUND_DETAILED) for a repair that would lose rows and may not, CorruptTableError for one
+    of a table whose newest version cannot be rebuilt; nothing is changed then. Else as Transaction.commit. A repair that was
+    broken off has done no harm, and goes on when it is run again.
+    """
+    check = LogCheck(store)
+    of_log = pa.Table.from_batches([faults_of(check.faults())], FAULT_SCHEMA)
+    of_files = FAULT_SCHEMA.empty_table() if check.snapshot is None else file_faults(check.snapshot, check_data=check_data)
+    found = pa.concat_tables([of_log, of_files])
+    if dry_run:
+        return found
+    if check.snapshot is None:
+        raise CorruptTableError(
+            f"The table at {store.root} cannot be repaired, as its newest version cannot be rebuilt: {_reasons(of_log)}. Nothing "
+            "was changed. Restore the files of the log from a backup."
+        )
+    mendable = of_files.filter(of_files["can_repair"])
+    if not allow_data_loss:
+        _check_no_loss(store, found.filter(found["can_repair"]))
+    if mendable.num_rows:
+        check.snapshot.check_last_commit()  # which the commit that takes them out is to follow
+    _repair_log(check, check.snapshot)
+    if mendable.num_rows:
+        _take_out(store, mendable["data_file"])
+    left = found.filter(pc.invert(found["can_repair"]))
+    if left.num_rows:
+        _log.warning("%s: %d faults cannot be repaired: %s", store.root, left.num_rows, _reasons(left))
+    return found
+
+
+def _reasons(faults: pa.Table) -> str:
+    rows = faults.slice(0, _NAMED).to_pylist()
+    more = "" if faults.num_rows <= _NAMED else f"; and {faults.num_rows - _NAMED} more"
+    return "; ".join(f"{row['path']}: {row['reason']}" for row in rows) + more
+
+
+def _check_no_loss(store: ObjectStore, faults: pa.Table) -> None:
+    """Raises DataFileError, unless it is certain that no rows are lost."""
+    losing = faults.filter(pc.fill_null(pc.not_equal(faults["rows_lost"], 0), True))
+    if not losing.num_rows:
+        return
+    unknown = losing["rows_lost"].null_count
+    rows = pc.sum(losing["rows_lost"]).as_py() or 0
+    many = f"{rows} rows" + (f", and for {unknown} more faults nobody knows how many" if unknown else "")
+    raise DataFileError(
+        f"A repair of the table at {store.root} would lose {many}: {_reasons(losing)}. Nothing was changed. Restore the files "
+        "from a backup, or the table to a version whose files are all there; or allow that rows are lost (allow_data_loss=True, "
+        "in Spark allowDataLoss=True).",
+        error_class="DELTA_FILE_NOT_FOUND_DETAILED",
+        files=losing["path"].slice(0, 10).to_pylist(),
+        rows=rows,
+    )
+
+
+# ---------------------------------------------------------------- the log
+
+
+def _repair_log(check: LogCheck, snapshot: Snapshot) -> None:
+    """In an order in which whoever dies in between leaves a table that reads as before: each thing rests on those before it."""
+    store, writer = check.store, LogWriter(check.store, snapshot.config)
+    for version in check.wrong_checksums:
+        counted = counted_checksum(check.state_at(version), read_actions(store, version))
+        writer.replace_checksum(version, counted.to_bytes())
+    if check.has_wrong_hint:
+        writer.forget_last_checkpoint()
+    for path in [file.path for checkpoint in check.broken for file in checkpoint.files]:
+        writer.set_aside(path)
+    for path in check.wrong_compactions:
+        writer.set_aside(path)
+    for path in [path for version in check.incomplete for path in parts_of(store, version)]:
+        writer.set_aside(path)
+    if (check.broken or check.incomplete or check.has_wrong_hint) and not check.has_doubts:
+        write_checkpoint(store, writer, load_segment(store), now_ms=time.time_ns() // 1_000_000)
+
+
+# ---------------------------------------------------------------- the files
+
+
+def _take_out(store: ObjectStore, paths: pa.ChunkedArray) -> None:
+    """Commit that the files are not the table's any more, if they are still missing or damaged in the newest version."""
+    newest = Snapshot.load(store)
+    faults = file_faults(newest, only=paths)
+    faults = faults.filter(faults["can_repair"])
+    if not faults.num_rows:
+        return
+    files = plan_scan(newest, None, None, ScanOptions(keep_all=True)).files
+    files = files.filter(pc.is_in(files["path"], faults["data_file"]))
+    now_ms = time.time_ns() // 1_000_000
+    removes = tuple(removed(file, now_ms=now_ms) for batch in files.to_batches() for file in scan_files(batch))
+    of_vectors = pc.sum(pc.equal(faults["kind"], DELETION_VECTOR)).as_py() or 0
+    metrics = {
+        "numRemovedFiles": len(removes),
+        "removedFilesSize": pc.sum(files["size"]).as_py() or 0,
+        "numMissingFiles": faults.num_rows - of_vectors,
+        "numMissingDeletionVectors": of_vectors,
+    }
+    transaction = Transaction(newest).read_files(remove.path for remove in removes).add(WrittenFiles(removes=removes))
+    transaction.commit("FSCK", {}, metrics=metrics)

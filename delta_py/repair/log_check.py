@@ -1,0 +1,315 @@
+"""What is wrong with a table's log: commits that are gone, checkpoints, version checksums, `_last_checkpoint`.
+
+    check = LogCheck(store)
+    check.faults()          # rows of FAULT_SCHEMA (file_check.py)
+    check.snapshot          # the newest version as the log alone has it; None where it cannot be rebuilt
+
+Checkpoints are read and compared with the version checksum. Where the two contradict each other, the log before the checkpoint
+tells which is right, if it is still there; else neither is touched. A newest checksum that alone contradicts the log may be the
+one that is right: it is written anew only where it is allowed that rows are lost.
+Protocol: Delta Log Entries; Checkpoints; Version Checksum File; Last Checkpoint File.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pyarrow.compute as pc
+
+from delta_py.checkpoint.checkpoint_proof import fault_by_log, fault_of
+from delta_py.errors import CorruptTableError, StorageError
+from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checksum import VersionChecksum, damage_of, read_checksum
+from delta_py.log.coordination import check_newest
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import LAST_CHECKPOINT_PATH, Checkpoint, LogFile, list_log, load_segment, read_last_checkpoint
+from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name, commit_file_name, parse_log_name
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+
+COMMIT, CHECKPOINT, CHECKSUM, LAST_CHECKPOINT, COMPACTION = "commit", "checkpoint", "checksum", "lastCheckpoint", "compaction"
+_log = logging.getLogger("delta_py")
+_REBUILT = "the log before it is there, and a repair puts it aside and writes a new one"
+_ONLY_COPY = "the log before it proves nothing, so it may be the only copy of what it holds, and stays: restore it from a backup"
+_BY_LOG = "The log before it agrees with the checkpoint, and a repair writes the checksum anew."
+
+
+class LogCheck:
+    """One look at a log. After `faults`, what a repair may do: put aside the checkpoints that are `broken`, the parts of those of
+    the `incomplete` versions, and the `wrong_compactions`; write the `wrong_checksums`, by version, anew, and `_last_checkpoint`
+    if `has_wrong_hint`. has_doubts: records contradict each other, and nobody knows which is right."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self.store, self.listing = store, list_log(store, 0)
+        self.snapshot: Snapshot | None = None
+        self.broken: list[Checkpoint] = []
+        self.incomplete: list[int] = []
+        self.wrong_checksums: list[int] = []
+        self.wrong_compactions: list[str] = []
+        self.has_wrong_hint = self.has_doubts = False
+        self._proven: set[int] = set()
+        self._distrusted: set[int] = set()
+
+    def faults(self) -> list[dict[str, Any]]:
+        """Rows of FAULT_SCHEMA. Raises TableNotFoundError, UnsupportedTableFeatureError; OSError where the log cannot be read."""
+        return [*self._checkpoints(), *self._commits(), *self._state(), *self._hint()]
+
+    # ------------------------------------------------------------ commits
+
+    def _commits(self) -> Iterator[dict[str, Any]]:
+        listing = self.listing
+        checkpoints = [checkpoint.version for checkpoint in listing.checkpoints if checkpoint not in self.broken]
+        for before, after in pairwise(sorted(listing.commits)):
+            if after == before + 1:
+                continue
+            first = min((version for version in checkpoints if version >= after - 1), default=None)
+            until = f"all versions from {before + 1} on"
+            if first is not None:
+                until = f"versions {before + 1} to {max(first, after) - 1}"
+            yield _fault(
+                COMMIT,
+                f"{LOG_DIRECTORY}/{commit_file_name(before + 1)}",
+                before + 1,
+                f"the commits {before + 1} to {after - 1} are missing: {until} cannot be read. Restore them from a backup",
+            )
+        for version, file in sorted(listing.commits.items()):
+            if not file.size_bytes:
+                why = "it has 0 bytes: what it did is lost, if it did anything. Restore it from a backup"
+                yield _fault(COMMIT, file.path, version, why, size=0)
+
+    def _state(self) -> Iterator[dict[str, Any]]:
+        """The newest version, and its checksum."""
+        try:
+            self.snapshot = self.state_at(None)
+            check_newest(self.store, self.snapshot.version)
+        except CorruptTableError as error:
+            self.snapshot = None
+            path = str(error.message_parameters.get("path", LOG_DIRECTORY))
+            yield _fault(COMMIT, path, None, f"the newest version cannot be rebuilt: {error.message}")
+            return
+        last_commit, version = self.snapshot.segment.last_commit, self.snapshot.version
+        try:
+            CommitReader(self.store, kept=False).check_whole(last_commit, each_line=True)
+        except CorruptTableError as error:  # of a version that a checkpoint holds
+            yield _fault(COMMIT, last_commit.path, version, f"no writer follows it: {error.message}", size=last_commit.size_bytes)
+        yield from self._compactions(self.snapshot)
+        if version not in self.wrong_checksums and self.snapshot.segment.last_commit.size_bytes:
+            yield from self._checksum(self.snapshot, self.listing.checksums.get(version))
+
+    def state_at(self, version: int | None, without: Checkpoint | None = None) -> Snapshot:
+        """A version (None: the newest) without its checksum, compactions, the checkpoints that are broken, and one more. All of
+        its files have been read. Raises CorruptTableError where it cannot be rebuilt so."""
+        unusable = {file.path for other in self.broken for file in other.files}
+        unusable |= set() if without is None else {file.path for file in without.files}
+        segment = load_segment(self.store, version, unusable=frozenset(unusable))
+        snapshot = Snapshot.of_segment(self.store, replace(segment, checksum=None, compactions=()))
+        assert snapshot.num_files >= 0
+        return snapshot
+
+    def _compactions(self, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+        """Those that the newest version is read from, each compared with the commits that it stands for."""
+        segment, expected = load_segment(self.store), _totals(snapshot)
+        file = self.listing.checksums.get(snapshot.version)
+        checksum = None if file is None else read_checksum(self.store, file)
+        for compaction in segment.compactions:
+            alone = replace(segment, checksum=None, compactions=(compaction,), checkpoint=snapshot.segment.checkpoint)
+            try:
+                if _totals(Snapshot.of_segment(self.store, alone)) == expected:
+                    continue
+            except CorruptTableError as error:
+                _log.debug("%s cannot be read: %s", compaction.path, error.message)
+            can_repair = checksum is not None and _difference(snapshot, checksum) is None
+            if can_repair:
+                self.wrong_compactions.append(compaction.path)
+            then = "which of them is right is not known"
+            if can_repair:
+                then = "these agree with the version checksum, and a repair puts it aside"
+            why = f"it does not say what the commits say that it stands for; {then}"
+            yield _fault(COMPACTION, compaction.path, compaction.version, why, can_repair=can_repair)
+
+    # ------------------------------------------------------------ checksums
+
+    def _checksum(self, snapshot: Snapshot, file: LogFile | None) -> Iterator[dict[str, Any]]:
+        version = snapshot.version
+        path = f"{LOG_DIRECTORY}/{checksum_file_name(version)}"
+        why, is_sound = None, False
+        if file is None:
+            if self.listing.checksums:  # or else nobody writes them to this table
+                why = "the newest version has none, as versions before have"
+        elif (why := damage_of(self.store, file)) is None and (checksum := read_checksum(self.store, file)) is not None:
+            why, is_sound = _difference(snapshot, checksum), True
+        if why is None:
+            return
+        if is_sound and not self._proves(snapshot):
+            self.has_doubts = True
+            yield _fault(CHECKSUM, path, version, f"{why}; which of the two is right is not known, and nothing is touched")
+            return
+        self.wrong_checksums.append(version)
+        why = f"{why}; a repair writes it anew" + (", and gives up what commits may have lost" if is_sound else "")
+        yield _fault(CHECKSUM, path, version, why, can_repair=True, rows_lost=None if is_sound else 0)
+
+    # ------------------------------------------------------------ checkpoints
+
+    def _checkpoints(self) -> Iterator[dict[str, Any]]:
+        """From old to new: what a newer one is compared with has been looked at before."""
+        newest = self.listing.checkpoints[0] if self.listing.checkpoints else None
+        for checkpoint in reversed(self.listing.checkpoints):
+            yield from self._checkpoint(checkpoint, is_newest=checkpoint is newest)
+        for version, there, count in self.listing.incomplete:
+            path, can_repair = f"{LOG_DIRECTORY}/{version:020d}.checkpoint", self._rebuilt(version) is not None
+            if can_repair:
+                self.incomplete.append(version)
+            why = f"it has {there} of {count} parts; {_REBUILT if can_repair else _ONLY_COPY}"
+            yield _fault(CHECKPOINT, path, version, why, can_repair=can_repair)
+
+    def _checkpoint(self, checkpoint: Checkpoint, *, is_newest: bool) -> Iterator[dict[str, Any]]:
+        """The newest is compared with the log before it even if its checksum agrees with it. Of checkpoint, checksum and log two
+        must agree for the third to be wrong."""
+        version, file = checkpoint.version, self.listing.checksums.get(checkpoint.version)
+        checksum = None if file is None else read_checksum(self.store, file)
+        by_log, rebuilt = None, None
+        try:
+            if checksum is not None or is_newest:
+                recorded = fault_of(self.store, checkpoint, self.listing, clock=lambda: 0.0)
+            else:
+                recorded = _unreadable(self.store, checkpoint)
+            if is_newest or recorded is not None:
+                rebuilt = self._rebuilt(version, checkpoint)
+            if rebuilt is not None and self._proves(rebuilt):
+                by_log = fault_by_log(self.store, checkpoint, self.listing, clock=lambda: 0.0) or ""
+        except CorruptTableError as error:
+            yield self._broken(checkpoint, error.message, can_repair=True)
+            return
+        if by_log:
+            agrees = rebuilt is not None and checksum is not None and _difference(rebuilt, checksum) is None
+            yield self._broken(checkpoint, by_log, can_repair=agrees)
+        elif recorded is not None and by_log is None:
+            yield self._broken(checkpoint, recorded, can_repair=False)
+        elif checksum is not None or by_log is not None:
+            self._proven.add(version)
+            if recorded is not None and checksum is not None:
+                self.wrong_checksums.append(version)
+                yield _fault(CHECKSUM, checksum.path, version, f"{recorded} {_BY_LOG}", can_repair=True)
+
+    def _proves(self, rebuilt: Snapshot | None) -> bool:
+        """Whether what a version was rebuilt from can show what contradicts it to be wrong: all commits, or an older checkpoint
+        that was shown to be right."""
+        if rebuilt is None:
+            return False
+        base = rebuilt.segment.checkpoint
+        return base is None or base.version in self._proven
+
+    def _broken(self, checkpoint: Checkpoint, why: str, *, can_repair: bool) -> dict[str, Any]:
+        """can_repair: unless there is nothing else to rebuild the version from."""
+        path, size = checkpoint.files[0].path, sum(file.size_bytes for file in checkpoint.files)
+        if can_repair and self._rebuilt(checkpoint.version, checkpoint) is not None:
+            self.broken.append(checkpoint)
+            return _fault(CHECKPOINT, path, checkpoint.version, f"{why}; {_REBUILT}", can_repair=True, size=size)
+        self._distrusted.add(checkpoint.version)
+        self.has_doubts = True
+        return _fault(CHECKPOINT, path, checkpoint.version, f"{why}; {_ONLY_COPY}", size=size)
+
+    def _rebuilt(self, version: int, without: Checkpoint | None = None) -> Snapshot | None:
+        """state_at; None where the version cannot be rebuilt so."""
+        try:
+            return self.state_at(version, without)
+        except CorruptTableError:
+            return None
+
+    # ------------------------------------------------------------ _last_checkpoint
+
+    def _hint(self) -> Iterator[dict[str, Any]]:
+        try:
+            size = len(self.store.read_range(LAST_CHECKPOINT_PATH, 0, 1 << 20))
+        except FileNotFoundError:
+            return
+        except StorageError as error:
+            yield _fault(LAST_CHECKPOINT, LAST_CHECKPOINT_PATH, None, f"it cannot be read: {error.message}")
+            return
+        hint, why, again = read_last_checkpoint(self.store), None, "a repair writes it anew"
+        versions = {checkpoint.version for checkpoint in self.listing.checkpoints if checkpoint not in self.broken}
+        if hint is None:
+            why = "it is damaged"
+        elif hint.version not in versions:
+            why = f"it points at version {hint.version}, of which there is no checkpoint that can be read"
+        elif hint.file_count is not None and hint.version not in self._distrusted:
+            file_count = _file_count(self.store, next(c for c in self.listing.checkpoints if c.version == hint.version))
+            if file_count not in (None, hint.file_count):
+                why = f"it says {hint.file_count} files, but the checkpoint of version {hint.version} has {file_count}"
+        if why is not None:
+            self.has_wrong_hint = True
+            version = None if hint is None else hint.version
+            yield _fault(LAST_CHECKPOINT, LAST_CHECKPOINT_PATH, version, f"{why}; {again}", can_repair=True, size=size)
+
+
+def parts_of(store: ObjectStore, version: int) -> list[str]:
+    """The files of the checkpoints of several parts of a version that lack some of them."""
+    whole = {file.path for checkpoint in list_log(store, version, version).checkpoints for file in checkpoint.files}
+    found = []
+    for info in store.list_from(LOG_DIRECTORY, f"{version:020d}.checkpoint."):
+        name = parse_log_name(info.path.rpartition("/")[2])
+        if name is None:  # such as one that was put aside
+            continue
+        if name.version != version:
+            break
+        if name.part is not None and info.path not in whole:
+            found.append(info.path)
+    return found
+
+
+def _fault(
+    kind: str,
+    path: str,
+    version: int | None,
+    reason: str,
+    *,
+    can_repair: bool = False,
+    size: int | None = None,
+    rows_lost: int | None = 0,
+) -> dict[str, Any]:
+    row = {"kind": kind, "path": path, "version": version, "size": size}
+    return {**row, "reason": reason, "can_repair": can_repair, "rows_lost": rows_lost}
+
+
+def _unreadable(store: ObjectStore, checkpoint: Checkpoint) -> str | None:
+    """None for a checkpoint all of whose parts and sidecars can be read. Raises CorruptTableError for one that cannot be."""
+    reader = CheckpointReader(replace(checkpoint, checksum=None, hint=None), CommitReader(store, kept=False))
+    reader.count_files()
+    lacks = [action for action in ("protocol", "metaData") if not reader.rows(action)]
+    return f"it holds no {' and no '.join(lacks)}" if lacks else None
+
+
+def _file_count(store: ObjectStore, checkpoint: Checkpoint) -> int | None:
+    try:
+        return CheckpointReader(replace(checkpoint, checksum=None, hint=None), CommitReader(store, kept=False)).count_files()
+    except CorruptTableError:
+        return None
+
+
+def _totals(snapshot: Snapshot) -> tuple[int, int]:
+    """Files, and their bytes."""
+    sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
+    return sum(count for count, _ in sizes), sum(size for _, size in sizes)
+
+
+def _difference(snapshot: Snapshot, checksum: VersionChecksum) -> str | None:
+    """What a checksum says otherwise than the log."""
+    fault = checksum.state_fault(snapshot.protocol, snapshot.metadata)
+    if fault is None:
+        fault = checksum.files_fault(*_totals(snapshot))
+    if fault is not None:
+        return fault.message
+    if checksum.set_transactions is not None:
+        said = {item.app_id: item.version for item in checksum.set_transactions}
+        for app_id, item in snapshot.set_transactions().items():
+            if said.get(app_id) != item.version:
+                return f"it does not have the version {item.version} of the transactions of {app_id!r}"
+    if checksum.domain_metadata is not None:
+        domains = {item.domain: item for item in checksum.domain_metadata if not item.removed}
+        if domains != snapshot.domain_metadata():
+            return "it has other metadata domains than the log"
+    return None

@@ -1,0 +1,94 @@
+"""The upkeep of a table's log when somebody asks for it. Commits do all of it by themselves, each a part of it.
+
+    write_checksum(snapshot)            # the version checksum of a version that has none
+    compact_log(snapshot)               # the commits since the last checkpoint as one file
+    clean_log(store)                    # the part of the log that has expired
+
+None of it changes what a version is; whoever dies in between leaves a log that reads as before. commit/post_commit.py has the
+checkpoint.
+Protocol: Version Checksum File; Log Compaction Files; Metadata Cleanup.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from delta_py.checkpoint import cleanup
+from delta_py.commit.post_commit import counted_checksum
+from delta_py.errors import InvalidOptionError, LogFileNotFoundError, VersionNotFoundError
+from delta_py.log.compaction import compact
+from delta_py.log.reader import read_actions
+from delta_py.log.segment import list_log
+from delta_py.log.writer import LogWriter
+from delta_py.protocol.actions import Action
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+
+
+def write_checksum(snapshot: Snapshot) -> bool:
+    """Write the version checksum of the snapshot's version from its state, by which readers load it faster and notice damage.
+
+    Returns False where the version has one that is not empty, which stays. Raises UnsupportedTableFeatureError for a table that
+    may not be written to, CorruptTableError when its state cannot be rebuilt, OSError.
+    """
+    writer = LogWriter(snapshot.store, snapshot.config)
+    present = snapshot.segment.checksum
+    if present is not None and present.size_bytes:
+        return False
+    writer.replace_checksum(snapshot.version, counted_checksum(snapshot, _actions_of(snapshot)).to_bytes())
+    return True
+
+
+def _actions_of(snapshot: Snapshot) -> Sequence[Action]:
+    try:
+        return read_actions(snapshot.store, snapshot.version)
+    except LogFileNotFoundError:  # a checkpoint has the version
+        return ()
+
+
+def compact_log(snapshot: Snapshot, start: int | None = None, end: int | None = None) -> tuple[int, int] | None:
+    """Write the commits of a range of versions as one file, so that loading a version opens fewer.
+
+    start, end: both included; None for those after the last checkpoint up to the snapshot's version. Returns the range; None
+    where there is nothing to gain: a single commit, or commits of more bytes than are read in one piece.
+    Raises InvalidOptionError for a range that is none, VersionNotFoundError for commits that the log does not have; else as
+    write_checksum.
+    """
+    writer = LogWriter(snapshot.store, snapshot.config)
+    checkpoint = snapshot.segment.checkpoint
+    first = start if start is not None else 0 if checkpoint is None else checkpoint.version + 1
+    last = snapshot.version if end is None else end
+    if start is not None and end is not None and not 0 <= start < end:
+        raise InvalidOptionError(
+            f"The versions {start} to {end} are no range of at least two commits. Nothing was changed. Give the smaller one "
+            "first.",
+            option="start",
+        )
+    if first >= last:
+        return None
+    known = list_log(snapshot.store, first, last).commits
+    missing = next((version for version in range(first, last + 1) if version not in known), None)
+    if missing is not None:
+        raise VersionNotFoundError(
+            f"The log of the table at {snapshot.table_root} has no commit of version {missing}, so the versions {first} to "
+            f"{last} cannot be compacted. Nothing was changed. Give versions that the history shows.",
+            version=missing,
+        )
+    data = compact(snapshot.store, first, last)
+    if data is None:
+        return None
+    writer.put_compaction(first, last, data)
+    return first, last
+
+
+def clean_log(store: ObjectStore, *, now_ms: int | None = None) -> int:
+    """Delete what no version needs that delta.logRetentionDuration keeps; returns the number of deleted files: 0 where
+    delta.enableExpiredLogCleanup is false. What follows a commit takes no more than some seconds; this ends when all is done.
+
+    now_ms: ms since 1970, for tests. Raises as write_checksum; what is deleted by then was not needed.
+    """
+    config = Snapshot.load(store).config
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    writer = LogWriter(store, config)
+    return cleanup.clean_log(store, writer, config, now_ms=now_ms, clock=lambda: 0.0).deleted_count

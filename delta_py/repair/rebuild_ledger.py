@@ -1,0 +1,402 @@
+"""A coordinator's ledger that was lost, made anew from the tables that name it.
+
+    report = rebuild_ledger(url, ["/data/accounts", "/data/entries"])                    # a dry run
+    rebuild_ledger(url, paths, take={"/data/entries": [name]}, dry_run=False)
+
+Published versions are certain. Which of the staged commits beyond them were ratified the ledger alone knew; staged_evidence.py
+works out what the files prove, and the caller decides the rest. No file is written or deleted: a writer that still runs may have
+its staged commit ratified by the new ledger. That takes the identity of the lost one and all tables in one transaction of its
+database, so that whoever dies in between leaves nothing, and may begin again.
+Protocol: Getting Ratified Commits from the Catalog; Commit Protocol; Publishing Commits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import orjson
+
+from delta_py.coordinator.ledger import (
+    Ledger,
+    RatificationUnknownError,
+    Ratified,
+    Restored,
+    another_ledger,
+    known_otherwise,
+    staged_version,
+)
+from delta_py.coordinator.opening import open_ledger
+from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
+from delta_py.log.coordination import FEATURE, IDENTITY_PROPERTY, OPTION
+from delta_py.log.segment import list_commits, list_log, load_segment
+from delta_py.protocol.actions import CommitInfo, parse_action
+from delta_py.protocol.paths import LOG_DIRECTORY, STAGED_DIRECTORY, checksum_file_name, commit_file_name
+from delta_py.repair.staged_evidence import (
+    ChecksumEvidence,
+    Group,
+    Settlement,
+    StagedCommit,
+    Standing,
+    TableEvidence,
+)
+from delta_py.snapshot import Snapshot
+from delta_py.storage.coordinated import place_of
+from delta_py.storage.failures import storage_failures
+from delta_py.storage.opening import open_store
+from delta_py.storage.options import StorageOptions
+from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.threads import in_threads
+
+_THREADS, _NAME = 8, "delta_py-rebuild"
+_NAMED = 10
+_LOOKS = 5
+"""At a table whose commits are still published meanwhile, by a program that goes on with what it has in hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFinding:
+    """A staged commit beyond what is published. names: of its files, which have the same bytes. standing: `ratified`, `rejected`
+    or `unknown`. why: what says so. commit_info: as in the file."""
+
+    version: int
+    names: tuple[str, ...]
+    standing: str
+    why: str
+    commit_info: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFinding:
+    """published: the newest version that is at its place in the log. version: the newest that the rebuilt ledger has, or would
+    have. is_known: the ledger knows the table already, and nothing is decided about it."""
+
+    path: str
+    published: int
+    version: int
+    staged: tuple[StagedFinding, ...] = ()
+    is_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildReport:
+    """identity: of the lost ledger, and of the rebuilt one. tables: in the order in which they were named."""
+
+    identity: str
+    tables: tuple[TableFinding, ...]
+
+    @property
+    def unknown(self) -> dict[str, list[str]]:
+        """By path, the staged commits that may or may not have been ratified: to be decided by `take`."""
+        found = {
+            table.path: [staged.names[0] for staged in table.staged if staged.standing == Standing.UNKNOWN.value]
+            for table in self.tables
+        }
+        return {path: names for path, names in found.items() if names}
+
+
+def rebuild_ledger(
+    url: str,
+    tables: Sequence[str],
+    *,
+    take: Mapping[str, Sequence[str]] | None = None,
+    dry_run: bool = True,
+    storage_options: Mapping[str, str] | None = None,
+) -> RebuildReport:
+    """Make an empty ledger the one that tables name as theirs, which was lost for good.
+
+    url: of the new ledger. tables: their paths, all that the lost one coordinated; those that are left out may be given later.
+    take: by path, the names of staged commits to count as ratified; the rest of such a table that is not certain is given up.
+    dry_run: only report.
+
+    Raises RatificationUnknownError where staged commits are left of which nobody knows whether they were ratified,
+    UnsupportedOperationError for tables of different ledgers and a database that is another ledger, CorruptTableError where
+    files contradict each other or a ratified commit is missing, InvalidOptionError for a choice that cannot be. Nothing was
+    changed then.
+    """
+    options = {name: value for name, value in (storage_options or {}).items() if not name.lower().startswith(OPTION)}
+    given = _checked(tables, take)
+    with storage_failures(", ".join(given)):
+        return _rebuild(url, given, take or {}, options, dry_run=dry_run)
+
+
+def _rebuild(
+    url: str, given: Sequence[str], take: Mapping[str, Sequence[str]], options: Mapping[str, str], *, dry_run: bool
+) -> RebuildReport:
+    found = in_threads([partial(_look, path, StorageOptions.of(options)) for path in given], _THREADS, _NAME)
+    identity = _one_identity(found)
+    ledger = open_ledger(url)
+    known = _known_places(ledger, identity)
+    settlement = Settlement(_evidence(found, known, ledger, StorageOptions.of({**options, OPTION: url})))
+    _settle(settlement, found, known, take)
+    report = RebuildReport(identity, tuple(_finding(table, settlement, known) for table in found))
+    if dry_run:
+        return report
+    if report.unknown:
+        raise _undecided(report)
+    new = [table for table in found if table.place not in known]
+    ledger.restore(identity, [_restored(table, settlement.ratified(table.table_id)) for table in new])
+    return report
+
+
+# ---------------------------------------------------------------- what the tables say
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table as its files alone have it."""
+
+    path: str
+    store: ObjectStore
+    place: str
+    table_id: str
+    identity: str
+    published: int
+    published_ms: int
+    staged: tuple[StagedCommit, ...]
+    checksums: Mapping[int, ChecksumEvidence]
+
+
+def _checked(tables: Sequence[str], take: Mapping[str, Sequence[str]] | None) -> list[str]:
+    if isinstance(tables, str) or not tables:
+        raise InvalidOptionError("No tables were named. Give the paths of all tables of the ledger, as a list.", option="tables")
+    strange = sorted((take or {}).keys() - set(tables))
+    if strange:
+        raise InvalidOptionError(
+            f"Commits of {', '.join(strange)} were chosen, which is none of the tables. Name them alike.", option="take"
+        )
+    return list(dict.fromkeys(tables))
+
+
+def _look(path: str, options: StorageOptions) -> _Table:
+    store = open_store(path, options)
+    for _ in range(_LOOKS - 1):
+        with contextlib.suppress(FileNotFoundError):  # published, and no more staged, since it was listed
+            return _look_once(path, store)
+    return _look_once(path, store)
+
+
+def _look_once(path: str, store: ObjectStore) -> _Table:
+    listed = list(store.list_from(STAGED_DIRECTORY))  # before the log: what is published meanwhile is there
+    snapshot = Snapshot.of_segment(store, load_segment(store))
+    identity = snapshot.config.properties.get(IDENTITY_PROPERTY)
+    if not snapshot.config.feature(FEATURE) or identity is None:
+        raise UnsupportedOperationError(
+            f"No ledger coordinates the table at {path}, by its version {snapshot.version}. Nothing was done. Leave it out.",
+            path=path,
+        )
+    table_id, published = snapshot.metadata.id, snapshot.version
+    return _Table(
+        path,
+        store,
+        place_of(store.root),
+        table_id,
+        identity,
+        published,
+        snapshot.timestamp_ms,
+        _staged_commits(store, listed, table_id, published),
+        {version: _checksum(store, version) for version in list_log(store, published + 1).checksums if version > published},
+    )
+
+
+def _staged_commits(store: ObjectStore, listed: Sequence[ObjectInfo], table_id: str, published: int) -> tuple[StagedCommit, ...]:
+    """Those beyond what is published, each once however often it was staged."""
+    commits: dict[tuple[int, bytes], StagedCommit] = {}
+    for info in listed:
+        name = info.path.rpartition("/")[2]
+        version = staged_version(name)
+        if version is None or version <= published:
+            continue
+        data = store.read(info.path)
+        key = version, hashlib.sha256(data).digest()
+        if key in commits:
+            same = commits[key]
+            commits[key] = StagedCommit(
+                table_id, version, (*same.names, name), len(data), same.time_ms, same.info, same.group, same.fault
+            )
+        else:
+            commits[key] = _staged_commit(table_id, version, name, data, info.modification_time_ms)
+    return tuple(commits.values())
+
+
+def _staged_commit(table_id: str, version: int, name: str, data: bytes, time_ms: int) -> StagedCommit:
+    try:
+        info = _commit_info(data)
+        return StagedCommit(table_id, version, (name,), len(data), time_ms, info, Group.of(info))
+    except CorruptTableError as error:
+        return StagedCommit(table_id, version, (name,), len(data), time_ms, fault=error.message)
+
+
+def _commit_info(data: bytes) -> Mapping[str, Any]:
+    """Of a commit that is whole. Raises CorruptTableError."""
+    actions = [action for line in data.split(b"\n") if line.strip() for action in [parse_action(line)]]
+    info = next((action for action in actions if isinstance(action, CommitInfo)), None)
+    if info is None:
+        raise CorruptTableError("it has no commitInfo, which every commit of a coordinated table has")
+    return info.checked().values
+
+
+def _checksum(store: ObjectStore, version: int) -> ChecksumEvidence:
+    """That there is one says that the version was ratified, also where it is damaged."""
+    try:
+        value = orjson.loads(store.read(f"{LOG_DIRECTORY}/{checksum_file_name(version)}"))
+    except orjson.JSONDecodeError:
+        return ChecksumEvidence()
+    if not isinstance(value, dict):
+        return ChecksumEvidence()
+    txn_id, timestamp = value.get("txnId"), value.get("inCommitTimestampOpt")
+    return ChecksumEvidence(txn_id if isinstance(txn_id, str) else None, timestamp if type(timestamp) is int else None)
+
+
+def _one_identity(tables: Sequence[_Table]) -> str:
+    by_identity: dict[str, list[str]] = {}
+    for table in tables:
+        by_identity.setdefault(table.identity, []).append(table.path)
+    if len(by_identity) > 1:
+        named = "; ".join(f"{identity}: {', '.join(paths[:_NAMED])}" for identity, paths in sorted(by_identity.items()))
+        raise UnsupportedOperationError(
+            f"The tables name different ledgers ({named}). Nothing was done. Rebuild each in a database of its own."
+        )
+    ids: dict[str, str] = {}
+    for table in tables:
+        other = ids.setdefault(table.table_id, table.path)
+        if other != table.path:
+            raise UnsupportedOperationError(
+                f"The tables at {other} and {table.path} are the same by their id {table.table_id}: one is a copy or a link. "
+                "Nothing was done. Name the one that writers use."
+            )
+    return tables[0].identity
+
+
+# ---------------------------------------------------------------- beside what the ledger knows
+
+
+def _known_places(ledger: Ledger, identity: str) -> frozenset[str]:
+    inventory = ledger.inventory()
+    if inventory.tables and inventory.identity != identity:
+        raise another_ledger(ledger.shown, inventory.identity, identity)
+    return frozenset(inventory.tables)
+
+
+def _evidence(
+    tables: Sequence[_Table], known: frozenset[str], ledger: Ledger, coordinated: StorageOptions
+) -> list[TableEvidence]:
+    named: dict[str, set[int]] = {}
+    for table in tables:
+        for commit in table.staged:
+            for table_id, version in commit.group.participants if commit.group is not None else ():
+                named.setdefault(table_id, set()).add(version)
+    evidence = []
+    for table in tables:
+        wanted = named.get(table.table_id, set())
+        if table.place in known:
+            newest = _known_version(table, ledger)
+            groups = _groups(open_store(table.path, coordinated), wanted, newest)
+            evidence.append(TableEvidence(table.table_id, table.path, newest, groups=groups))
+        else:
+            groups = _groups(table.store, wanted, table.published)
+            evidence.append(
+                TableEvidence(
+                    table.table_id,
+                    table.path,
+                    table.published,
+                    table.published_ms,
+                    table.staged,
+                    table.checksums,
+                    groups,
+                    _published_txn_ids(table),
+                )
+            )
+    return evidence
+
+
+def _known_version(table: _Table, ledger: Ledger) -> int:
+    tail = ledger.tail(table.place)
+    if tail is None or tail.table_id != table.table_id:
+        raise known_otherwise(ledger.shown, table.path, table.place)
+    if tail.version < table.published:
+        raise UnsupportedOperationError(
+            f"The ledger {ledger.shown} knows the table at {table.path} up to version {tail.version}, and version "
+            f"{table.published} is published: the database is older than the table. Nothing was done. Name an empty database.",
+            path=table.path,
+        )
+    return tail.version
+
+
+def _groups(store: ObjectStore, versions: set[int], newest: int) -> dict[int, Group | None]:
+    """Which transactions over tables the commits of these versions belong to. One that the log has no more is left out."""
+    groups = {}
+    for version in sorted(version for version in versions if 0 <= version <= newest):
+        try:
+            data = store.read(f"{LOG_DIRECTORY}/{commit_file_name(version)}")
+        except FileNotFoundError:
+            continue
+        groups[version] = Group.of(_commit_info(data))
+    return groups
+
+
+def _published_txn_ids(table: _Table) -> frozenset[str]:
+    """Of the versions behind the oldest that a staged commit is based on: one of them may be the same commit, tried once more."""
+    bases = [commit.known_version for commit in table.staged if commit.known_version is not None]
+    found = set[str]()
+    for file in list_commits(table.store, max(min(bases), 0) + 1, table.published) if bases else ():
+        txn_id = _commit_info(table.store.read(file.path)).get("txnId")
+        found |= {txn_id} if isinstance(txn_id, str) else set()
+    return frozenset(found)
+
+
+# ---------------------------------------------------------------- decided
+
+
+def _settle(
+    settlement: Settlement, tables: Sequence[_Table], known: frozenset[str], take: Mapping[str, Sequence[str]]
+) -> None:
+    """What the caller says, and what follows. A table that the ledger knows is decided already."""
+    open_tables = [table for table in tables if table.place not in known and table.path in take]
+    for table in open_tables:
+        by_name = {name: commit for commit in table.staged for name in commit.names}
+        for name in take[table.path]:
+            if name not in by_name:
+                raise InvalidOptionError(
+                    f"{name} is no staged commit of the table at {table.path} that is newer than its version {table.published}. "
+                    "Nothing was done. Take those that the dry run names.",
+                    option="take",
+                )
+            settlement.take(by_name[name])
+    settlement.give_up({table.table_id for table in open_tables})
+
+
+def _finding(table: _Table, settlement: Settlement, known: frozenset[str]) -> TableFinding:
+    if table.place in known:
+        return TableFinding(table.path, table.published, settlement.published(table.table_id), is_known=True)
+    staged = []
+    for commit in sorted(table.staged, key=lambda commit: (commit.version, commit.names)):
+        verdict = settlement.verdict(commit)
+        staged.append(StagedFinding(commit.version, commit.names, verdict.standing.value, verdict.why, commit.info))
+    version = table.published + len(settlement.ratified(table.table_id))
+    return TableFinding(table.path, table.published, version, tuple(staged))
+
+
+def _restored(table: _Table, commits: Sequence[StagedCommit]) -> Restored:
+    ratified = [Ratified(table.place, commit.version, commit.names[0], commit.size_bytes, commit.time_ms) for commit in commits]
+    return Restored(table.place, table.table_id, table.published, tuple(ratified))
+
+
+def _undecided(report: RebuildReport) -> RatificationUnknownError:
+    lines = [
+        f"\n - {table.path}: {staged.names[0]} ({staged.commit_info.get('operation')}): {staged.why}"
+        for table in report.tables
+        for staged in table.staged
+        if staged.standing == Standing.UNKNOWN.value
+    ]
+    more = f"\n - and {len(lines) - _NAMED} more" if len(lines) > _NAMED else ""
+    return RatificationUnknownError(
+        "The ledger was not rebuilt: of these staged commits it is not known whether the lost ledger had ratified them. Say by "
+        "take={path: [names]} which of a table's are to count; the others of that table are given up. What was read of them, or "
+        f"told to those who wrote them, may help.{''.join(lines[:_NAMED])}{more}",
+        commits=report.unknown,
+    )

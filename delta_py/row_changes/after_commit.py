@@ -1,0 +1,20 @@
+"""What follows a commit that adds files, as commits of their own: auto compaction, and indexes of the new files."""
+
+from __future__ import annotations
+
+from delta_py.definition.request import AutoCompact
+from delta_py.index_commands.index_upkeep import index_new_files
+from delta_py.optimize.auto_compact import compact_if_due
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.opening import is_in_transaction
+from delta_py.storage.store import ObjectStore
+from delta_py.write.files import WrittenFiles
+
+
+def after_commit(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles, asked: AutoCompact) -> None:
+    """After the commit of `version`, which added `written`. config: of that version. Raises nothing, unless
+    PYDELTA_POST_COMMIT_ERRORS asks for it. In a transaction over tables it is left to later commits."""
+    if is_in_transaction(store):
+        return
+    compact_if_due(store, config, version, written, asked)
+    index_new_files(store, config, version, written)

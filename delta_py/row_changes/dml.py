@@ -1,0 +1,418 @@
+"""The driver's side of a DELETE, UPDATE or MERGE, and of a WRITE in the place of rows that it matches: which files may hold the
+rows, what goes back to them, and the commit.
+
+    dml = Dml.begin(store, "DELETE", time_zone="UTC")
+    candidates = dml.candidates(predicate)           # numbered files; noted as read
+    ... tasks: row_changes.write_changes(dml.change_state(), rows) -> TaskChanges
+    files = dml.touched_files(changes)               # rows accounted for
+    ... tasks: rewrite.take_out(files, dml.rewrite) -> TakenOut
+    version = dml.commit(parameters, changes, taken)
+
+Whoever runs it calls `abort` when anything before `commit` fails, and `close` after it.
+Protocol: Requirements for Writers; Deletion Vectors; Add CDC File; Row Tracking.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.commit.prepared import IsolationLevel
+from delta_py.commit.transaction import Transaction, append_only
+from delta_py.definition.overwrite import replace_metrics
+from delta_py.definition.request import AutoCompact, WriteRequest
+from delta_py.errors import RowCountMismatchError
+from delta_py.expressions.skipping import is_exact_on_partitions
+from delta_py.expressions.tree import Call, Cast, Column, Expression, IsNull, Literal, Not, Or, conjuncts, nodes_of
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.table_config import TableConfig
+from delta_py.row_changes.after_commit import after_commit
+from delta_py.scan.file_groups import scan_files
+from delta_py.scan.file_pruner import FilePruner
+from delta_py.scan.planning import NUMBERED_FILE_SCHEMA, ScanOptions
+from delta_py.scan.scan_state import ScanFile
+from delta_py.snapshot import Snapshot
+from delta_py.statistics.stats import parse_stats
+from delta_py.storage.store import ObjectStore
+from delta_py.write.conform import WriteState, write_state
+from delta_py.write.files import WrittenFiles, delete_files, delete_files_of
+from delta_py.write.rewrite import Repeats, Rewrite, TakenOut, TouchedFile, removed, row_count_of
+from delta_py.write.row_changes import ChangeState, TaskChanges, TouchedRows
+from delta_py.write.row_ids import RowIdColumns
+
+_TASK_BYTES = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Files that may hold the rows. files: NUMBERED_FILE_SCHEMA; row i is file number i."""
+
+    files: pa.Table
+
+    @classmethod
+    def numbered(cls, files: pa.Table) -> Candidates:
+        """files: FILE_SCHEMA."""
+        numbers = pa.array(np.arange(files.num_rows, dtype=np.int32))
+        return cls(files.append_column(NUMBERED_FILE_SCHEMA.field("number"), numbers))
+
+    def __len__(self) -> int:
+        return int(self.files.num_rows)
+
+    def of(self, numbers: Sequence[int]) -> Iterator[ScanFile]:
+        """The files with these numbers, in their order."""
+        for batch in self.files.take(pa.array(numbers, pa.int64())).to_batches(max_chunksize=4096):
+            yield from scan_files(batch)
+
+    def spool(self, sink: pa.NativeFile) -> None:
+        """Write the list, for the process that plans the scan."""
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with pa.ipc.new_stream(sink, self.files.schema, options=options) as writer:
+            writer.write_table(self.files, max_chunksize=65_536)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFiles:
+    """The files that an operation reads. candidates: NUMBERED_FILE_SCHEMA. whole: those of which every row goes, unread."""
+
+    candidates: pa.Table
+    whole: tuple[ScanFile, ...]
+
+
+class Dml:
+    """One operation on the newest version of a table. only_inserts: no row goes, whatever happens: the change feed reads what is
+    added. recorded: what the history calls it."""
+
+    def __init__(self, snapshot: Snapshot, operation: str, state: WriteState, transaction: Transaction) -> None:
+        self.snapshot, self.operation, self.state, self.transaction = snapshot, operation, state, transaction
+        self.recorded = operation
+        self.repeats = Repeats.FORBIDDEN
+        self.only_inserts = False
+        self._user_metadata: str | None = None
+        self._auto_compact = AutoCompact()
+        self._store = snapshot.store
+        self._candidates = Candidates.numbered(NUMBERED_FILE_SCHEMA.empty_table().drop_columns(["number"]))
+        self._whole: tuple[ScanFile, ...] = ()
+        self._started = time.time()  # not monotonic: the commit may be carried out on another machine
+
+    @classmethod
+    def begin(
+        cls,
+        store: ObjectStore,
+        operation: str,
+        *,
+        time_zone: str,
+        isolation: IsolationLevel | None = None,
+        metadata: Metadata | None = None,
+        protocol: Protocol | None = None,
+    ) -> Self:
+        """operation: DELETE, UPDATE, MERGE or WRITE. metadata, protocol: what the operation makes of the newest version's (schema
+        evolution); None for no change.
+
+        Raises what Snapshot.load and write_state raise, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY) for a
+        table of which no row may be changed. A MERGE may be of inserts alone: there the commit refuses what takes rows out.
+        """
+        snapshot = Snapshot.load(store)
+        return cls.on(snapshot, operation, time_zone=time_zone, isolation=isolation, metadata=metadata, protocol=protocol)
+
+    @classmethod
+    def on(
+        cls,
+        snapshot: Snapshot,
+        operation: str,
+        *,
+        time_zone: str,
+        isolation: IsolationLevel | None = None,
+        metadata: Metadata | None = None,
+        protocol: Protocol | None = None,
+    ) -> Self:
+        """As begin, for a snapshot that was looked at before."""
+        config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
+        state = write_state(config, snapshot.store, snapshot.version, new_rows=operation != "DELETE")
+        if config.enabled("delta.appendOnly") and operation != "MERGE":
+            raise append_only(snapshot.table_root)
+        transaction = Transaction(snapshot, isolation=isolation)
+        if metadata is not None:
+            transaction.set_metadata(metadata)
+        if protocol is not None:
+            transaction.set_protocol(protocol)
+        return cls(snapshot, operation, replace(state, time_zone=time_zone, keeps_identities=True), transaction)
+
+    def follow(self, request: WriteRequest) -> Self:
+        """Take from what holds for all writes of a session: the user's text for the history, the transaction that the commit is
+        part of (see Transaction.set_transaction), what it says of files, and what is done about small ones."""
+        self.state = request.with_file_settings(self.state)
+        self._user_metadata, self._auto_compact = request.user_metadata, request.auto_compact
+        if request.txn_app_id is not None and request.txn_version is not None:
+            self.transaction.set_transaction(request.txn_app_id, request.txn_version)
+        return self
+
+    @property
+    def config(self) -> TableConfig:
+        """The table as it will be after the commit."""
+        return self.transaction.config
+
+    @property
+    def store(self) -> ObjectStore:
+        return self._store
+
+    # ------------------------------------------------------------ which files
+
+    def candidates(self, predicate: Expression | None) -> Candidates:
+        """The files that may hold rows for which the predicate is true; None: all. They and the rows are noted as read.
+
+        predicate: at least as wide as the rows that the operation changes, by the columns of the version that was read.
+        """
+        scan = self.transaction.scan(predicate, options=self._scan_options)
+        self._candidates = Candidates.numbered(scan.files)
+        return self._candidates
+
+    def take_whole_files(self, predicate: Expression | None) -> Candidates:
+        """Of the candidates those of which every row goes, by partition values and statistics; they are removed as they are.
+
+        predicate: exactly that of the rows to delete; None for all rows. Returns the other candidates, numbered anew.
+        """
+        files = self._candidates.files
+        whole = self._are_whole(files, predicate)
+        gone = files.filter(whole)
+        self._whole = tuple(file for batch in gone.to_batches() for file in scan_files(batch))
+        self._candidates = Candidates.numbered(files.filter(pc.invert(whole)).drop_columns(["number"]))
+        return self._candidates
+
+    @property
+    def chosen(self) -> ChosenFiles:
+        """What candidates and take_whole_files have settled."""
+        return ChosenFiles(self._candidates.files, self._whole)
+
+    def take_choice(self, predicate: Expression | None, chosen: ChosenFiles) -> None:
+        """As candidates and take_whole_files, which were called of a copy elsewhere: chosen is what they settled there."""
+        self._candidates, self._whole = Candidates(chosen.candidates), chosen.whole
+        self.transaction.read_rows(predicate, self._scan_options.timezone)
+        self.transaction.read_files([*chosen.candidates["path"].to_pylist(), *(file.path for file in chosen.whole)])
+
+    @property
+    def _scan_options(self) -> ScanOptions:
+        return ScanOptions(timezone=self.state.time_zone, keep_all=True)
+
+    def _are_whole(self, files: pa.Table, predicate: Expression | None) -> pa.Array:
+        partitions = frozenset((name,) for name in self.snapshot.config.partition_columns)
+        left = () if predicate is None else conjuncts(predicate)
+        left = tuple(part for part in left if not is_exact_on_partitions(part, partitions))
+        if not left:
+            return pa.array(np.ones(files.num_rows, bool))
+        # Change data files must hold all changes of a commit that has some, also those of whole files.
+        if self.rewrite.change_data or any(_has_null(part) for part in left):
+            return pa.array(np.zeros(files.num_rows, bool))
+        pruner = FilePruner.of(self.snapshot.config, _not_true(left), self.state.time_zone)
+        parts = []
+        for batch in files.to_batches(max_chunksize=65_536):
+            matching = pruner.prune(batch, parse_stats(batch["stats"], pruner.stats_leaves))
+            parts.append(pc.invert(pc.is_in(batch["number"], matching["number"])))
+        return pa.chunked_array(parts, pa.bool_()).combine_chunks()
+
+    # ------------------------------------------------------------ what tasks need
+
+    @cached_property
+    def row_ids(self) -> RowIdColumns | None:
+        """The columns of rows that keep their ids; None for a table whose rows need not."""
+        return RowIdColumns.of(self.config)
+
+    @property
+    def writes_change_data(self) -> bool:
+        """Whether the table's change feed needs files of this operation: deletions by vectors and files of new rows alone tell
+        their rows themselves."""
+        if not self.config.enabled("changeDataFeed") or self.only_inserts:
+            return False
+        return self.operation in ("UPDATE", "MERGE") or not self.config.enabled("deletionVectors")
+
+    @property
+    def rewrite(self) -> Rewrite:
+        """How rows leave their files."""
+        return Rewrite.of(self.config, self.state, change_data=self.writes_change_data, repeats=self.repeats)
+
+    def change_state(self) -> ChangeState:
+        """For the tasks that are handed the changed rows."""
+        store, write_id = self.state.store, self.state.write_id
+        if self.operation == "DELETE":
+            return ChangeState(store, write_id)
+        state = self.state if self.row_ids is None else self.row_ids.carried_by(self.state)
+        return ChangeState(store, write_id, state, self.row_ids, self.writes_change_data)
+
+    # ------------------------------------------------------------ between the jobs
+
+    def touched_files(self, changes: Sequence[TaskChanges]) -> list[TouchedFile]:
+        """The files of which rows go, with all places that the tasks found. Raises RowCountMismatchError when the new rows
+        and the old ones do not go together."""
+        updated, inserted = sum(part.updated for part in changes), sum(part.inserted for part in changes)
+        by_file: dict[int, list[TouchedRows]] = {}
+        for part in changes:
+            for rows in part.touched:
+                by_file.setdefault(rows.file, []).append(rows)
+        replaced = sum(rows.updated_count for changed_rows in by_file.values() for rows in changed_rows)
+        written = sum(part.written.row_count for part in changes)
+        if replaced != updated or written != updated + inserted:
+            raise RowCountMismatchError(
+                f"{self.operation} was to replace {replaced} rows by {updated} and to insert {inserted}, and {written} rows were "
+                "written. Nothing was committed. This is a mistake of pydelta's: please report it.",
+                replaced=replaced,
+                updated=updated,
+                inserted=inserted,
+                written=written,
+            )
+        numbers = sorted(by_file)
+        return [_touched(file, by_file[number]) for number, file in zip(numbers, self._candidates.of(numbers), strict=True)]
+
+    def groups(self, files: Sequence[TouchedFile], parallelism: int) -> list[list[TouchedFile]]:
+        """The files for the tasks of the second job, about equal work each."""
+        reads_files = self.writes_change_data or not self.config.enabled("deletionVectors")
+        works = [file.file.size_bytes if reads_files else file.deleted_count + file.updated_count for file in files]
+        limit = _TASK_BYTES if reads_files else _TASK_BYTES // 2
+        count = min(len(files), max(parallelism, -(-sum(works) // limit)))
+        loads = [(0, number) for number in range(count)]
+        groups: list[list[TouchedFile]] = [[] for _ in loads]
+        for work, file in sorted(zip(works, files, strict=True), key=lambda pair: pair[0], reverse=True):
+            load, number = heapq.heappop(loads)
+            groups[number].append(file)
+            heapq.heappush(loads, (load + work, number))
+        return groups
+
+    def is_light(self, files: Sequence[TouchedFile]) -> bool:
+        """Whether the second job is small vectors only, and quicker done here than as a job."""
+        if self.writes_change_data or not self.config.enabled("deletionVectors") or len(files) > _LIGHT_FILES:
+            return False
+        sets = [set_ for file in files for set_ in (*file.deleted, *file.updated, file.file.deletion_vector) if set_ is not None]
+        return sum(set_.size_in_bytes for set_ in sets) <= _LIGHT_BYTES
+
+    # ------------------------------------------------------------ the end
+
+    def commit(
+        self,
+        parameters: Mapping[str, Any],
+        changes: Sequence[TaskChanges],
+        taken: TakenOut,
+        metrics: Mapping[str, int] | None = None,
+        *,
+        named: MetricNames | None = None,
+    ) -> tuple[int, dict[str, int]]:
+        """Commit, unless nothing changes; a transaction of an application is recorded in any case, so that its repetition does
+        nothing either. Returns the version (that was read, when nothing was committed) and the metrics.
+
+        metrics: further ones, which go before those that are worked out here. named: makes the operation's own metrics of
+        all of them and of how many rows each clause of a MERGE made. Raises as Transaction.commit, and RowCountMismatchError.
+        """
+        written = WrittenFiles.of_all(part.written for part in changes)
+        whole = WrittenFiles(removes=tuple(removed(file) for file in self._whole))
+        try:
+            self._check_rows(changes, taken)
+        except RowCountMismatchError:
+            self.abort()
+            raise
+        done = {**self._metrics(written, taken), **(metrics or {})}
+        done["executionTimeMs"] = round((time.time() - self._started) * 1000)
+        if named is not None:
+            done = named(done, _by_clause(changes))
+        everything = WrittenFiles.of_all([written, taken.written, whole])
+        if not (everything.adds or everything.removes or self._changes_table() or self.transaction.is_named):
+            delete_files(self._store, everything.new_paths)
+            self.transaction.commit_nothing()
+            return self.snapshot.version, done
+        self.transaction.add(everything)
+        version = self.transaction.commit(self.recorded, parameters, metrics=done, user_metadata=self._user_metadata)
+        after_commit(self._store, self.transaction.config, version, everything, self._auto_compact)
+        return version, done
+
+    def _changes_table(self) -> bool:
+        return (self.config.metadata, self.config.protocol) != (self.snapshot.metadata, self.snapshot.protocol)
+
+    def _check_rows(self, changes: Sequence[TaskChanges], taken: TakenOut) -> None:
+        touched = [rows for part in changes for rows in part.touched]
+        updated = sum(rows.updated_count for rows in touched)
+        deleted = sum(rows.deleted_count for rows in touched)
+        repeated = self.repeats is Repeats.IGNORED and taken.deleted <= deleted
+        if taken.updated != updated or (taken.deleted != deleted and not repeated):
+            raise RowCountMismatchError(
+                f"{self.operation} found {deleted} rows to delete and {updated} to update, and took {taken.deleted} and "
+                f"{taken.updated} out of their files. Nothing was committed. This is a mistake of pydelta's: please report it.",
+                deleted=deleted,
+                updated=updated,
+            )
+
+    def _metrics(self, written: WrittenFiles, taken: TakenOut) -> dict[str, int]:
+        """Under the reference's names, counted as it counts: an UPDATE "removes" each file of which it takes rows, though the
+        file stays with a larger vector; a vector that is updated is one removed and one added too. What is not known of files
+        that went as a whole is left out."""
+        if self.operation == "WRITE":
+            return replace_metrics(written, taken)
+        rewritten_paths = {add.path for add in taken.written.adds}
+        gone = [remove for remove in taken.written.removes if remove.path not in rewritten_paths]
+        vectors = {add.path for add in taken.written.adds if add.deletion_vector is not None}
+        added = [*written.adds, *(add for add in taken.written.adds if add.path not in vectors)]
+        known = row_count_of(self._whole)
+        vectors_of_whole = sum(file.deletion_vector is not None for file in self._whole)
+        metrics = {
+            "numRemovedFiles": len(taken.written.removes if self.operation == "UPDATE" else gone) + len(self._whole),
+            "numRemovedBytes": sum(r.size_bytes or 0 for r in gone) + sum(file.size_bytes for file in self._whole),
+            "numAddedFiles": len(added),
+            "numAddedBytes": sum(add.size_bytes for add in added),
+            "numAddedChangeFiles": len(written.cdc) + len(taken.written.cdc),
+            "numCopiedRows": taken.copied,
+            "numDeletionVectorsAdded": taken.vectors_added + taken.vectors_updated,
+            "numDeletionVectorsRemoved": taken.vectors_removed + taken.vectors_updated + vectors_of_whole,
+            "numDeletionVectorsUpdated": taken.vectors_updated,
+        }
+        if self.operation != "DELETE":
+            metrics["numUpdatedRows"] = taken.updated
+        if self.operation != "UPDATE" and known is not None:
+            metrics["numDeletedRows"] = taken.deleted + known
+        return metrics
+
+    def abort(self) -> None:
+        """Delete whatever the operation wrote."""
+        delete_files_of(self._store, self.state.write_id)
+
+    def close(self, changes: Sequence[TaskChanges]) -> None:
+        """Delete what only the operation needed."""
+        delete_files(self._store, [path for part in changes for path in part.scratch])
+
+
+MetricNames: TypeAlias = Callable[[Mapping[str, int], Mapping[int, int]], dict[str, int]]
+
+
+def _by_clause(changes: Sequence[TaskChanges]) -> dict[int, int]:
+    row_counts: Counter[int] = Counter()
+    for part in changes:
+        row_counts.update(dict(part.by_clause))
+    return row_counts
+
+
+_LIGHT_FILES, _LIGHT_BYTES = 200, 4 * 1024 * 1024
+
+
+def _not_true(parts: Sequence[Expression]) -> Expression:
+    """True wherever the conjunction is false, and wherever it may be null: a part is null only where a column, a cast or the
+    result of a function in it is."""
+    nullable = dict.fromkeys(node for part in parts for node in nodes_of(part) if isinstance(node, Column | Cast | Call))
+    return Or((*(Not(part) for part in parts), *map(IsNull, nullable)))
+
+
+def _has_null(expression: Expression) -> bool:
+    """Whether a NULL is written in it, by which it may be null though nothing else is."""
+    return any(isinstance(node, Literal) and node.value is None for node in nodes_of(expression))
+
+
+def _touched(file: ScanFile, changed_rows: Sequence[TouchedRows]) -> TouchedFile:
+    return TouchedFile(
+        file,
+        deleted=tuple(rows.deleted for rows in changed_rows if rows.deleted is not None),
+        updated=tuple(rows.updated for rows in changed_rows if rows.updated is not None),
+        deleted_count=sum(rows.deleted_count for rows in changed_rows),
+        updated_count=sum(rows.updated_count for rows in changed_rows),
+    )

@@ -1,0 +1,336 @@
+"""MERGE without Spark: the rows of an Arrow source go into a table.
+
+    merger = TableMerger(store, source, "t.id = s.id", "s", "t")
+    metrics = merger.when_matched_update_all().when_not_matched_insert_all().execute()
+
+The source is held in memory; the table's rows stream past it, batch by batch, in threads. The source's keys say which files can
+hold rows that match (merge_join.py); no other file is read, unless a clause is about rows that match nothing. To each row the
+first clause of its kind applies whose condition is true. Rows of the source that matched nothing are inserted when all others are
+done.
+Protocol: Requirements for Writers; Row Tracking; Add CDC File.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.definition.arrow_data import arrow_stream
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.expressions.evaluate import evaluate
+from delta_py.expressions.resolve import resolve_condition
+from delta_py.expressions.tree import FALSE, Expression, Or, transform_columns
+from delta_py.expressions.tree import Column as ColumnName
+from delta_py.parquet.buffers import Ndarray
+from delta_py.row_changes.dml import Candidates, Dml
+from delta_py.row_changes.merge_clauses import Clause, ResolvedClause, effective_clauses, resolved_clauses
+from delta_py.row_changes.merge_join import JoinCondition, SourceIndex, beside
+from delta_py.row_changes.merge_metrics import Kind, merge_metrics
+from delta_py.row_changes.row_jobs import address, change_rows, target_rows
+from delta_py.row_changes.sql_scope import SOURCE, TARGET, Scope, Side
+from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.storage.failures import raises_storage_errors
+from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import StructType, from_arrow_schema, to_arrow_type
+from delta_py.write.casts import TimeRules, assign
+from delta_py.write.conform import check_duplicates
+from delta_py.write.constraints import Clock
+from delta_py.write.files import gathered
+from delta_py.write.rewrite import Repeats, multiple_matches
+from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
+
+_CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
+_SLICE_ROWS = 1 << 16
+_GATHERED_BYTES = 32 * 1024 * 1024
+
+
+@raises_storage_errors(lambda merger: merger._store.root)
+class TableMerger:
+    """A MERGE in the making. Its methods add clauses and return it; `execute` carries it out on the newest version.
+
+    source: anything with an Arrow stream, read once and held in memory. predicate: SQL over columns of both sides. source_alias,
+    target_alias: what they are called in SQL, by default `source` and `target`; a name that only one side has needs no alias.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        source: Any,
+        predicate: str,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        *,
+        time_zone: str = "UTC",
+        truncate_nanoseconds: bool = False,
+    ) -> None:
+        """truncate_nanoseconds: as of TimeRules, for the source. Raises InvalidOptionError when both sides have one alias."""
+        self._store, self._source, self._predicate, self._time_zone = store, source, predicate, time_zone
+        self._source_times = TimeRules(time_zone, truncate_nanoseconds)
+        self._aliases = (target_alias or "target", source_alias or "source")
+        self._clauses: list[Clause] = []
+        self._held: _Held | None = None
+        if self._aliases[0].lower() == self._aliases[1].lower():
+            raise InvalidOptionError(f"The table and the source are both called {self._aliases[0]}.", option="source_alias")
+
+    def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
+        """updates: SQL over columns of both sides, by column of the table; fields of structs by their path."""
+        return self._with(Clause("matched", "update", predicate, dict(updates)))
+
+    def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
+        """Each column of the table, but for except_cols, gets the value of the source's column of its name."""
+        return self._with(Clause("matched", "update", predicate, None, tuple(except_cols or ())))
+
+    def when_matched_delete(self, predicate: str | None = None) -> Self:
+        return self._with(Clause("matched", "delete", predicate))
+
+    def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
+        """updates: SQL over columns of the source, by column of the table; others get their default, or null."""
+        return self._with(Clause("not matched", "insert", predicate, dict(updates)))
+
+    def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
+        return self._with(Clause("not matched", "insert", predicate, None, tuple(except_cols or ())))
+
+    def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
+        """For rows of the table that match no row of the source. updates: SQL over columns of the table."""
+        return self._with(Clause("not matched by source", "update", predicate, dict(updates)))
+
+    def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
+        return self._with(Clause("not matched by source", "delete", predicate))
+
+    def execute(self) -> dict[str, int]:
+        """Carry it out in one commit, or none when nothing changes. Returns metrics by the reference's names.
+
+        It may be called again, as after a conflict: the source is kept. Raises, before any row is read, what Scope, `assigned`
+        and check_order raise; UnsupportedOperationError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) when several
+        rows of the source match one of the table, unless all that happens to matched rows is that they go, or only inserts are
+        asked for; what the gate (write/conform.py) raises for new rows; conflicts as Transaction.commit. Nothing is changed then.
+        """
+        clauses = effective_clauses(
+            self._clauses,
+            lambda clause: clause.action == "update" and clause.updates == {},
+            lambda clause: clause.predicate is not None,
+        )
+        self._held = self._held or _Held.of(self._source, self._source_times)
+        dml = Dml.begin(self._store, "MERGE", time_zone=self._time_zone)
+        clock = Clock(dml.state.write_micros, self._time_zone)
+        target = Side(dml.snapshot.schema, self._aliases[0], TARGET)
+        source = Side(self._held.schema, self._aliases[1], SOURCE)
+        scope = Scope((target, source), clock, "search condition")
+        condition = JoinCondition.of(scope.predicate(self._predicate), scope.rows)
+        resolved = resolved_clauses(clauses, target, source, clock)
+        return _Merge(dml, condition, resolved, self._held.rows).run(
+            self._parameters(clauses), partial(_named, clauses, self._held.rows.num_rows, self._held.elapsed_ms)
+        )
+
+    def _with(self, clause: Clause) -> Self:
+        self._clauses.append(clause)
+        return self
+
+    def _parameters(self, clauses: Sequence[Clause]) -> dict[str, Any]:
+        kinds: dict[str, Kind] = {
+            "matchedPredicates": "matched",
+            "notMatchedPredicates": "not matched",
+            "notMatchedBySourcePredicates": "not matched by source",
+        }
+        described = {name: [c.described() for c in clauses if c.kind == kind] for name, kind in kinds.items()}
+        return {"predicate": [self._predicate], **described}
+
+
+def _named(
+    clauses: Sequence[Clause], rows: int, elapsed_ms: int, done: Mapping[str, int], by_clause: Mapping[int, int]
+) -> dict[str, int]:
+    return merge_metrics([(clause.kind, clause.action) for clause in clauses], rows, elapsed_ms, done, by_clause)
+
+
+# ---------------------------------------------------------------- the source
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The source in memory. schema: its columns as Delta types; rows: their values in these types, named with their prefix."""
+
+    schema: StructType
+    rows: pa.RecordBatch
+    elapsed_ms: int
+
+    @classmethod
+    def of(cls, source: Any, times: TimeRules) -> _Held:
+        """Raises TypeError for what gives no Arrow stream; SchemaMismatchError for two columns of one name;
+        UnsupportedOperationError for columns of types that no table has, and for a column of more than 2 GiB of text."""
+        started = time.monotonic()
+        table = arrow_stream(source).read_all()
+        schema = from_arrow_schema(table.schema)
+        check_duplicates(schema)
+        columns = []
+        for f, column in zip(schema.fields, table.columns, strict=True):
+            chunks = [assign(chunk, f.data_type, f.name, times) for chunk in column.chunks]
+            columns.append(pa.chunked_array(chunks, to_arrow_type(f.data_type)))
+        batches = pa.table(columns, names=[SOURCE + name for name in schema.names]).combine_chunks().to_batches()
+        if len(batches) > 1:
+            raise UnsupportedOperationError(
+                f"The source has {table.nbytes} bytes, with more than 2 GiB in one of its columns: more than a MERGE "
+                "without Spark holds. Nothing was changed. Merge it in parts."
+            )
+        nothing = pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in columns], [SOURCE + n for n in schema.names])
+        return cls(schema, batches[0] if batches else nothing, round((time.monotonic() - started) * 1000))
+
+
+# ---------------------------------------------------------------- running it
+
+
+class _Merge:
+    """clauses: numbered in their order. matched: of each row of the source whether it has matched one of the table."""
+
+    def __init__(self, dml: Dml, condition: JoinCondition, clauses: Sequence[ResolvedClause], source: pa.RecordBatch) -> None:
+        self._dml, self._condition, self._clauses, self._source = dml, condition, clauses, source
+        self._matched = np.zeros(source.num_rows, bool)
+
+    def run(self, parameters: Mapping[str, Any], named: Any) -> dict[str, int]:
+        dml, inserts = self._dml, self._of_kind("not matched")
+        dml.only_inserts = self._only_inserts
+        if self._changes_every_match or not inserts:
+            dml.transaction.only_taken_rows_matter()  # otherwise a row that stays may be the reason why another is not inserted
+        dml.repeats = Repeats.IGNORED if self._deletes_all_matches else Repeats.AMBIGUOUS
+        candidates = self._candidates()
+        scan = None
+        if candidates:
+            columns = [f for f in dml.snapshot.schema.fields if TARGET + f.name in self._target_columns]
+            scan = target_rows(dml, candidates, columns)
+        after = self._inserted if inserts else None
+        return change_rows(dml, scan, self._changed, parameters, after=after, named=named)
+
+    # ------------------------------------------------------------ what the clauses say
+
+    def _of_kind(self, kind: Kind) -> list[tuple[int, ResolvedClause]]:
+        return [(number, clause) for number, clause in enumerate(self._clauses) if clause.kind == kind]
+
+    @property
+    def _only_inserts(self) -> bool:
+        return all(clause.kind == "not matched" for clause in self._clauses)
+
+    @property
+    def _deletes_all_matches(self) -> bool:
+        """Whether the one thing that happens to matched rows is that they go: then it does not matter how often."""
+        matched = [clause for _, clause in self._of_kind("matched")]
+        return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
+
+    @property
+    def _changes_every_match(self) -> bool:
+        matched = self._of_kind("matched")
+        return bool(matched) and matched[-1][1].condition is None
+
+    @cached_property
+    def _target_columns(self) -> frozenset[str]:
+        return self._condition.columns.union(*(clause.columns for clause in self._clauses))
+
+    @cached_property
+    def _paired_columns(self) -> list[str]:
+        return sorted(frozenset().union(*(clause.columns for _, clause in self._of_kind("matched"))))
+
+    @cached_property
+    def _index(self) -> SourceIndex:
+        return SourceIndex(self._source, self._condition)
+
+    # ------------------------------------------------------------ which files
+
+    def _candidates(self) -> Candidates | None:
+        """None when no row of the table can matter."""
+        wanted = self._condition.restriction(self._source)
+        lone = [clause.condition for _, clause in self._of_kind("not matched by source")]
+        if wanted is not None and lone:
+            conditions = [_by_own_names(condition) for condition in lone if condition is not None]
+            others = tuple(part for part in (wanted, *conditions) if part != FALSE)
+            wanted = Or(others) if len(conditions) == len(lone) else None
+        if wanted == FALSE:
+            return None
+        if wanted is not None:
+            wanted = resolve_condition(wanted, self._dml.snapshot.schema).expression
+        self._index  # noqa: B018 - before the threads ask for it
+        candidates = self._dml.candidates(wanted)
+        return candidates if len(candidates) else None
+
+    # ------------------------------------------------------------ changed rows
+
+    def _changed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _regrouped(part for batch in gathered(batches, _GATHERED_BYTES) for part in self._changed_in(batch))
+
+    def _changed_in(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        names = [name if name == ROW_ADDRESS else TARGET + name for name in batch.schema.names]
+        rows = batch.rename_columns(names)
+        target, source = self._matches(rows)
+        if self._of_kind("matched") and len(target):
+            pairs = beside(rows, target, self._source, source, [*self._paired_columns])
+            pairs = pairs.append_column(ROW_ADDRESS, rows.column(ROW_ADDRESS).take(pa.array(target)))
+            yield from self._applied("matched", pairs)
+        if self._of_kind("not matched by source"):
+            lone = np.ones(rows.num_rows, bool)
+            lone[target] = False
+            yield from self._applied("not matched by source", rows.filter(pa.array(lone)))
+
+    def _matches(self, rows: pa.RecordBatch) -> tuple[Ndarray, Ndarray]:
+        """Each row of the batch that matches, once, and a row of the source that it matches."""
+        first = np.full(rows.num_rows, -1, np.int64)
+        for target, source in self._index.matches(rows):
+            self._matched[source] = True
+            is_new = first[target] < 0
+            repeated = not is_new.all() or (np.diff(target) == 0).any()
+            if repeated and not (self._only_inserts or self._deletes_all_matches):
+                raise multiple_matches("a row of the target matches more than one row of the source")
+            first[target[is_new]] = source[is_new]
+        found = np.flatnonzero(first >= 0)
+        return found, first[found]
+
+    def _inserted(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the source that matched nothing."""
+        left = np.flatnonzero(~self._matched)
+        slices = (left[start : start + _SLICE_ROWS] for start in range(0, len(left), _SLICE_ROWS))
+        return _regrouped(
+            part for numbers in slices for part in self._applied("not matched", self._source.take(pa.array(numbers)))
+        )
+
+    def _applied(self, kind: Kind, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The rows as the first clause changes them whose condition is true."""
+        for number, clause in self._of_kind(kind):
+            chosen = rows
+            if clause.condition is not None and rows.num_rows:
+                holds = pc.fill_null(evaluate(clause.condition, rows), False)
+                chosen, rows = rows.filter(holds), rows.filter(pc.invert(holds))
+            if chosen.num_rows:
+                yield self._change(number, clause, chosen)
+
+    def _change(self, number: int, clause: ResolvedClause, rows: pa.RecordBatch) -> pa.RecordBatch:
+        code, count = _CODES[clause.action], rows.num_rows
+        if code == INSERTED:
+            columns = {FILE: pa.nulls(count, pa.int32()), ROW: pa.nulls(count, pa.int64())}
+            if self._dml.row_ids is not None:
+                columns[ROW_ID] = pa.nulls(count, pa.int64())
+            columns[CHANGE] = pa.array(np.full(count, INSERTED, np.int8))
+        else:
+            columns = address(self._dml, rows, code)
+        columns[CLAUSE] = pa.array(np.full(count, number, np.int32))
+        return pa.record_batch(columns if clause.rows is None else {**columns, NEW: clause.rows.of(rows)})
+
+
+def _by_own_names(condition: Expression) -> Expression:
+    return transform_columns(condition, lambda path: ColumnName((path[0].removeprefix(TARGET), *path[1:])))
+
+
+def _regrouped(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, those of one schema together: clauses take turns, and batches of few rows cost much."""
+    held: dict[pa.Schema, list[pa.RecordBatch]] = {}
+    sizes: dict[pa.Schema, int] = {}
+    for part in parts:
+        held.setdefault(part.schema, []).append(part)
+        sizes[part.schema] = sizes.get(part.schema, 0) + part.nbytes
+        if sizes[part.schema] >= _GATHERED_BYTES:
+            yield pa.concat_batches(held.pop(part.schema))
+            del sizes[part.schema]
+    for waiting in held.values():
+        yield pa.concat_batches(waiting)

@@ -1,0 +1,307 @@
+"""Which rows of a MERGE's source go with which rows of the table.
+
+    condition = JoinCondition.of(expression)                 # t.id = s.id AND t.day > s.day ...
+    index = SourceIndex(source, condition)                   # the source's keys, once
+    condition.restriction(source)                            # what the keys say of the table's rows
+    for target_rows, source_rows in index.matches(batch): ...    # numbers of rows that match, a slice at a time
+
+Parts of the condition that ask for equal values of both sides are keys. Their values become numbers, the same on both sides for
+values that Spark calls equal (NaN is NaN, -0.0 is 0.0); rows with the same numbers are brought together by sorting and binary
+search, and the rest of the condition is asked of these pairs. Without a key all pairs are asked, a slice of them at a time:
+memory is bounded, the time is that of the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.expressions.evaluate import evaluate
+from delta_py.expressions.nodes import python_value
+from delta_py.expressions.parse import type_of
+from delta_py.expressions.tree import (
+    FALSE,
+    And,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Or,
+    columns_of,
+    conjunction,
+    conjuncts,
+    transform_columns,
+)
+from delta_py.parquet.buffers import Ndarray
+from delta_py.row_changes.sql_scope import SOURCE, TARGET
+from delta_py.types.schema import DataType, DecimalType, PrimitiveType, StructType
+
+_PAIRS = 1 << 18
+_FEW_KEYS = 1000
+_FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NUMBERS = frozenset({"byte", "short", "integer", "long", "boolean", "date", "timestamp", "timestamp_ntz"})
+_FLOATS = frozenset({"float", "double"})
+_BYTES = frozenset({"string", "binary"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sided:
+    """A comparison of a value of the table with one of the source: target <op> source."""
+
+    op: str
+    target: Expression
+    source: Expression
+    data_type: DataType
+
+    @property
+    def is_key(self) -> bool:
+        kind = self.data_type
+        known = isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _NUMBERS | _FLOATS | _BYTES)
+        return self.op in ("=", "<=>") and known
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCondition:
+    """The condition, whose parts all have to be true. keys: equalities by which rows are brought together; comparisons: all that
+    compare the sides; of_target, of_source: parts about one side; rest: parts that are asked of pairs."""
+
+    keys: tuple[Sided, ...]
+    comparisons: tuple[Sided, ...]
+    of_target: tuple[Expression, ...]
+    of_source: tuple[Expression, ...]
+    rest: tuple[Expression, ...]
+
+    @classmethod
+    def of(cls, condition: Expression, rows: StructType) -> JoinCondition:
+        """rows: the columns of both sides."""
+        keys, comparisons, of_target, of_source, rest = [], [], [], [], []
+        for part in conjuncts(condition):
+            sides = _sides(part)
+            compared = _compared(part, rows) if sides == {TARGET, SOURCE} else None
+            if compared is not None:
+                comparisons.append(compared)
+            if compared is not None and compared.is_key:
+                keys.append(compared)
+            elif sides == {TARGET}:
+                of_target.append(part)
+            elif sides == {SOURCE}:
+                of_source.append(part)
+            else:
+                rest.append(part)
+        return cls(tuple(keys), tuple(comparisons), tuple(of_target), tuple(of_source), tuple(rest))
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Of both sides, that are needed to find matches."""
+        parts = [*self.of_target, *self.of_source, *self.rest]
+        parts += [value for key in self.keys for value in (key.target, key.source)]
+        return frozenset(path[0] for part in parts for path in columns_of(part))
+
+    def restriction(self, source: pa.RecordBatch) -> Expression | None:
+        """What every row of the table fulfils that matches a row of the source, over the table's own names; None if nothing is
+        known."""
+        allowed = source.filter(pa.array(_true(self.of_source, source)))
+        parts = [*self.of_target, *(part for sided in self.comparisons for part in _bounds(sided, allowed))]
+        if allowed.num_rows == 0:
+            return FALSE
+        return transform_columns(conjunction(tuple(parts)), _own) if parts else None
+
+
+def _own(path: tuple[str, ...]) -> Expression:
+    return Column((path[0].removeprefix(TARGET), *path[1:]))
+
+
+def _sides(expression: Expression) -> set[str]:
+    return {TARGET if path[0].startswith(TARGET) else SOURCE for path in columns_of(expression)}
+
+
+def _compared(part: Expression, rows: StructType) -> Sided | None:
+    if not isinstance(part, Comparison):
+        return None
+    left, right = _sides(part.left), _sides(part.right)
+    if left == {TARGET} and right == {SOURCE}:
+        return Sided(part.op, part.left, part.right, type_of(part.left, rows))
+    if left == {SOURCE} and right == {TARGET}:
+        return Sided(_FLIPPED[part.op], part.right, part.left, type_of(part.left, rows))
+    return None
+
+
+def _true(parts: Sequence[Expression], rows: pa.RecordBatch) -> Ndarray:
+    """One boolean a row: whether all parts are true."""
+    if not parts:
+        return np.ones(rows.num_rows, bool)
+    answers: Ndarray = pc.fill_null(evaluate(conjunction(tuple(parts)), rows), False).to_numpy(zero_copy_only=False)
+    return answers
+
+
+# ---------------------------------------------------------------- what the keys say of the table
+
+
+def _bounds(sided: Sided, source: pa.RecordBatch) -> list[Expression]:
+    kind = sided.data_type
+    if not (isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _NUMBERS | _FLOATS | {"string"})):
+        return []
+    values = evaluate(sided.source, source)
+    known = values.drop_null()
+    try:
+        asked = _restricted(sided, known)
+    except (ValueError, OverflowError):  # a date or time outside of what Python's own types hold
+        return []
+    if asked is None:
+        return []
+    return [Or((asked, IsNull(sided.target))) if sided.op == "<=>" and len(known) < len(values) else asked]
+
+
+def _restricted(sided: Sided, known: pa.Array) -> Expression | None:
+    if not len(known):
+        return FALSE
+    kind = sided.data_type
+    if kind in (PrimitiveType("float"), PrimitiveType("double")):
+        if pc.any(pc.is_nan(known)).as_py():
+            return None  # it is above everything else
+        known = pc.add(known, pa.scalar(0.0, known.type))
+    elif sided.op in ("=", "<=>"):
+        distinct = known.unique()
+        if len(distinct) <= _FEW_KEYS:
+            return In(sided.target, tuple(Literal(python_value(value), kind) for value in distinct))
+    least, greatest = (Literal(python_value(pc.min_max(known)[end]), kind) for end in ("min", "max"))
+    if sided.op in ("=", "<=>"):
+        return And((Comparison(">=", sided.target, least), Comparison("<=", sided.target, greatest)))
+    return Comparison(sided.op, sided.target, greatest if sided.op in ("<", "<=") else least)
+
+
+# ---------------------------------------------------------------- values as numbers
+
+
+class _Numbers:
+    """Numbers from 0 on for the different values of a key in the source, the same for the table's equal values; -1 for others.
+    nulls_match: null has a number too (<=>)."""
+
+    def __init__(self, values: pa.Array, kind: DataType, *, nulls_match: bool) -> None:
+        self._is_plain = isinstance(kind, PrimitiveType) and kind.name in _NUMBERS | _FLOATS
+        self._is_float = isinstance(kind, PrimitiveType) and kind.name in _FLOATS
+        self._nulls_match = nulls_match
+        known = values.drop_null()
+        self._known: Any = np.unique(self._bits(known)) if self._is_plain else known.unique()
+        self.count = len(self._known) + 1
+
+    def of(self, values: pa.Array) -> Ndarray:
+        if self._is_plain:
+            numbers = _place(self._known, self._bits(values))
+        else:
+            places = pc.fill_null(pc.index_in(values, value_set=self._known), -1)
+            numbers = places.to_numpy(zero_copy_only=False).astype(np.int64)
+        if values.null_count:
+            numbers[values.is_null().to_numpy(zero_copy_only=False)] = self.count - 1 if self._nulls_match else -1
+        return numbers
+
+    def _bits(self, values: pa.Array) -> Ndarray:
+        """64 bits that are equal where the values are. Of a null, any."""
+        if self._is_float:
+            doubles = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
+            doubles[np.isnan(doubles)] = np.nan
+            of_doubles: Ndarray = doubles.view(np.int64)
+            return of_doubles
+        if pa.types.is_date32(values.type):
+            values = values.cast(pa.int32())
+        bits: Ndarray = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        return bits
+
+
+def _taken(rows: pa.RecordBatch, numbers: Ndarray) -> pa.RecordBatch:
+    return rows if len(numbers) == rows.num_rows else rows.take(pa.array(numbers))
+
+
+def _place(ordered: Ndarray, values: Ndarray) -> Ndarray:
+    """Where the values stand among the ordered ones; -1 for those that do not."""
+    if not len(ordered):
+        return np.full(len(values), -1, np.int64)
+    places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return np.where(ordered[places] == values, places, -1)
+
+
+class _RowNumbers:
+    """One number for the keys of a row together. Without keys all rows have the number 0."""
+
+    def __init__(self, keys: Sequence[Sided], source: pa.RecordBatch) -> None:
+        self._keys = keys
+        self._numbers: list[_Numbers] = []
+        self._dense: list[Ndarray] = []
+        self.of_source: Ndarray = np.zeros(source.num_rows, np.int64)
+        for key in keys:
+            values = evaluate(key.source, source)
+            numbers = _Numbers(values, key.data_type, nulls_match=key.op == "<=>")
+            combined = _beside(self.of_source, numbers.of(values), numbers.count)
+            dense = np.unique(combined[combined >= 0])
+            self._numbers.append(numbers)
+            self._dense.append(dense)
+            self.of_source = _place(dense, combined)
+
+    def of_target(self, rows: pa.RecordBatch) -> Ndarray:
+        found: Ndarray = np.zeros(rows.num_rows, np.int64)
+        for key, numbers, dense in zip(self._keys, self._numbers, self._dense, strict=True):
+            found = _place(dense, _beside(found, numbers.of(evaluate(key.target, rows)), numbers.count))
+        return found
+
+
+def _beside(first: Ndarray, second: Ndarray, count: int) -> Ndarray:
+    return np.where((first < 0) | (second < 0), -1, first * count + second)
+
+
+# ---------------------------------------------------------------- pairs
+
+
+class SourceIndex:
+    """The rows of the source by the numbers of their keys. Threads may share it."""
+
+    def __init__(self, source: pa.RecordBatch, condition: JoinCondition) -> None:
+        """source: its columns with their prefix."""
+        self._source, self._condition = source, condition
+        allowed = np.flatnonzero(_true(condition.of_source, source))
+        self._rows = _RowNumbers(condition.keys, _taken(source, allowed))
+        numbers = self._rows.of_source
+        self._order = allowed[np.argsort(numbers, kind="stable")[int((numbers < 0).sum()) :]]
+        self._counts = np.bincount(numbers[numbers >= 0], minlength=1)
+        self._starts = np.cumsum(self._counts) - self._counts
+        needed = {path[0] for part in condition.rest for path in columns_of(part)}
+        self._needed = sorted(needed)
+
+    def matches(self, rows: pa.RecordBatch) -> Iterator[tuple[Ndarray, Ndarray]]:
+        """Numbers of rows of the batch, and of the rows of the source that they match, by the order of the batch."""
+        found = np.flatnonzero(_true(self._condition.of_target, rows))
+        numbers = self._rows.of_target(_taken(rows, found))
+        found, numbers = found[numbers >= 0], numbers[numbers >= 0]
+        counts = self._counts[numbers]
+        ends = np.cumsum(counts)
+        total = int(ends[-1]) if len(ends) else 0
+        for start in range(0, total, _PAIRS):
+            pairs = np.arange(start, min(total, start + _PAIRS))
+            of = np.searchsorted(ends, pairs, side="right")
+            source = self._order[self._starts[numbers[of]] + pairs - (ends[of] - counts[of])]
+            yield self._holding(rows, found[of], source)
+
+    def _holding(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> tuple[Ndarray, Ndarray]:
+        rest = self._condition.rest
+        if not rest:
+            return target, source
+        holds = _true(rest, beside(rows, target, self._source, source, self._needed))
+        return target[holds], source[holds]
+
+
+def beside(
+    rows: pa.RecordBatch, target: Ndarray, source_rows: pa.RecordBatch, source: Ndarray, names: Sequence[str]
+) -> pa.RecordBatch:
+    """Pairs of rows as one batch. target, source: numbers of rows. names: of the columns wanted."""
+    places = {TARGET: pa.array(target), SOURCE: pa.array(source)}
+    columns = {"": places[TARGET]}  # without any column a batch would not know how many rows it has
+    for name in names:
+        side, batch = (TARGET, rows) if name.startswith(TARGET) else (SOURCE, source_rows)
+        columns[name] = batch.column(name).take(places[side])
+    return pa.record_batch(columns)

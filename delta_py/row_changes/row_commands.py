@@ -1,0 +1,90 @@
+"""DELETE and UPDATE without Spark.
+
+    delete(store, "price < 15")                               # metrics, by the reference's names
+    update(store, {"price": "price * 2"}, None, "id = 2")
+
+Conditions and values are SQL in Spark's dialect, evaluated on Arrow; what cannot be is refused by its name before a row is read.
+A row goes, or changes, only if the condition is true of it, not null. Memory is bounded by some batches for each thread.
+Protocol: Requirements for Writers; Deletion Vectors; Add CDC File.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from delta_py.errors import InvalidOptionError
+from delta_py.expressions.tree import columns_of
+from delta_py.row_changes.dml import Dml
+from delta_py.row_changes.new_values import assigned, given, updated_rows
+from delta_py.row_changes.row_jobs import address, change_rows, target_rows
+from delta_py.row_changes.sql_scope import Scope, Side
+from delta_py.storage.store import ObjectStore
+from delta_py.write.constraints import Clock
+from delta_py.write.row_changes import DELETED, NEW, UPDATED
+
+
+def delete(store: ObjectStore, predicate: str | None = None, *, time_zone: str = "UTC") -> dict[str, int]:
+    """Delete the rows for which the predicate is true; None: all. Returns metrics.
+
+    Files of which all rows go are removed without being read, where partition values and statistics tell. Raises ExpressionError
+    and SchemaMismatchError for a predicate that cannot be evaluated, UnsupportedOperationError
+    (DELTA_CANNOT_MODIFY_APPEND_ONLY); conflicts as Transaction.commit.
+    """
+    dml = Dml.begin(store, "DELETE", time_zone=time_zone)
+    condition = None if predicate is None else _scope(dml, "DELETE").predicate(predicate)
+    dml.transaction.only_taken_rows_matter()
+    dml.candidates(condition)
+    rest = dml.take_whole_files(condition)
+
+    def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (pa.record_batch(address(dml, batch, DELETED)) for batch in batches)
+
+    return change_rows(dml, target_rows(dml, rest, (), condition) if len(rest) else None, make, _parameters(predicate))
+
+
+def update(
+    store: ObjectStore,
+    updates: Mapping[str, str] | None = None,
+    new_values: Mapping[str, Any] | None = None,
+    predicate: str | None = None,
+    *,
+    time_zone: str = "UTC",
+) -> dict[str, int]:
+    """Give columns of the rows for which the predicate is true (None: of all rows) new values. Returns metrics.
+
+    updates: SQL by column, over the row's old values; fields of structs by their path; DEFAULT is the column's default.
+    new_values: instead, values as Python has them. Raises as `delete`; what `assigned`, `given` and the gate raise.
+    """
+    if (updates is None) == (new_values is None):
+        raise InvalidOptionError("Give updates (SQL expressions) or new_values (values), one of the two.", option="updates")
+    dml = Dml.begin(store, "UPDATE", time_zone=time_zone)
+    scope = _scope(dml, "UPDATE")
+    condition = None if predicate is None else scope.predicate(predicate)
+    target = scope.sides[0]
+    if new_values is not None:
+        values = given(scope, target, new_values, "UPDATE")
+    else:
+        values = assigned(scope, target, updates or {}, "UPDATE")
+    rows = updated_rows(target, values)
+    dml.transaction.only_taken_rows_matter()
+    candidates = dml.candidates(condition) if updates or new_values else None
+
+    def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (pa.record_batch({**address(dml, batch, UPDATED), NEW: rows.of(batch)}) for batch in batches)
+
+    if not candidates:
+        return change_rows(dml, None, make, _parameters(predicate))
+    named = rows.columns | {path[0] for path in (columns_of(condition) if condition is not None else ())}
+    columns = [f for f in dml.snapshot.schema.fields if f.name in named]
+    return change_rows(dml, target_rows(dml, candidates, columns, condition), make, _parameters(predicate))
+
+
+def _scope(dml: Dml, where: str) -> Scope:
+    return Scope((Side(dml.snapshot.schema),), Clock(dml.state.write_micros, dml.state.time_zone), where)
+
+
+def _parameters(predicate: str | None) -> dict[str, Any]:
+    return {"predicate": [] if predicate is None else [predicate]}

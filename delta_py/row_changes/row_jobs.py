@@ -1,0 +1,109 @@
+"""DELETE, UPDATE and MERGE in threads of this process: rows are read, changed rows written, old ones taken out, and one commit.
+
+    scan = target_rows(dml, candidates, columns)
+    metrics = change_rows(dml, scan, make, parameters)      # make: batches of the scan -> the batches of row_changes.py
+
+Each thread reads a share of the files, batch by batch. Whatever fails before the commit, the files written are deleted.
+Protocol: Requirements for Writers.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from delta_py.expressions.tree import Expression
+from delta_py.parquet.reader import read_files
+from delta_py.row_changes.dml import Candidates, Dml, MetricNames
+from delta_py.scan.planning import ROW_ADDRESS, Scan, ScanOptions, plan_given, row_address_column
+from delta_py.threads import in_threads
+from delta_py.types.schema import StructField, StructType
+from delta_py.write.rewrite import TakenOut, take_out
+from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, TaskChanges, write_changes
+
+_THREADS, _NAME = min(4, os.cpu_count() or 1), "delta_py-rows"
+_SHARE_BYTES = 32 * 1024 * 1024
+_OPEN_COST_BYTES = 1024 * 1024
+
+Batches: TypeAlias = Iterable[pa.RecordBatch]
+
+
+def target_rows(dml: Dml, candidates: Candidates, columns: Sequence[StructField], predicate: Expression | None = None) -> Scan:
+    """The scan of the files' rows with where they are (ROW_ADDRESS). predicate: only rows for which it is true come."""
+    wanted = StructType((*columns, row_address_column().logical))
+    options = ScanOptions(row_address=True, drop_rows=predicate is not None, timezone=dml.state.time_zone)
+    return plan_given(dml.snapshot.config, dml.state.store, candidates.files.to_batches(), wanted, predicate, options)
+
+
+def address(dml: Dml, rows: pa.RecordBatch, change: int) -> dict[str, pa.Array]:
+    """The columns of row_changes.py that say where rows of the scan are, and what happens to them."""
+    places = rows.column(ROW_ADDRESS)
+    columns = {FILE: places.field("file_number"), ROW: places.field("row_index")}
+    if dml.row_ids is not None:
+        columns[ROW_ID] = places.field("row_id")
+    return {**columns, CHANGE: pa.array(np.full(rows.num_rows, change, np.int8))}
+
+
+def change_rows(
+    dml: Dml,
+    scan: Scan | None,
+    make: Callable[[Iterator[pa.RecordBatch]], Batches],
+    parameters: Mapping[str, Any],
+    *,
+    after: Callable[[], Batches] | None = None,
+    named: MetricNames | None = None,
+) -> dict[str, int]:
+    """Carry out the change and return its metrics.
+
+    scan: None when no row has to be read. after: further changed rows, asked for when all rows of the scan have been seen.
+    named: as of Dml.commit. Raises what `make` and the parts raise, and conflicts as Transaction.commit; nothing is changed then.
+    """
+    started = time.monotonic()
+    try:
+        changes = _made(dml, scan, make, after)
+        scanned = time.monotonic()
+        taken = _taken(dml, changes)
+    except BaseException:
+        dml.abort()
+        raise
+    times = {"scanTimeMs": round((scanned - started) * 1000), "rewriteTimeMs": round((time.monotonic() - scanned) * 1000)}
+    try:
+        _, done = dml.commit(parameters, changes, taken, times, named=named)
+    finally:
+        dml.close(changes)
+    return done
+
+
+def _made(
+    dml: Dml, scan: Scan | None, make: Callable[[Iterator[pa.RecordBatch]], Batches], after: Callable[[], Batches] | None
+) -> list[TaskChanges]:
+    state = dml.change_state()
+    changes: list[TaskChanges] = []
+    if scan is not None:
+        # Each share makes files of its own: small tables are not cut up.
+        count = _THREADS if dml.operation == "DELETE" else min(_THREADS, 1 + scan.report.bytes_kept // _SHARE_BYTES)
+        shares = scan.pack(max_group_bytes=2**62, open_cost_bytes=_OPEN_COST_BYTES, wanted_groups=count)
+
+        def change(task: int) -> TaskChanges:
+            return write_changes(state, make(read_files(scan.state, shares[task].scan_files())), task=task)
+
+        changes = in_threads([partial(change, task) for task in range(len(shares))], _THREADS, _NAME)
+    if after is not None:
+        changes.append(write_changes(state, after(), task=len(changes)))
+    return changes
+
+
+def _taken(dml: Dml, changes: Sequence[TaskChanges]) -> TakenOut:
+    files, rewrite = dml.touched_files(changes), dml.rewrite
+    threads = _THREADS
+    if not rewrite.use_deletion_vectors:  # each thread writes files of its own
+        threads = min(_THREADS, 1 + sum(touched.file.size_bytes for touched in files) // _SHARE_BYTES)
+    groups = [files] if files and dml.is_light(files) else dml.groups(files, threads)
+    steps = [partial(take_out, group, rewrite, task=task) for task, group in enumerate(groups)]
+    return TakenOut.of_all(in_threads(steps, _THREADS, _NAME))

@@ -1,0 +1,124 @@
+"""Names in the SQL of a command on rows: columns of the table, of a MERGE's source, or of both, with aliases or without.
+
+    scope = Scope((Side(table, "t", TARGET), Side(source, "s", SOURCE)), clock, "search condition")
+    scope.predicate("t.id = s.id")        # an expression over the columns of scope.rows
+
+Rows of both sides stand beside each other under names that differ: each side's columns have its prefix. A name with an alias
+before it is that side's; a name alone must be of one side only. Functions of the clock have one value for the whole command.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from delta_py.errors import ExpressionError, SchemaMismatchError
+from delta_py.expressions.evaluate import can_evaluate
+from delta_py.expressions.failures import not_supported
+from delta_py.expressions.parse import parse_named
+from delta_py.expressions.tree import Column, Expression
+from delta_py.types.schema import DataType, Path, StructType, find_path
+from delta_py.write.constraints import Clock
+
+TARGET, SOURCE = "t.", "s."
+"""What the columns of the table, and of a MERGE's source, are called by where rows of both stand beside each other."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """alias: before names of this side, as in `t.id`. prefix: of its columns in rows."""
+
+    schema: StructType
+    alias: str | None = None
+    prefix: str = ""
+
+    @cached_property
+    def rows(self) -> StructType:
+        return StructType(tuple(replace(f, name=self.prefix + f.name) for f in self.schema.fields))
+
+    def without_alias(self, path: Path) -> Path | None:
+        """The path of a column that begins with the alias; None for another."""
+        if self.alias is None or len(path) < 2 or path[0].lower() != self.alias.lower():
+            return None
+        return path[1:] if _has(self.schema, path[1:]) else None
+
+
+def _has(schema: StructType, path: Path) -> bool:
+    struct: DataType = schema
+    for name in path:
+        found = struct.find(name) if isinstance(struct, StructType) else None
+        if found is None:
+            return False
+        struct = found.data_type
+    return True
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The sides whose columns may be named. where: how errors call the place of the text."""
+
+    sides: tuple[Side, ...]
+    clock: Clock
+    where: str
+
+    @cached_property
+    def rows(self) -> StructType:
+        return StructType(tuple(f for side in self.sides for f in side.rows.fields))
+
+    @cached_property
+    def _names(self) -> StructType:
+        """All columns, as they are written without an alias."""
+        return StructType(tuple(f for side in self.sides for f in side.schema.fields))
+
+    def predicate(self, sql: str) -> Expression:
+        """Raises ExpressionError for text that is no condition or cannot be evaluated; SchemaMismatchError
+        (DELTA_MERGE_UNRESOLVED_EXPRESSION) for an unknown name, ExpressionError (AMBIGUOUS_REFERENCE) for one of both sides."""
+        return self._parsed(sql, condition=True)
+
+    def expression(self, sql: str) -> Expression:
+        """As predicate, of any type."""
+        return self._parsed(sql, condition=False)
+
+    def _parsed(self, sql: str, *, condition: bool) -> Expression:
+        if not isinstance(sql, str):
+            raise TypeError(f"In the {self.where} SQL text is expected, not {type(sql).__name__}.")
+        zone = self.clock.time_zone
+        parsed = parse_named(sql, self._names, self.rows, self._column, condition=condition, session_timezone=zone)
+        expression = self.clock.set(parsed)
+        if not can_evaluate(expression, self.rows):
+            raise not_supported(f"{sql[:60]} in the {self.where}", "It has a function that has no evaluation without Spark.")
+        return expression
+
+    def _column(self, path: Path) -> Expression:
+        qualified = [(side, rest) for side in self.sides if (rest := side.without_alias(path)) is not None]
+        found = qualified or [(side, path) for side in self.sides if _has(side.schema, path)]
+        if not found:
+            raise self._unresolved(path)
+        if len(found) > 1:
+            raise self._ambiguous(path)
+        side, rest = found[0]
+        fields = find_path(side.schema, rest)
+        return Column((side.prefix + fields[0].name, *(f.name for f in fields[1:])))
+
+    def _unresolved(self, path: Path) -> SchemaMismatchError:
+        name, known = ".".join(path), ", ".join(self._known())
+        return SchemaMismatchError(
+            f"Cannot resolve {name} in {self.where} given columns {known}. Nothing was changed. Correct the name or its alias.",
+            error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION" if len(self.sides) > 1 else "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+            sql_state="42703",
+            name=name,
+            clause=self.where,
+        )
+
+    def _ambiguous(self, path: Path) -> ExpressionError:
+        name = ".".join(path)
+        aliases = " or ".join(f"{side.alias}.{name}" for side in self.sides)
+        return ExpressionError(
+            f"{name} in the {self.where} is a column of the table and of the source. Nothing was changed. Write {aliases}.",
+            error_class="AMBIGUOUS_REFERENCE",
+            sql_state="42704",
+            name=name,
+        )
+
+    def _known(self) -> list[str]:
+        return [name if side.alias is None else f"{side.alias}.{name}" for side in self.sides for name in side.schema.names]

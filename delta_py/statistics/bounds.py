@@ -1,0 +1,272 @@
+"""Minima and maxima of a column as writers record them, made as wide as the values may really be.
+
+Writers cut timestamps to milliseconds, their offsets to minutes and long strings to a prefix. Some write a float by its shortest
+text, and some convert decimals to a double. Each bound is widened by what its type can have lost in this way.
+A writer that stores bounds in a narrower type than the column's replaces what does not fit by the limit of that type: deltalake
+writes 9223372036854775807 for every larger DECIMAL(20,0). Such a limit says nothing of the values beyond it, so it is unknown.
+A bound that is narrower than the values loses rows; one that lost nothing stays as it is.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.types.arrow_values import FALSE, array, from_numpy, scalar
+from delta_py.types.schema import DataType, DecimalType, PrimitiveType
+
+Doubles = np.ndarray[Any, np.dtype[np.float64]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+_MILLISECOND_MICROS = 1_000
+_SECOND_MICROS = 1_000_000
+_MINUTE_MICROS = 60_000_000
+_DAY_SECONDS = 86_400
+_WHOLE_MINUTE_OFFSETS = 63_676_800_000_000  # 1972-01-08: from here on no zone is off UTC by a part of a minute
+
+_INTEGERS = {"byte": np.int8, "short": np.int16, "integer": np.int32, "long": np.int64}
+_FLOATS = {"float": np.float32, "double": np.float64}
+_ALL_BITS = 128
+_STORED_BITS = (32, 64)  # of integers: Parquet has no others
+_STORED_DIGITS = 9  # of the shortest decimal that is stored as an integer of its own
+# A bound may be the shortest text of a float: no double is just that.
+_FLOAT_LIMITS = (float(np.finfo(np.float32).max), float(str(np.finfo(np.float32).max)), 2.0**31)
+_DOUBLE_LIMIT = float(np.finfo(np.float64).max)
+_ROUNDED = 2.0**-50  # more than a decimal loses when it is converted to a double
+# By side, seconds since 1970: the first and last in 64 bits of nanoseconds, and in 32 bits of seconds.
+_LIMIT_SECONDS = {-1: (-9_223_372_037, -(2**31)), 1: (9_223_372_036, 2**31 - 1)}
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01, 9999-12-31: the years that four digits hold
+
+_REPLACEMENT = "\ufffd"
+_LAST_CHARACTER = "\U0010ffff"
+_FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
+_USUAL_PREFIX = 32  # characters that writers keep of a string if no property of the table says otherwise
+# An older delta-spark cuts a character above U+FFFF in two, and the first half is written as a question mark.
+_REPLACED_END = f"(?s)\\??{_REPLACEMENT}.*"
+
+
+def widen(bounds: pa.Array, data_type: DataType, side: int) -> pa.Array:
+    """Bounds of one leaf, typed as its rows, widened; null is unknown. side: -1 for minima, 1 for maxima."""
+    bounds = _without(_narrow_limits(bounds, data_type, side), bounds)
+    match data_type:
+        case PrimitiveType("timestamp"):
+            return _as_if_without_seconds(_add_micros(bounds, side * _MILLISECOND_MICROS), side)
+        case PrimitiveType("timestamp_ntz"):
+            return _add_micros(bounds, side * _MILLISECOND_MICROS)
+        case PrimitiveType("double"):
+            return _as_if_float(bounds, side)
+        case PrimitiveType("string"):
+            return _before_replacement(bounds) if side < 0 else _as_if_cut(bounds)
+        case DecimalType():
+            return _as_if_double(bounds, side)
+    return bounds
+
+
+def within_four_digit_years(bounds: pa.Array, side: int) -> pa.Array:
+    """Bounds of dates or timestamps, null where they are the first or last that years of four digits hold; others as they are.
+
+    A writer with such a calendar has no other bound for a value beyond it. People choose just these values for "never", so the
+    bounds are not unknown: only files may not be skipped by them. bounds: as widen returns them.
+    """
+    if pa.types.is_date32(bounds.type):
+        first, last, numbers = _FIRST_DAY, _LAST_DAY, _stored(bounds, np.int32)
+    elif pa.types.is_timestamp(bounds.type):
+        first, end = (day * _DAY_SECONDS * _SECOND_MICROS for day in (_FIRST_DAY, _LAST_DAY + 1))
+        last, numbers = end - _MILLISECOND_MICROS, _stored(bounds, np.int64)
+    else:
+        return bounds
+    return _without(numbers <= first if side < 0 else numbers >= last, bounds)
+
+
+def _without(unknown: Mask | None, bounds: pa.Array) -> pa.Array:
+    if unknown is None or not unknown.any():
+        return bounds
+    return pc.if_else(from_numpy(unknown), pa.nulls(1, bounds.type)[0], bounds)
+
+
+def _stored(values: pa.Array, kind: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    """What the array stores, without a copy; anything where it is null."""
+    width = np.dtype(kind).itemsize
+    buffer = values.buffers()[1]
+    items = values.type.bit_width // 8 // width  # two for a decimal
+    start, end = values.offset * items, (values.offset + len(values)) * items
+    if buffer is None:  # without rows
+        return np.zeros(0, kind)
+    return np.frombuffer(buffer, kind, end)[start:]  # the buffer may be longer, and may end within an item
+
+
+# ---------------------------------------------------------------- limits of narrower types
+
+
+def _narrow_limits(bounds: pa.Array, data_type: DataType, side: int) -> Mask | None:
+    """Which bounds are the limit of a type that is narrower than the column's; None where no type is. Anything for nulls."""
+    match data_type:
+        case PrimitiveType(name) if name in _INTEGERS:
+            numbers = _stored(bounds, _INTEGERS[name])
+            return np.isin(numbers, [side * limit for limit in _integer_limits(numbers.itemsize * 8, side)])
+        case PrimitiveType(name) if name in _FLOATS:
+            numbers = _stored(bounds, _FLOATS[name]).astype(np.float64)
+            is_finite: Mask = np.isfinite(numbers)
+            return ~is_finite | _is_limit(side * numbers, _float_limits(side))
+        case DecimalType(precision, scale):
+            return _is_limit(side * _units(bounds), _decimal_limits(precision, scale, side))
+        case PrimitiveType("date"):
+            return np.isin(_stored(bounds, np.int32), [second // _DAY_SECONDS for second in _LIMIT_SECONDS[side]])
+        case PrimitiveType("timestamp" | "timestamp_ntz"):
+            return np.isin(_stored(bounds, np.int64) // _SECOND_MICROS, _LIMIT_SECONDS[side])
+    return None
+
+
+def _is_limit(numbers: Doubles, limits: Doubles) -> Mask:
+    """Which numbers are one of the limits, which are positive and sorted, or what a conversion to a double makes of one."""
+    if not len(limits):
+        return np.zeros(len(numbers), np.bool_)
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = numbers * (1 - _ROUNDED), numbers * (1 + _ROUNDED)
+    places = np.searchsorted(limits, low)
+    is_limit: Mask = (places < len(limits)) & (limits[np.minimum(places, len(limits) - 1)] <= high)
+    return is_limit
+
+
+def _integer_limits(bits: int, side: int) -> list[int]:
+    """Of the types with fewer bits, by their size. Some writers have no minimum but the negative of the maximum."""
+    powers = [2 ** (narrow - 1) for narrow in _STORED_BITS if narrow < bits]
+    return [power - 1 for power in powers] + (powers if side < 0 else [])
+
+
+@cache
+def _float_limits(side: int) -> Doubles:
+    return _sorted([*_integer_limits(_ALL_BITS, side), *_FLOAT_LIMITS, _DOUBLE_LIMIT])
+
+
+@cache
+def _decimal_limits(precision: int, scale: int, side: int) -> Doubles:
+    """Without their point: limits of the value, of the integer in which a decimal is stored, and of shorter decimals."""
+    integers = _integer_limits(_ALL_BITS, side)
+    shorter = [10**digits - 1 for digits in range(_STORED_DIGITS, precision)]
+    return _sorted([limit for limit in [*(i * 10**scale for i in integers), *integers, *shorter] if limit < 10**precision])
+
+
+def _sorted(limits: Iterable[float]) -> Doubles:
+    return np.unique(np.array([float(limit) for limit in limits]))
+
+
+def _units(decimals: pa.Array) -> Doubles:
+    """Decimals without their point."""
+    low, high = _stored(decimals, np.int64).reshape(-1, 2).T
+    is_negative = high < 0
+    low, high = (np.where(is_negative, ~half, half) for half in (low, high))  # of -n that is n - 1
+    size = high * 2.0**64 + low.view(np.uint64) + is_negative
+    return np.where(is_negative, -size, size)
+
+
+# ---------------------------------------------------------------- what a bound may have lost
+
+
+def _add_micros(times: pa.Array, micros: int) -> pa.Array:
+    """Shifted by micros; null where that leaves the range of the type."""
+    values = times.cast(pa.int64())
+    limit = 2**63 - 1 - abs(micros)
+    inside = pc.and_(pc.less_equal(values, limit), pc.greater_equal(values, -limit))
+    return pc.add(pc.if_else(inside, values, pa.scalar(None, pa.int64())), micros).cast(times.type)
+
+
+def _as_if_without_seconds(times: pa.Array, side: int) -> pa.Array:
+    """Old instants widened by a minute: a text in local time gives hours and minutes of its offset, and leaves out seconds."""
+    old = pc.less(times.cast(pa.int64()), _WHOLE_MINUTE_OFFSETS)
+    return pc.if_else(old, _add_micros(times, side * _MINUTE_MICROS), times) if pc.any(old).as_py() else times
+
+
+def _as_if_float(doubles: pa.Array, side: int) -> pa.Array:
+    """Bounds of a double column that may have been a float column when the file was written (type widening).
+
+    Then the text is the shortest one of the float, 0.1 for 0.10000000149: the nearest float is a bound as well.
+    """
+    values = doubles.to_numpy(zero_copy_only=False)  # nulls become NaN
+    with np.errstate(over="ignore", invalid="ignore"):
+        nearest = values.astype(np.float32).astype(np.float64)
+    nearest = np.where(np.isfinite(nearest), nearest, values)
+    return pa.array(np.fmin(values, nearest) if side < 0 else np.fmax(values, nearest), pa.float64(), from_pandas=True)
+
+
+def _before_replacement(minima: pa.Array) -> pa.Array:
+    """U+FFFD stands where a text has bytes that are no UTF-8, which may sort anywhere: the bound is the text before it."""
+    if not pc.any(pc.match_substring(minima, _REPLACEMENT)).as_py():
+        return minima
+    return pc.replace_substring_regex(minima, f"(?s){_REPLACEMENT}.*", "")
+
+
+def _as_if_cut(maxima: pa.Array) -> pa.Array:
+    """Maxima that may be the beginning of a longer text become the first text after all that begin so; null if there is none.
+
+    These are as long as writers cut, or end in the highest character, or have U+FFFD: writers end a maximum that they cut with
+    one of these, though the text may go on with higher characters; and U+FFFD stands for bytes that are no UTF-8.
+    """
+    has_replacement = pc.match_substring(maxima, _REPLACEMENT)
+    is_cut = pc.or_(has_replacement, pc.ends_with(maxima, _LAST_CHARACTER))
+    usual = scalar(_USUAL_PREFIX, pa.int32())
+    if pc.any(pc.greater_equal(pc.binary_length(maxima), usual)).as_py():
+        is_cut = pc.or_(is_cut, pc.equal(pc.utf8_length(maxima), usual))
+    is_cut = is_cut.fill_null(FALSE)
+    if not is_cut.true_count:
+        return maxima
+    beginnings = maxima.filter(is_cut)
+    if pc.any(has_replacement).as_py():
+        beginnings = pc.replace_substring_regex(beginnings, _REPLACED_END, "")
+    return pc.replace_with_mask(maxima, is_cut, _texts_after(beginnings))
+
+
+def _texts_after(beginnings: pa.Array) -> pa.Array:
+    """The first text after all that begin so; null if there is none."""
+    try:
+        beginnings = pc.utf8_rtrim(beginnings, _LAST_CHARACTER)  # after these there is nothing
+        last = pc.utf8_slice_codeunits(beginnings, -1).dictionary_encode()
+        others = pc.utf8_slice_codeunits(beginnings, 0, -1)
+    except pa.ArrowInvalid:  # a struct of statistics may have bytes that are no UTF-8
+        return pa.nulls(len(beginnings), pa.string())
+    following = array([_next_character(character) for character in last.dictionary.to_pylist()], pa.string())
+    return pc.binary_join_element_wise(others, following.take(last.indices), "")
+
+
+def _next_character(character: str) -> str | None:
+    """None for none. character: not the last one."""
+    if not character:
+        return None
+    code = ord(character) + 1
+    return chr(_AFTER_SURROGATES if code == _FIRST_SURROGATE else code)
+
+
+def _as_if_double(decimals: pa.Array, side: int) -> pa.Array:
+    """Decimal bounds of more than 15 digits, which some writers take through a double: widened by what that can lose.
+
+    In units of the last place u = high * 2^64 + low becomes u + side * ((|high| + 1) << 14), more than u / 2^52.
+    """
+    kind = decimals.type
+    if kind.precision <= 15:
+        return decimals
+    exact = pa.scalar(Decimal(10**15).scaleb(-kind.scale), kind)
+    rounded = pc.greater(pc.abs(decimals), exact)
+    if not pc.any(rounded).as_py():
+        return decimals
+    start = decimals.offset
+    units = np.frombuffer(decimals.buffers()[1], np.int64).reshape(-1, 2)[start : start + len(decimals)]
+    low, high = units[:, 0].astype(np.uint64), units[:, 1]
+    magnitude = np.abs(high).astype(np.uint64) + np.uint64(1)
+    step_low, step_high = magnitude << np.uint64(14), (magnitude >> np.uint64(50)).astype(np.int64)
+    if side > 0:
+        wide_low = low + step_low
+        wide_high = high + step_high + (wide_low < low)
+    else:
+        wide_low = low - step_low
+        wide_high = high - step_high - (wide_low > low)
+    wide = np.stack([wide_low.astype(np.int64), wide_high], axis=1)
+    return pc.if_else(
+        rounded, pa.Array.from_buffers(kind, len(decimals), [None, pa.py_buffer(np.ascontiguousarray(wide))]), decimals
+    )

@@ -1,0 +1,67 @@
+"""Statistics of a data file that another program wrote, out of its footer alone, as the JSON text of `add.stats`.
+
+    footer_stats(footer, leaves, columns, string_prefix=32)
+
+What the footer does not say of every row group is left out, which readers take as unknown. So are upper bounds of floats: footers
+pass over NaN, which is larger than any number. Null counts are those of leaves in no list or map; of these a footer counts parts.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.statistics.stats import stats_from_parquet_footer
+from delta_py.statistics.stats_collector import StatsCollector, is_bounded
+from delta_py.types.schema import DOUBLE, FLOAT, Path, StructType, find_path
+
+
+def footer_stats(
+    footer: Any,
+    schema: StructType,
+    leaves: Mapping[Path, int],
+    columns: Sequence[Path],
+    *,
+    absent: Sequence[Path] = (),
+    string_prefix: int,
+) -> str:
+    """footer: pyarrow.parquet.FileMetaData. schema: the file's columns. leaves: the Parquet column of each leaf that is in no
+    list or map. columns: the leaves that get statistics, all of the file. absent: such leaves that the file does not have, and so
+    has nulls for.
+
+    Raises pyarrow.ArrowInvalid for a footer that contradicts itself.
+    """
+    types = {path: find_path(schema, path)[-1].data_type for path in columns if path in leaves}
+    groups = stats_from_parquet_footer(footer, leaves, types)
+    rows = groups.num_records.to_pylist()  # of few groups: plain numbers are quicker than arrays
+    nulls = {path: _null_counts(counts, rows) for path, counts in groups.null_count.items()}
+    bounded = {path: kind for path, kind in types.items() if is_bounded(kind)}
+    with_values = {
+        path: [row_count > (0 if n is None else n) for row_count, n in zip(rows, nulls[path], strict=True)] for path in bounded
+    }
+    no_floats = [path for path, kind in bounded.items() if kind not in (FLOAT, DOUBLE)]
+    collector = StatsCollector(schema, columns, string_prefix=string_prefix)
+    collector.take_known(
+        footer.num_rows,
+        {path: sum(n for n in counts if n) for path, counts in nulls.items() if None not in counts}
+        | dict.fromkeys(absent, footer.num_rows),
+        {path: bound for path in bounded if (bound := _whole(groups.minimum[path], with_values[path], "min")) is not None},
+        {path: bound for path in no_floats if (bound := _whole(groups.maximum[path], with_values[path], "max")) is not None},
+    )
+    return collector.to_json()
+
+
+def _null_counts(counts: pa.Int64Array, rows: Sequence[int]) -> list[int | None]:
+    """Of each row group; None is unknown."""
+    return [n if row_count else 0 for n, row_count in zip(counts.to_pylist(), rows, strict=True)]
+
+
+def _whole(bounds: pa.Array, with_values: Sequence[bool], side: str) -> pa.Scalar | None:
+    """The bound of all row groups together, where each has one or no value at all."""
+    if bounds.null_count and any(has and not bound.is_valid for has, bound in zip(with_values, bounds, strict=True)):
+        return None
+    return bounds[0] if len(bounds) == 1 else pc.min_max(bounds)[side]

@@ -1,0 +1,419 @@
+"""Per-file statistics: the JSON text of `add.stats`, a checkpoint's `stats_parsed`, a Parquet footer, as columns.
+
+In: statistics of many files. Out: FileStats, one Arrow value a file for each leaf asked for. Whatever is missing,
+damaged or of another type is null, which means unknown and keeps the file. Names are physical (column mapping).
+Bounds are made a little wider where writers are known to have cut or rounded them, never narrower.
+What is written for a new file is collected by stats_collector.py.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.statistics.bounds import widen
+from delta_py.statistics.json_objects import decimal_fits, read_json_objects
+from delta_py.statistics.parquet_statistics import chunk_statistics, null_count_of
+from delta_py.statistics.stats_layout import read_plain_stats
+from delta_py.types.arrow_values import NULL, TRUE, ZERO, NestedColumns, all_true
+from delta_py.types.schema import DataType, DecimalType, Path, PrimitiveType, to_arrow_type
+
+RULES = 4
+"""Of what comes out for a file's statistics: to be raised when it changes, because parsed statistics are kept on disks."""
+
+_PIECE_BYTES = 64 * 1024 * 1024
+_INTEGERS = frozenset({"long", "integer", "short", "byte"})
+_FLOATS = frozenset({"float", "double"})
+_TIMESTAMPS = frozenset({"timestamp", "timestamp_ntz"})
+
+
+@dataclass(frozen=True, slots=True)
+class FileStats:
+    """Statistics of file_count files, aligned. Arrays are typed as the leaf's rows; null is unknown.
+
+    num_records: rows in the data file, deleted ones included. tight_bounds: never null; false means that bounds and null
+    counts may speak of rows that a deletion vector hides. minimum, maximum: bounds, possibly wider than the values
+    (cut strings, timestamps widened by 1 ms). A leaf that is not a key is unknown for every file.
+    """
+
+    file_count: int
+    num_records: pa.Int64Array
+    tight_bounds: pa.BooleanArray
+    minimum: Mapping[Path, pa.Array] = field(default_factory=dict)
+    maximum: Mapping[Path, pa.Array] = field(default_factory=dict)
+    null_count: Mapping[Path, pa.Int64Array] = field(default_factory=dict)
+
+    def filter(self, keep: pa.BooleanArray) -> FileStats:
+        """The statistics of the files for which keep, never null, is true."""
+        return FileStats(
+            keep.true_count,
+            self.num_records.filter(keep),
+            self.tight_bounds.filter(keep),
+            {path: array.filter(keep) for path, array in self.minimum.items()},
+            {path: array.filter(keep) for path, array in self.maximum.items()},
+            {path: array.filter(keep) for path, array in self.null_count.items()},
+        )
+
+
+def unknown_stats(file_count: int) -> FileStats:
+    """Nothing is known of any file."""
+    return FileStats(file_count, pa.nulls(file_count, pa.int64()), all_true(file_count))
+
+
+def concat_stats(parts: Sequence[FileStats]) -> FileStats:
+    """The files of all parts in order. A leaf that a part lacks is unknown for that part's files."""
+
+    def joined(pick: Callable[[FileStats], Mapping[Path, pa.Array]]) -> dict[Path, pa.Array]:
+        types = {path: array.type for part in parts for path, array in pick(part).items()}
+        return {
+            path: pa.concat_arrays([pick(part).get(path, pa.nulls(part.file_count, kind)) for part in parts])
+            for path, kind in types.items()
+        }
+
+    if not parts:
+        return unknown_stats(0)
+    return FileStats(
+        sum(part.file_count for part in parts),
+        pa.concat_arrays([part.num_records for part in parts]),
+        pa.concat_arrays([part.tight_bounds for part in parts]),
+        joined(lambda part: part.minimum),
+        joined(lambda part: part.maximum),
+        joined(lambda part: part.null_count),
+    )
+
+
+# ---------------------------------------------------------------- from JSON text
+
+
+def parse_stats(json: pa.Array | pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> FileStats:
+    """Statistics of many files from their JSON, in bulk; only the named leaves are looked at.
+
+    json: string array, null or '' where a file has none. One file's damaged text makes that file unknown, no other.
+    """
+    count = len(json)
+    if count > 1 and json.nbytes > _PIECE_BYTES:
+        return concat_stats([parse_stats(json.slice(0, count // 2), leaves), parse_stats(json.slice(count // 2), leaves)])
+    schema = _stats_schema(leaves)
+    plain = read_plain_stats(json, schema)
+    return _assemble(read_json_objects(json, schema) if plain is None else plain, leaves, count)
+
+
+def _json_type(data_type: DataType) -> pa.DataType | None:
+    """As what a bound of this type is read from JSON; None where there are no bounds (binary, arrays, maps, ...)."""
+    match data_type:
+        case DecimalType():
+            return to_arrow_type(data_type)
+        case PrimitiveType(name) if name in _INTEGERS:
+            return pa.int64()
+        case PrimitiveType(name) if name in _FLOATS:
+            return pa.float64()
+        case PrimitiveType("boolean"):
+            return pa.bool_()
+        case PrimitiveType(name) if name in _TIMESTAMPS or name in ("string", "date"):
+            return pa.string()
+    return None
+
+
+def _stats_schema(leaves: Mapping[Path, DataType]) -> pa.Schema:
+    bounds = _nested({path: kind for path, leaf in leaves.items() if (kind := _json_type(leaf)) is not None})
+    counts = _nested({path: pa.int64() for path in leaves})
+    fields = [pa.field("numRecords", pa.int64()), pa.field("tightBounds", pa.bool_())]
+    named = (("minValues", bounds), ("maxValues", bounds), ("nullCount", counts))
+    return pa.schema(fields + [pa.field(name, kind) for name, kind in named if kind.num_fields])
+
+
+def _nested(types: Mapping[Path, pa.DataType]) -> pa.StructType:
+    """{('a',): t, ('b','c'): u} -> struct<a: t, b: struct<c: u>>."""
+    heads: dict[str, dict[Path, pa.DataType]] = {}
+    for path, kind in types.items():
+        heads.setdefault(path[0], {})[path[1:]] = kind
+    return pa.struct([pa.field(name, inner[()] if () in inner else _nested(inner)) for name, inner in heads.items()])
+
+
+# ---------------------------------------------------------------- stats_parsed
+
+
+def stats_struct_type(leaves: Mapping[Path, DataType], *, tight_bounds: bool) -> pa.StructType:
+    """The type of `stats_parsed`: bounds typed as the leaves' rows. tight_bounds: for tables with deletion vectors."""
+    bounds = _nested({path: to_arrow_type(kind) for path, kind in leaves.items() if _json_type(kind) is not None})
+    fields = [pa.field("numRecords", pa.int64())] + ([pa.field("tightBounds", pa.bool_())] if tight_bounds else [])
+    named = (("minValues", bounds), ("maxValues", bounds), ("nullCount", _nested({path: pa.int64() for path in leaves})))
+    return pa.struct(fields + [pa.field(name, kind) for name, kind in named if kind.num_fields])
+
+
+def json_to_struct(json: pa.Array, leaves: Mapping[Path, DataType], *, tight_bounds: bool) -> pa.StructArray:
+    """The statistics as they are written, not widened: stats_struct_type. null where a file has none."""
+    count = len(json)
+    if count > 1 and json.nbytes > _PIECE_BYTES:
+        halves = (json.slice(0, count // 2), json.slice(count // 2))
+        return pa.concat_arrays([json_to_struct(half, leaves, tight_bounds=tight_bounds) for half in halves])
+    return struct_to_struct(
+        read_json_objects(json, _stats_schema(leaves)), leaves, tight_bounds=tight_bounds, missing=json.is_null()
+    )
+
+
+def struct_to_struct(
+    parsed: pa.StructArray, leaves: Mapping[Path, DataType], *, tight_bounds: bool, missing: pa.BooleanArray | None = None
+) -> pa.StructArray:
+    """Statistics that were written for other types, or other leaves, as stats_struct_type. missing: files without any."""
+
+    fields = _fields_of(parsed)
+
+    def build(kind: pa.StructType, path: Path) -> pa.Array:
+        children = []
+        for child in kind:
+            inner = (*path, child.name)
+            if pa.types.is_struct(child.type):
+                children.append(build(child.type, inner))
+                continue
+            array, leaf = fields.find(inner), leaves.get(inner[1:])
+            is_bound = leaf is not None and inner[0] in ("minValues", "maxValues")
+            typed = None if array is None else _typed(array, leaf) if is_bound and leaf is not None else _plain(array, child.type)
+            children.append(pa.nulls(len(parsed), child.type) if typed is None else typed)
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=missing if not path else None)
+
+    return build(stats_struct_type(leaves, tight_bounds=tight_bounds), ())
+
+
+def _plain(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    """numRecords, tightBounds and counts; None for a column of another kind."""
+    if array.type == kind:
+        return array
+    return _count(array) if pa.types.is_int64(kind) else None
+
+
+def stats_from_struct(stats_parsed: pa.StructArray | pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> FileStats:
+    """Statistics from a checkpoint's `stats_parsed`. Leaves or sections that it lacks are unknown."""
+    flat = stats_parsed.combine_chunks() if isinstance(stats_parsed, pa.ChunkedArray) else stats_parsed
+    return _assemble(flat, leaves, len(flat))
+
+
+def _assemble(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: int) -> FileStats:
+    fields = _fields_of(parsed)
+
+    def bounds(section: str, side: int) -> dict[Path, pa.Array]:
+        arrays = {path: _bound(fields.find((section, *path)), kind, side) for path, kind in leaves.items()}
+        return {path: array for path, array in arrays.items() if array is not None}
+
+    counts = {path: _count(fields.find(("nullCount", *path))) for path in leaves}
+    tight = fields.find(("tightBounds",))
+    records = _count(fields.find(("numRecords",)))
+    return FileStats(
+        count,
+        pa.nulls(count, pa.int64()) if records is None else records,
+        all_true(count) if tight is None or not pa.types.is_boolean(tight.type) else tight.fill_null(TRUE),
+        bounds("minValues", -1),
+        bounds("maxValues", 1),
+        {path: array for path, array in counts.items() if array is not None},
+    )
+
+
+def _fields_of(parsed: pa.StructArray) -> NestedColumns:
+    def section(name: str) -> pa.Array | None:
+        return pc.struct_field(parsed, [name]) if parsed.type.get_field_index(name) >= 0 else None
+
+    return NestedColumns(section)
+
+
+def _count(array: pa.Array | None) -> pa.Array | None:
+    """A count as int64, null where it is below 0; None if there is none."""
+    if array is None or not pa.types.is_integer(array.type):
+        return None
+    counts = array.cast(pa.int64())
+    return pc.if_else(pc.less(counts, ZERO), NULL, counts)
+
+
+# ---------------------------------------------------------------- a bound as the table's type
+
+
+def _bound(array: pa.Array | None, data_type: DataType, side: int) -> pa.Array | None:
+    """A column of bounds as the leaf's type, widened where that is due. side: -1 for minimum, 1 for maximum.
+
+    A value that does not fit is null; None if there is no column, or one of a type whose order may be another.
+    """
+    if array is None or _json_type(data_type) is None:
+        return None
+    typed = _typed(array, data_type)
+    return None if typed is None else widen(typed, data_type, side)
+
+
+def _typed(array: pa.Array, data_type: DataType) -> pa.Array | None:
+    """The values as the leaf's type, by casts that keep their order; None for a column of another family."""
+    target, source = to_arrow_type(data_type), array.type
+    if pa.types.is_dictionary(source):
+        return _typed(array.dictionary_decode(), data_type)
+    if source == target:
+        return array
+    match data_type:
+        case PrimitiveType(name) if name in _INTEGERS:
+            return _cast_or_null(array, target) if pa.types.is_integer(source) else None
+        case PrimitiveType("float"):
+            # The shortest text of a float is the text of another double: nearest is right.
+            return array.cast(target, safe=False) if pa.types.is_floating(source) else None
+        case PrimitiveType("double"):
+            return _cast_or_null(array, target) if pa.types.is_floating(source) or pa.types.is_integer(source) else None
+        case DecimalType():
+            return _cast_or_null(array, target) if pa.types.is_decimal(source) or pa.types.is_integer(source) else None
+        case PrimitiveType("string"):
+            return array.cast(target) if pa.types.is_large_string(source) or pa.types.is_string_view(source) else None
+        case PrimitiveType("date"):
+            return _dates(array, target)
+        case PrimitiveType(name) if name in _TIMESTAMPS:
+            return _timestamps(array, target)
+    return None
+
+
+def _dates(array: pa.Array, target: pa.DataType) -> pa.Array | None:
+    if pa.types.is_string(array.type):
+        return _cast_matching(array, r"^\d{4}-\d\d-\d\d$", target)
+    return _cast_or_null(array, target) if pa.types.is_date(array.type) else None
+
+
+def _timestamps(array: pa.Array, target: pa.DataType) -> pa.Array | None:
+    """Instants or wall clocks as microseconds; texts with an offset are instants, without one they are read as UTC."""
+    if pa.types.is_date(array.type):  # of before the column was widened from date
+        return array.cast(pa.timestamp("us"), safe=False).cast(target)
+    if pa.types.is_timestamp(array.type):
+        return array.cast(pa.timestamp("us", array.type.tz), safe=False).cast(pa.int64()).cast(target)
+    if not pa.types.is_string(array.type):
+        return None
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid:
+        return _odd_timestamps(array).cast(target)
+
+
+def _odd_timestamps(texts: pa.Array) -> pa.Array:
+    """Timestamps in mixed spellings as microseconds; digits beyond are cut."""
+    texts = pc.replace_substring_regex(texts, r"^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(\.\d{1,6})?\d*\s*", r"\1T\2\3")
+    instants = _cast_matching(texts, r"^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)$", pa.timestamp("us", "UTC"))
+    plain = _cast_matching(texts, r"^\d{4}-\d\d-\d\d(?:T[\d:.]+)?$", pa.timestamp("us"))
+    return pc.coalesce(instants.cast(pa.int64()), plain.cast(pa.int64()))
+
+
+def _cast_matching(texts: pa.Array, pattern: str, target: pa.DataType) -> pa.Array:
+    try:
+        return texts.cast(target)
+    except pa.ArrowInvalid:
+        shaped = pc.if_else(pc.match_substring_regex(texts, pattern), texts, pa.scalar(None, texts.type))
+        return _cast_or_null(shaped, target)
+
+
+def _cast_or_null(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Cast; values that do not fit become null, found by halving."""
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid:
+        if len(array) == 1:
+            return pa.nulls(1, target)
+        middle = len(array) // 2
+        return pa.concat_arrays([_cast_or_null(array.slice(0, middle), target), _cast_or_null(array.slice(middle), target)])
+
+
+# ---------------------------------------------------------------- from a Parquet footer
+
+# Before these, files of older writers count days in another calendar than the table does: no bound there is trusted.
+_FIRST_SAFE_DAY = -141_427  # 1582-10-15
+_FIRST_SAFE_MICROS = -2_208_988_800_000_000  # 1900-01-01T00:00Z
+_MICROS_PER_DAY = 86_400_000_000
+_TO_MICROS = {"milliseconds": (1_000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1_000)}
+
+
+def without_old_times(array: pa.Array) -> pa.Array:
+    """Statistics out of a file in the other calendar, as a struct: null, which is unknown, where days may have another number."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        inner = [without_old_times(array.field(place)) for place in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(inner, fields=list(kind), mask=array.is_null())
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        times = array.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        first = _FIRST_SAFE_MICROS if pa.types.is_timestamp(kind) else _FIRST_SAFE_DAY * _MICROS_PER_DAY
+        return pc.if_else(pc.less(times, first), pa.scalar(None, kind), array)
+    return array
+
+
+def stats_from_parquet_footer(footer: Any, columns: Mapping[Path, int], leaves: Mapping[Path, DataType]) -> FileStats:
+    """One "file" a row group. footer: pyarrow.parquet.FileMetaData; columns: index of each leaf's Parquet column.
+
+    Raises pyarrow.ArrowInvalid for a footer that contradicts itself.
+    """
+    groups = range(footer.num_row_groups)
+    minimum, maximum, nulls = {}, {}, {}
+    for path, kind in leaves.items():
+        if path not in columns:
+            continue
+        statistics = [chunk_statistics(footer, group, columns[path]) for group in groups]
+        nulls[path] = pa.array([null_count_of(s) for s in statistics], pa.int64())
+        if _json_type(kind) is not None:
+            minimum[path] = _footer_bounds(statistics, kind, "min")
+            maximum[path] = _footer_bounds(statistics, kind, "max")
+    rows = pa.array([footer.row_group(group).num_rows for group in groups], pa.int64())
+    return FileStats(len(groups), rows, all_true(len(groups)), minimum, maximum, nulls)
+
+
+def _footer_bounds(statistics: Sequence[Any], data_type: DataType, side: str) -> pa.Array:
+    values = [_footer_bound(s, data_type, side) if s is not None and s.has_min_max else None for s in statistics]
+    target = to_arrow_type(data_type)
+    if pa.types.is_date(target):
+        return pa.array(values, pa.int32()).cast(target)
+    if pa.types.is_timestamp(target):
+        return pa.array(values, pa.int64()).cast(target)
+    return pa.array(values, target)
+
+
+def _footer_bound(statistics: Any, data_type: DataType, side: str) -> Any:
+    """A footer's bound as a value of the table's type (dates in days, timestamps in microseconds), None where the two do
+    not obviously agree. Raw values are used where there are any: the others need pandas for nanoseconds."""
+    raw = getattr(statistics, f"{side}_raw")
+    match data_type:
+        case PrimitiveType(name) if name in _INTEGERS:
+            bits = {"long": 63, "integer": 31, "short": 15, "byte": 7}[name]
+            return raw if _is_plain_integer(statistics) and -(2**bits) <= raw < 2**bits else None
+        case PrimitiveType(name) if name in _FLOATS:
+            exact = type(raw) is float or (_is_plain_integer(statistics) and abs(raw) <= 2**53)
+            return float(raw) if exact and raw == raw else None
+        case PrimitiveType("boolean"):
+            return raw if type(raw) is bool else None
+        case PrimitiveType("string"):
+            return _text(raw) if statistics.logical_type.type == "STRING" else None
+        case PrimitiveType("date"):
+            return raw if statistics.logical_type.type == "DATE" and raw >= _FIRST_SAFE_DAY else None
+        case PrimitiveType(name) if name in _TIMESTAMPS:
+            return _footer_micros(statistics, raw, side)
+        case DecimalType(precision, scale):
+            value = getattr(statistics, side) if statistics.logical_type.type == "DECIMAL" else None
+            return value if isinstance(value, Decimal) and decimal_fits(value, precision, scale) else None
+    return None
+
+
+def _text(raw: bytes) -> str | None:
+    """None for bytes that are no UTF-8: Spark keeps them in texts as they are."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_plain_integer(statistics: Any) -> bool:
+    if statistics.physical_type not in ("INT32", "INT64"):
+        return False
+    logical = json.loads(statistics.logical_type.to_json())
+    return bool(logical["Type"] == "None" or (logical["Type"] == "Int" and logical["isSigned"]))
+
+
+def _footer_micros(statistics: Any, raw: Any, side: str) -> int | None:
+    if statistics.logical_type.type != "TIMESTAMP":
+        return None
+    unit = json.loads(statistics.logical_type.to_json())["timeUnit"]
+    if unit not in _TO_MICROS:
+        return None
+    times, parts = _TO_MICROS[unit]
+    micros = raw * times // parts if side == "min" else -(-raw * times // parts)
+    return micros if _FIRST_SAFE_MICROS <= micros < 2**63 else None

@@ -1,0 +1,192 @@
+"""Statistics of a file that is being written, gathered batch by batch, as the JSON text of `add.stats`.
+
+Bounds of integers, dates, timestamps and short decimals come from the file's own footer, where the Parquet writer has counted
+them exactly; those of texts, floats and nested leaves from the rows.
+Bounds and null counts of the chosen leaves; strings cut to a prefix (a cut maximum is rounded up), timestamps cut to
+milliseconds, decimals exact. A bound that JSON or the protocol cannot hold is left out, which readers take as unknown.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.statistics.parquet_statistics import chunk_statistics
+from delta_py.types.arrow_values import NestedColumns
+from delta_py.types.schema import DATE, DataType, DecimalType, Path, PrimitiveType, StructType, find_path, to_arrow_type
+
+_BOUNDED = frozenset({"long", "integer", "short", "byte", "float", "double", "string", "date", "timestamp", "timestamp_ntz"})
+_IN_FOOTER = frozenset({"long", "integer", "short", "byte", "date", "timestamp", "timestamp_ntz"})
+_LONGEST_INTEGER_DECIMAL = 18
+_LAST_CHARACTER = "\U0010ffff"
+
+
+class StatsCollector:
+    """schema: the physical schema of the data file; columns: paths of the leaves that get statistics (an array, map or
+    variant counts as a leaf and gets a null count only); string_prefix: characters kept of a string's bounds.
+    use_footer: take_footer will be called with the footer of the file that holds the rows."""
+
+    def __init__(self, schema: StructType, columns: Sequence[Path], *, string_prefix: int = 32, use_footer: bool = False) -> None:
+        self._leaves = [(path, find_path(schema, path)[-1].data_type) for path in columns]
+        self._string_prefix = string_prefix
+        self._row_count = 0
+        self._null_counts: dict[Path, int] = dict.fromkeys((path for path, _ in self._leaves), 0)
+        self._minimum: dict[Path, pa.Scalar] = {}
+        self._maximum: dict[Path, pa.Scalar] = {}
+        self._has_nan: set[Path] = set()
+        self._in_footer = {path for path, data_type in self._leaves if use_footer and len(path) == 1 and _is_in_footer(data_type)}
+
+    @property
+    def row_count(self) -> int:
+        return self._row_count
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Take in the rows of one batch with the physical names of the file."""
+        self._row_count += batch.num_rows
+        columns = NestedColumns(batch.column)
+        for path, data_type in self._leaves:
+            column = columns.find(path)
+            assert column is not None, f"the file has no column {path}"
+            self._null_counts[path] += column.null_count if not pa.types.is_null(column.type) else len(column)
+            if is_bounded(data_type) and path not in self._in_footer:
+                self._widen(path, column)
+
+    def take_footer(self, footer: Any) -> None:
+        """Take in the bounds that the rows' own file states. footer: pyarrow's FileMetaData of the finished file, written with
+        integers for short decimals. A bound that it lacks for rows that are not null stays unknown."""
+        columns = [(index, footer.schema.column(index)) for index in range(footer.num_columns)]
+        # A nested column's path may be spelled like a top-level name with dots; only top-level ones have one level.
+        positions = {column.path: index for index, column in columns if column.max_definition_level == 1}
+        for path, data_type in self._leaves:
+            if path in self._in_footer:
+                bounds = _footer_bounds(footer, positions[path[0]])
+                if bounds is not None:
+                    self._minimum[path], self._maximum[path] = (_typed(raw, data_type) for raw in bounds)
+
+    def take_known(
+        self,
+        row_count: int,
+        null_counts: Mapping[Path, int],
+        minimum: Mapping[Path, pa.Scalar],
+        maximum: Mapping[Path, pa.Scalar],
+    ) -> None:
+        """Take in what is known of all rows of a file in the place of the rows; what a mapping lacks is unknown."""
+        self._row_count = row_count
+        self._null_counts = dict(null_counts)
+        self._minimum, self._maximum = dict(minimum), dict(maximum)
+
+    def _widen(self, path: Path, column: pa.Array) -> None:
+        if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+            self._has_nan.add(path)
+            column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+        bounds = pc.min_max(column)
+        low, high = bounds["min"], bounds["max"]
+        if not low.is_valid:
+            return
+        known_low, known_high = self._minimum.get(path), self._maximum.get(path)
+        if known_low is None or pc.less(low, known_low).as_py():
+            self._minimum[path] = low
+        if known_high is None or pc.greater(high, known_high).as_py():
+            self._maximum[path] = high
+
+    def to_json(self) -> str:
+        """The statistics of all rows so far; tightBounds is true because no row of a new file is deleted."""
+        minimum: dict[str, Any] = {}
+        maximum: dict[str, Any] = {}
+        nulls: dict[str, Any] = {}
+        for path, count in self._null_counts.items():
+            _put(nulls, path, count)
+        for path, _ in self._leaves:
+            _put(minimum, path, self._lower(path))
+            _put(maximum, path, self._upper(path))
+        bounds = {"minValues": minimum, "maxValues": maximum}
+        return orjson.dumps({"numRecords": self._row_count, **bounds, "nullCount": nulls, "tightBounds": True}).decode()
+
+    def _lower(self, path: Path) -> Any:
+        value = _python_value(self._minimum.get(path))
+        return value[: self._string_prefix] if isinstance(value, str) else _json_value(value)
+
+    def _upper(self, path: Path) -> Any:
+        # NaN is larger than any number, and JSON has none: no upper bound.
+        value = None if path in self._has_nan else _python_value(self._maximum.get(path))
+        return _round_up(value, self._string_prefix) if isinstance(value, str) else _json_value(value)
+
+
+def is_bounded(data_type: DataType) -> bool:
+    """Whether the values of a type get bounds."""
+    return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _BOUNDED)
+
+
+def _is_in_footer(data_type: DataType) -> bool:
+    if isinstance(data_type, DecimalType):
+        return data_type.precision <= _LONGEST_INTEGER_DECIMAL
+    return isinstance(data_type, PrimitiveType) and data_type.name in _IN_FOOTER
+
+
+def _footer_bounds(footer: Any, index: int) -> tuple[int, int] | None:
+    """The smallest and largest stored integer of a column over all row groups; None where one does not say."""
+    lows, highs = [], []
+    for number in range(footer.num_row_groups):
+        statistics = chunk_statistics(footer, number, index)
+        if statistics is None:
+            return None
+        if statistics.has_min_max:
+            lows.append(statistics.min_raw)
+            highs.append(statistics.max_raw)
+        elif not statistics.has_null_count or statistics.null_count < footer.row_group(number).num_rows:
+            return None
+    return (min(lows), max(highs)) if lows else None
+
+
+def _typed(raw: int, data_type: DataType) -> pa.Scalar:
+    """A stored integer as a value of the column: days, microseconds, or digits without the point."""
+    if isinstance(data_type, DecimalType):
+        return pa.scalar(Decimal(raw).scaleb(-data_type.scale), to_arrow_type(data_type))
+    return pa.scalar(raw, pa.int32() if data_type == DATE else pa.int64()).cast(to_arrow_type(data_type))
+
+
+def _python_value(bound: pa.Scalar | None) -> Any:
+    """The bound as a Python value; None for none and for dates outside of the years 1 to 9999."""
+    try:
+        return None if bound is None else bound.as_py()
+    except (OverflowError, ValueError):
+        return None
+
+
+def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
+    if value is None:
+        return
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+    tree[path[-1]] = value
+
+
+def _round_up(text: str, prefix: int) -> str | None:
+    """A text of about `prefix` characters that no string starting like `text` exceeds; None if there is none."""
+    if len(text) <= prefix:
+        return text
+    return None if text[prefix] == _LAST_CHARACTER else text[:prefix] + _LAST_CHARACTER
+
+
+def _json_value(value: Any) -> Any:
+    """A bound as JSON holds it; None where it cannot."""
+    match value:
+        case datetime():
+            stamp = value.replace(microsecond=value.microsecond // 1000 * 1000)
+            text = stamp.replace(tzinfo=None).isoformat(timespec="milliseconds")
+            return text if value.tzinfo is None else text + "Z"
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return orjson.Fragment(format(value, "f"))
+        case float():
+            return value if math.isfinite(value) else None
+    return value

@@ -1,0 +1,93 @@
+"""Which leaves of a table get statistics, in data files and in checkpoints.
+
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from delta_py.errors import SchemaMismatchError
+from delta_py.protocol.actions import DomainMetadata
+from delta_py.protocol.clustering import clustering_columns, clustering_paths
+from delta_py.protocol.collations import is_collated
+from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.table_config import TableConfig
+from delta_py.types.names import split_list, split_name
+from delta_py.types.schema import VOID, ArrayType, MapType, Path, StructField, find_path, leaves, type_name
+
+PROPERTY = "delta.dataSkippingStatsColumns"
+_STATS_COLUMNS = 32
+
+
+def stats_columns(config: TableConfig) -> tuple[Path, ...]:
+    """Physical paths of the leaves with statistics: those that the table names, else the first so many data leaves."""
+    partitions = set(config.partition_columns)
+    data = [path for path, leaf in leaves(config.schema) if path[0] not in partitions and _may_have(leaf)]
+    named = config.properties.get(PROPERTY)
+    if named is not None:
+        wanted = [split_name(text) for text in split_list(named)]
+        chosen = [path for path in data if any(_starts_with(path, prefix) for prefix in wanted)]
+    else:
+        count = config.properties.integer("delta.dataSkippingNumIndexedCols", _STATS_COLUMNS)
+        chosen = data if count < 0 else data[:count]
+    return tuple(physical_path(config.schema, path, config.column_mapping_mode) for path in chosen)
+
+
+def check_stats_columns(config: TableConfig) -> None:
+    """Raises SchemaMismatchError for columns of delta.dataSkippingStatsColumns that cannot have statistics."""
+    named = config.properties.get(PROPERTY)
+    if named is None:
+        return
+    known: set[tuple[str, ...]] = set()
+    for text in split_list(named):
+        path = find_path(config.schema, split_name(text))
+        folded = tuple(name.lower() for name in split_name(text))
+        if folded in known:
+            raise _refused(text, "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", "42701", "is named twice")
+        known.add(folded)
+        if folded[0] in {name.lower() for name in config.partition_columns}:
+            condition = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"
+            raise _refused(text, condition, "0AKDC", "is a partition column, whose values the log has anyway")
+        kind = path[-1].data_type
+        if isinstance(kind, ArrayType | MapType) or kind == VOID:
+            condition = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
+            raise _refused(text, condition, "0AKDC", f"is {type_name(kind)}, of which there are no statistics")
+
+
+def _refused(name: str, condition: str, sql_state: str, why: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"{PROPERTY}: column {name} {why}. Nothing was changed. Leave it out.",
+        error_class=condition,
+        sql_state=sql_state,
+        column=name,
+    )
+
+
+def _may_have(leaf: StructField) -> bool:
+    return leaf.data_type != VOID and not is_collated(leaf)
+
+
+def _starts_with(path: Path, prefix: Path) -> bool:
+    return [name.lower() for name in path[: len(prefix)]] == [name.lower() for name in prefix]
+
+
+def with_paths(columns: tuple[Path, ...], needed: Sequence[Path]) -> tuple[Path, ...]:
+    """The columns with statistics, and those that need some besides. Protocol: Writer Requirements for Clustered Table."""
+    return (*columns, *(path for path in needed if path not in columns))
+
+
+def check_clustering(config: TableConfig, domain: DomainMetadata) -> None:
+    """Raises SchemaMismatchError (DELTA_CLUSTERING_COLUMN_MISSING_STATS) for clustering columns that the properties leave without
+    statistics."""
+    with_stats = set(stats_columns(config))
+    names = clustering_columns(config.schema, domain)
+    lacking = [name for name, path in zip(names, clustering_paths(domain), strict=True) if path not in with_stats]
+    if lacking:
+        raise SchemaMismatchError(
+            f"The table collects no statistics of {', '.join(lacking)}, so that no reader could skip files by an order of it. "
+            "Nothing was changed. Name the column in delta.dataSkippingStatsColumns, or cluster by another one.",
+            error_class="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+            sql_state="22000",
+            columns=lacking,
+        )

@@ -1,0 +1,90 @@
+"""The way between instants and wall clocks of a time zone.
+
+Arrays of instants are timestamp[us, UTC], wall clocks timestamp[us]. Gaps and overlaps follow java.time: a wall clock
+in a gap moves on by the gap's length, one in an overlap means the earlier instant. A zone that is not known is an
+ExpressionError (INVALID_TIMEZONE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import ExpressionError
+from delta_py.time_zones import offset_seconds, region_name
+from delta_py.types.arrow_values import FALSE, array, from_numpy, scalar, to_numpy
+from delta_py.types.late_zones import FIRST_LATE_MICROS, late_offsets
+
+INSTANT = pa.timestamp("us", tz="UTC")
+WALL_CLOCK = pa.timestamp("us")
+
+_FIRST_LATE = scalar(FIRST_LATE_MICROS, pa.int64())
+
+_Int64 = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@lru_cache(maxsize=256)
+def region(zone: str) -> str:
+    """The region's name as Arrow's time zone database knows it. Raises ExpressionError for an unknown one."""
+    name = region_name(zone)
+    if not name[:1].isalpha():
+        raise _unknown(zone)
+    try:
+        pc.local_timestamp(array([0], pa.int64()).cast(pa.timestamp("us", tz=name)))
+    except (pa.ArrowException, UnicodeError, OSError) as error:
+        raise _unknown(zone) from error
+    return name
+
+
+def _unknown(zone: str) -> ExpressionError:
+    return ExpressionError(
+        f"The time zone {zone!r} is not known here. Use a region such as Europe/Paris or an offset such as +01:00.",
+        error_class="INVALID_TIMEZONE",
+        sql_state="22009",
+        timezone=zone,
+    )
+
+
+def check_zone(zone: str) -> None:
+    """Raises ExpressionError (INVALID_TIMEZONE) for a zone that is not known."""
+    if offset_seconds(zone) is None:
+        region(zone)
+
+
+def to_wall_clock(instants: Any, zone: str) -> Any:
+    offset = offset_seconds(zone)
+    if offset is not None:
+        return _shift(instants, offset, WALL_CLOCK)
+    clocks = pc.local_timestamp(instants.cast(pa.timestamp("us", tz=region(zone))))
+    return _with_late(clocks, instants, lambda late: late + late_offsets(late, region(zone), local=False))
+
+
+def to_instants(wall_clocks: Any, zone: str) -> Any:
+    offset = offset_seconds(zone)
+    if offset is not None:
+        return _shift(wall_clocks, -offset, INSTANT)
+    before = pc.assume_timezone(wall_clocks, region(zone), ambiguous="earliest", nonexistent="earliest")
+    # In a gap `before` is the last instant before it; its own offset is the one that java.time goes on with.
+    offset_then = pc.subtract(pc.local_timestamp(before).cast(pa.int64()), before.cast(pa.int64()))
+    instants = pc.subtract(wall_clocks.cast(pa.int64()), offset_then).cast(INSTANT)
+    return _with_late(instants, wall_clocks, lambda late: late - late_offsets(late, region(zone), local=True))
+
+
+def _with_late(converted: Any, times: Any, change: Callable[[_Int64], _Int64]) -> Any:
+    """`converted`, and for times from 2037 on what `change` makes of them: there Arrow no longer changes the clocks."""
+    micros = times.cast(pa.int64())
+    late = pc.fill_null(pc.greater_equal(micros, _FIRST_LATE), FALSE)
+    if not pc.any(late).as_py():
+        return converted
+    found = micros.filter(late)
+    changed = change(to_numpy(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found))
+    return pc.replace_with_mask(converted, late, from_numpy(changed).cast(converted.type))
+
+
+def _shift(values: Any, seconds: int, target: pa.DataType) -> Any:
+    return pc.add(values.cast(pa.int64()), scalar(seconds * 1_000_000, pa.int64())).cast(target)

@@ -1,0 +1,499 @@
+"""VACUUM: delete the files below a table's root that none of the versions needs which are to stay readable.
+
+    found = Vacuum.begin(store, VacuumRequest(retention_hours=200)).find()      # what would go, and why
+    done = vacuum(store, VacuumRequest())
+    done = vacuum(store, VacuumRequest(kind=VacuumKind.LITE))                   # by the log alone
+    done = vacuum(store, VacuumRequest(inventory=table))                        # of files that somebody else has listed
+
+A file stays if the newest version has it, if a version of `keep_versions` has it, if it was removed within the retention time, or
+if it is younger than that: a writer may be about to commit it. So do the deletion vectors of such files. What cannot be judged
+stays: hidden files and directories (names that begin with `_` or `.`), whatever lies in a directory that is a table of its own,
+names that are no text, links to directories and what is behind them, files and directories below the root to which links lead.
+
+LITE lists nothing: it takes what commits removed before the retention time, those after the commit to which the last VACUUM came.
+It leaves names that the log does not spell plainly below the table's root. What it leaves is for a full VACUUM.
+
+With `quarantine` files are moved aside instead of deleted (vacuum/quarantine.py). What has been there long enough is deleted by
+any later run, unless a version needs it after all.
+
+Readers that hold leases (checkpoint/leases.py) keep what was removed since the version that they read. Shallow clones of the
+table keep the files that they read (vacuum/vacuum_clones.py), unless the request says otherwise.
+
+The log is asked for what it needs at the beginning, and once more when the list of files is there: a RESTORE that was committed
+meanwhile has files again that were removed long ago. So are the leases, and the clones.
+Protocol: Add File and Remove File; VACUUM Protocol Check.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.checkpoint.clone_notes import delete_notes
+from delta_py.checkpoint.leases import Leases, delete_expired
+from delta_py.checkpoint.tombstones import tombstones_of_commit
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import DeltaError, InvalidOptionError, LogFileNotFoundError, StorageError, UnsupportedOperationError
+from delta_py.log.history import CommitClock, commit_at_timestamp
+from delta_py.log.last_vacuum import read_last_vacuum
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import list_log
+from delta_py.log.writer import LogWriter
+from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
+from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, are_plain
+from delta_py.protocol.table_config import Operation
+from delta_py.snapshot import Snapshot
+from delta_py.storage.many_files import for_each_file
+from delta_py.storage.opening import coordination_of, refuse_in_transaction
+from delta_py.storage.store import ObjectStore
+from delta_py.vacuum.quarantine import Quarantine, are_quarantined, list_quarantine, places_of
+from delta_py.vacuum.vacuum_candidates import (
+    CHANGE_DATA,
+    FOUND_SCHEMA,
+    QUARANTINED,
+    REMOVED,
+    UNKNOWN,
+    RemovedFiles,
+    inventoried,
+    listed,
+    newest_outside,
+    removed_since,
+)
+from delta_py.vacuum.vacuum_clones import Clones
+from delta_py.vacuum.vacuum_paths import (
+    HiddenNames,
+    NeededFiles,
+    PathSet,
+    are_linked,
+    paths_of,
+    table_above,
+    tables_around,
+    vector_files,
+)
+
+__all__ = [
+    "CHANGE_DATA",
+    "FOUND_SCHEMA",
+    "QUARANTINED",
+    "REMOVED",
+    "UNKNOWN",
+    "Vacuum",
+    "VacuumKind",
+    "VacuumRequest",
+    "Vacuumed",
+    "vacuum",
+]
+
+_log = logging.getLogger("delta_py")
+
+_HOUR_MS = 3_600_000
+
+
+class VacuumKind(Enum):
+    """FULL looks into the table's directories, LITE into the log alone."""
+
+    FULL = "FULL"
+    LITE = "LITE"
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumRequest:
+    """retention_hours: None for the table's delta.deletedFileRetentionDuration. check_retention: refuse a shorter time than that.
+    keep_versions: that stay readable whatever their age. logs: commit what begins and ends, for the history. inventory: in place
+    of a listing, a stream of Arrow batches with the columns path (whole), length (bytes), isDir, modificationTime (ms).
+    quarantine: move files aside instead of deleting them. quarantine_hours: how long they stay there; None for the table's
+    delta.deletedFileRetentionDuration. keep_clones: leave the files that shallow clones read."""
+
+    retention_hours: float | None = None
+    check_retention: bool = True
+    keep_versions: tuple[int, ...] = ()
+    logs: bool = True
+    kind: VacuumKind = VacuumKind.FULL
+    inventory: Any = None
+    quarantine: bool = False
+    quarantine_hours: float | None = None
+    keep_clones: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuumed:
+    """found: FOUND_SCHEMA, what was to go. deleted: how many files are gone. quarantined: how many were moved aside."""
+
+    table_root: str
+    found: pa.Table
+    deleted: int = 0
+    quarantined: int = 0
+
+
+def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], int] | None = None) -> Vacuumed:
+    """Delete what no version needs; returns what it was.
+
+    clock_ms: ms since 1970, for tests. Raises InvalidOptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT) for a retention below
+    the table's; LogIntegrityError for a log that contradicts itself; UnsupportedTableFeatureError for a table that may not be
+    written; VersionNotFoundError for a version of keep_versions; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when LITE
+    would have to read commits that are gone; InvalidOptionError (DELTA_INVALID_INVENTORY_SCHEMA) for an inventory that lacks
+    columns; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LEASED) when the log does not tell what a lease keeps;
+    CorruptTableError where the table has commits that its coordinator does not know; StorageError when files could not be
+    deleted, after all others are.
+    """
+    # Which sees an older version, and not what newer ones need.
+    refuse_in_transaction(store, "VACUUM of", "Nothing was deleted.")
+    found = Vacuum.begin(store, request, clock_ms)
+    files = found.find()
+    started = found.log_start(files)
+    try:
+        files = found.still_unneeded(files, started)
+        failed = found.take_away(files["path"])
+    except BaseException:
+        found.log_end(started, "FAILED")
+        raise
+    is_gone = pc.invert(pc.is_in(files["path"], pa.array(failed, pa.string())))
+    is_deleted = are_quarantined(files["path"]) if request.quarantine else pa.chunked_array([pa.repeat(True, files.num_rows)])
+    deleted = pc.sum(pc.and_(is_gone, is_deleted)).as_py() or 0
+    done = Vacuumed(store.root, files, deleted, files.num_rows - len(failed) - deleted)
+    found.log_end(started, "FAILED" if failed else "COMPLETED", done)
+    if failed:
+        path, error = next(iter(failed.items()))
+        moved = f"moved {done.quarantined} into quarantine, " if request.quarantine else ""
+        raise StorageError(
+            f"VACUUM of the table at {store.root} deleted {done.deleted} files, {moved}and could not delete {len(failed)} more, "
+            f"such as {path}: {error}. The table is whole: nobody needs these files. Give this user the right to delete them, "
+            "and run it again."
+        ) from error
+    found.note_done()
+    return done
+
+
+class Vacuum:
+    """One look at a table: which files may go."""
+
+    def __init__(self, snapshot: Snapshot, request: VacuumRequest, cutoff_ms: int, retention: int) -> None:
+        self._snapshot, self._store, self._request = snapshot, snapshot.store, request
+        self._cutoff_ms, self._retention_ms = cutoff_ms, retention
+        self._now_ms, self._quarantine_ms = cutoff_ms + retention, _quarantine_of(request, snapshot)
+        self._leased_versions: list[int] = []  # of which what later commits removed stays
+        self._leases = self._read_leases()
+        self._clones = Clones.read(self._store, self._now_ms)
+        self._hidden = HiddenNames.of(snapshot.config)
+        self._through: int | None = None  # the last version of which all that was removed is found
+
+    @classmethod
+    def begin(cls, store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], int] | None = None) -> Vacuum:
+        """Raises as vacuum."""
+        if request.inventory is not None and request.kind is VacuumKind.LITE:
+            raise InvalidOptionError(
+                "VACUUM LITE looks into the log alone: leave out the inventory, or LITE. Nothing was deleted.", option="inventory"
+            )
+        snapshot = Snapshot.load(store)
+        snapshot.config.require(Operation.WRITE)
+        coordinated = coordination_of(store)
+        if coordinated is not None and coordinated.last_tail is not None:
+            coordinated.check_place(snapshot.version + 1)
+        kept_ms = retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
+        retention = kept_ms if request.retention_hours is None else _retention_of(request, kept_ms)
+        now_ms = time.time_ns() // 1_000_000 if clock_ms is None else clock_ms()
+        return cls(snapshot, request, now_ms - retention, retention)
+
+    def _read_leases(self) -> Leases:
+        leases = Leases.read(self._store, self._now_ms)
+        self._leased_versions += [] if leases.version is None else [leases.version]
+        return leases
+
+    def find(self) -> pa.Table:
+        """The files that may go: FOUND_SCHEMA, by path. Memory: eight bytes for each that is needed, and the names of those that
+        may go. Raises as vacuum."""
+        tombstones = self._snapshot.tombstones()
+        needed = self._needed(self._snapshot, tombstones)
+        self._check_log_reaches_back()  # which may have been cleaned until now
+        self._snapshot.check_integrity()  # readers are warned; here files would be lost
+        if self._request.kind is VacuumKind.LITE:
+            found = self._removed(needed)
+        elif self._request.inventory is not None:
+            found = self._inventoried(needed, tombstones)
+        else:
+            found = self._listed(needed, tombstones)
+        found = self._without_linked(pa.concat_tables([found, self._overdue(needed)]).sort_by("path"))
+        return self._without_clones(found) if self._request.keep_clones else self._clones.marked(found)
+
+    def _without_linked(self, found: pa.Table) -> pa.Table:
+        """Less the files to which links lead: a version may need them by the links' names."""
+        stay = are_linked(self._store, found["path"])
+        if count := pc.sum(stay).as_py():
+            advice = "stay, because links lead to them"
+            _log.warning("%s: %d files that no version of this table needs %s", self._store.root, count, advice)
+            if self._request.kind is VacuumKind.LITE:
+                self._through = None  # what stays is for the next one
+        return found.filter(pc.invert(stay))
+
+    def _without_clones(self, found: pa.Table) -> pa.Table:
+        """Less the files that clones need."""
+        is_lite = self._request.kind is VacuumKind.LITE
+        if is_lite and self._clones.unknown:
+            self._through = None  # what stays is for the next one
+        return self._clones.spared(found, is_lite=is_lite)
+
+    def _overdue(self, needed: NeededFiles) -> pa.Table:
+        """What has been in quarantine long enough, and no version needs."""
+        held = list_quarantine(self._store)
+        held = held.filter(pc.less(held["quarantined"], self._now_ms - self._quarantine_ms))
+        is_needed = needed.hold(held["path"])
+        if names := held["path"].filter(is_needed).to_pylist():
+            advice = "are needed and stay; restore_quarantined brings them back"
+            _log.warning("%s: %d files in quarantine, such as %s, %s", self._store.root, len(names), names[0], advice)
+        held = held.filter(pc.invert(is_needed))
+        reasons = pa.repeat(QUARANTINED, held.num_rows)
+        return pa.table([held["held_at"], held["size"], held["quarantined"], reasons], FOUND_SCHEMA)
+
+    def take_away(self, paths: pa.ChunkedArray) -> dict[str, OSError | StorageError]:
+        """Delete the files, or move aside those that are to be; returns the errors of those where it failed."""
+        if not self._request.quarantine:
+            return for_each_file(self._store, paths, self._store.delete, "VACUUM", "VACUUM could not delete")
+        is_held = are_quarantined(paths)
+        aside = Quarantine(self._store, self._now_ms)
+        failed = for_each_file(self._store, paths.filter(is_held), self._store.delete, "VACUUM", "VACUUM could not delete")
+        rest = paths.filter(pc.invert(is_held))
+        return failed | for_each_file(self._store, rest, aside.take, "VACUUM", "VACUUM could not move aside")
+
+    def _listed(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
+        tables: set[str] = set()
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in listed(self._store):
+                in_logs = batch["path"].filter(pc.match_substring(batch["path"], "/_delta_log/")).to_pylist()
+                tables.update(table for path in in_logs if (table := table_above(path)) is not None)
+                yield batch.filter(self._are_old(batch))
+
+        found = self._with_reasons(batches(), needed, tombstones)
+        self._through = newest_outside(self._snapshot, self._cutoff_ms)
+        return self._outside(tables, found)
+
+    def _inventoried(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
+        young: list[pa.Array] = []
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in inventoried(self._store, self._request.inventory):
+                old = self._are_old(batch)
+                young.append(batch["path"].filter(pc.invert(old)))
+                yield batch.filter(old)
+
+        found = self._with_reasons(batches(), needed, tombstones)
+        found = _once(found.filter(pc.invert(PathSet(young).hold(found["path"]))))
+        return self._outside(tables_around(self._store, found["path"], self._hidden), found)
+
+    def _removed(self, needed: NeededFiles) -> pa.Table:
+        removed = RemovedFiles.begin(self._snapshot, self._cutoff_ms)
+        parts = (batch.filter(are_plain(batch["path"])) for batch in removed.batches())
+        found = _once(pa.Table.from_batches((self._free(part, needed) for part in parts), FOUND_SCHEMA))
+        self._through = removed.through
+        return self._outside(tables_around(self._store, found["path"], self._hidden), found)
+
+    def _are_old(self, files: pa.RecordBatch) -> pa.Array:
+        """One without a time is not."""
+        return pc.fill_null(pc.less(files["modification_time"], self._cutoff_ms), False)
+
+    def _with_reasons(self, batches: Iterator[pa.RecordBatch], needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
+        """Of files that are there, those that may go."""
+        removed = PathSet([tombstones["path"], vector_files(tombstones)])
+        parts: list[pa.RecordBatch] = []
+        for batch in batches:
+            free = self._free(batch, needed)
+            is_change = pc.starts_with(free["path"], f"{CHANGE_DATA_DIRECTORY}/")
+            reason = pc.if_else(is_change, CHANGE_DATA, pc.if_else(removed.hold(free["path"]), REMOVED, UNKNOWN))
+            parts.append(pa.RecordBatch.from_arrays([*free.columns[:3], reason], schema=FOUND_SCHEMA))
+        return pa.Table.from_batches(parts, FOUND_SCHEMA)
+
+    def _free(self, files: pa.RecordBatch, needed: NeededFiles) -> pa.RecordBatch:
+        """Those that are neither hidden nor needed."""
+        files = files.filter(pc.invert(self._hidden.hide(files["path"])))
+        return files.filter(pc.invert(needed.hold(files["path"])))
+
+    def _outside(self, tables: set[str], found: pa.Table) -> pa.Table:
+        for table in sorted(tables):
+            _log.warning("%s: %s is a table of its own; its files are left alone", self._store.root, table)
+            found = found.filter(pc.invert(pc.starts_with(found["path"], f"{table}/")))
+        return found
+
+    def still_unneeded(self, found: pa.Table, started: int | None = None) -> pa.Table:
+        """Without those that a newer version has again, or that a reader or a clone holds that has come since. started: the
+        version of our own commit since, which changes no file."""
+        if self._request.keep_clones:  # first, as it may take long
+            self._clones = Clones.read(self._store, self._now_ms)
+            found = self._without_clones(found)
+        before = self._leases.version
+        self._leases = self._read_leases()
+        newest = Snapshot.load(self._store)  # behind the leases: a RESTORE has its own until its commit is there
+        is_newest = newest.version == self._snapshot.version + (started is not None)  # nobody else has committed
+        leased = self._leases.version
+        if is_newest and (leased is None or (before is not None and before <= leased)):
+            return found
+        needed = self._needed(newest, newest.tombstones())
+        return found.filter(pc.invert(needed.hold(places_of(found["path"]))))
+
+    def _needed(self, snapshot: Snapshot, tombstones: pa.Table) -> NeededFiles:
+        return NeededFiles(paths_of(self._needed_files(snapshot, tombstones)))
+
+    def _needed_files(self, snapshot: Snapshot, tombstones: pa.Table) -> Iterator[pa.Table]:
+        """Live files, and those that were removed a short time ago; with their deletion vectors."""
+        kept = [Snapshot.load(self._store, version=version) for version in self._request.keep_versions]
+        for version in (snapshot, *kept):
+            yield from (pa.Table.from_batches([batch.files]) for batch in version.file_batches())
+        yield self._fresh(tombstones)
+        yield from self._leased(snapshot.version)
+        if self._may_be_forgotten(snapshot):
+            commits = CommitReader(self._store, kept=False)
+            for file in list_log(self._store, 0, snapshot.version).commits.values():
+                if file.info.modification_time_ms >= self._cutoff_ms:
+                    yield self._fresh(pa.Table.from_batches(tombstones_of_commit(commits, file)))
+
+    def _may_be_forgotten(self, snapshot: Snapshot) -> bool:
+        """Whether the checkpoint may lack tombstones of the retention time: it is longer than the table's own, or than that was
+        when it began, or nobody can say what that was."""
+        if snapshot.segment.checkpoint is None:
+            return False
+        if self._is_longer_than_the_tables(snapshot):
+            return True
+        try:
+            version = commit_at_timestamp(self._store, self._cutoff_ms, snapshot.config).version
+            begun = snapshot if version >= snapshot.version else Snapshot.load(self._store, version=version)
+        except DeltaError:
+            return True
+        return self._is_longer_than_the_tables(begun)
+
+    def _is_longer_than_the_tables(self, snapshot: Snapshot) -> bool:
+        return self._retention_ms > retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
+
+    def _leased(self, newest: int) -> Iterator[pa.Table]:
+        """What the commits since the earliest version that is leased removed, and their change data. Raises
+        UnsupportedOperationError."""
+        version = self._leases.version
+        if version is None or version >= newest:
+            return
+        try:
+            yield from removed_since(self._store, version, newest)
+        except LogFileNotFoundError as error:
+            raise self._cannot_tell(version, error.message_parameters["version"]) from error
+
+    def _cannot_tell(self, version: int, gone: int) -> UnsupportedOperationError:
+        path = min(path for path, leased in self._leases.live.items() if leased == version)
+        return UnsupportedOperationError(
+            f"{path} says that somebody reads version {version} of the table at {self._store.root}, and commit {gone}, which may "
+            "have removed files of it, is not in the log any more. Nothing was deleted. End the reader, or wait until its lease "
+            "has run out; if you know that nobody reads, delete the file.",
+            error_class="DELTA_CANNOT_VACUUM_LEASED",
+            sql_state="55000",
+            path=path,
+            version=gone,
+        )
+
+    def _fresh(self, tombstones: pa.Table) -> pa.Table:
+        """Those removed after the cut; one without a time was removed nobody knows when, as the reference takes it: long ago."""
+        return tombstones.filter(pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], self._cutoff_ms), False))
+
+    def _check_log_reaches_back(self) -> None:
+        """Raises InvalidOptionError where the log does not tell which files were removed since the cut."""
+        if not self._is_longer_than_the_tables(self._snapshot):
+            return
+        listing = list_log(self._store, 0, self._snapshot.version)
+        first = min(listing.commits)
+        clock = CommitClock(self._store, self._snapshot.config)
+        if first > 0 and clock.time_of_next(listing.commits[first]) > self._cutoff_ms:
+            raise InvalidOptionError(
+                f"The log of the table at {self._store.root} begins with version {first}, which is younger than the retention of "
+                f"{self._request.retention_hours} hours. It does not tell which files were removed before. Nothing was deleted. "
+                "Give a shorter retention, or set delta.deletedFileRetentionDuration to it for the future.",
+                option="retentionHours",
+            )
+
+    def note_done(self) -> None:
+        """All that `find` found are gone: note for the next VACUUM LITE how far that was. That this fails is logged, for then the
+        next one looks at the same commits again."""
+        delete_expired(self._store, self._leases, self._now_ms)
+        delete_notes(self._store, self._clones.ended)
+        if self._through is None:
+            return
+        through = min([self._through, *self._leased_versions])
+        try:
+            known = read_last_vacuum(self._store)
+            if known is None or not through <= known <= self._snapshot.version:
+                LogWriter(self._store, self._snapshot.config).put_last_vacuum(through)
+        except (OSError, StorageError) as error:
+            _log.warning("%s: how far VACUUM came is not noted: %s", self._store.root, error)
+
+    # ------------------------------------------------------------ the history
+
+    def log_start(self, found: pa.Table) -> int | None:
+        """The version of the commit; None where none is made."""
+        if not self._request.logs:
+            return None
+        hours = self._request.retention_hours
+        parameters: dict[str, Any] = {
+            "retentionCheckEnabled": self._request.check_retention,
+            "defaultRetentionMillis": retention_ms(self._snapshot.config.properties, DELETED_FILE_RETENTION),
+        }
+        if hours is not None:
+            parameters["specifiedRetentionMillis"] = self._retention_ms
+        if self._request.quarantine:
+            parameters["quarantine"] = True
+        metrics = {"numFilesToDelete": found.num_rows, "sizeOfDataToDelete": pc.sum(found["size"]).as_py() or 0}
+        return Transaction(self._snapshot).commit("VACUUM START", parameters, metrics=metrics)
+
+    def log_end(self, started: int | None, status: str, done: Vacuumed | None = None) -> None:
+        """Also after an error, which must not be lost: that this one fails is logged."""
+        if started is None:
+            return
+        try:
+            transaction = Transaction(Snapshot.load(self._store))
+            metrics = {"numDeletedFiles": 0 if done is None else done.deleted}
+            if self._request.quarantine:
+                metrics["numQuarantinedFiles"] = 0 if done is None else done.quarantined
+            transaction.commit("VACUUM END", {"status": status}, metrics=metrics)
+        except (DeltaError, OSError) as error:
+            _log.warning("%s: the end of VACUUM is not in the history: %s", self._store.root, error)
+
+
+def _once(found: pa.Table) -> pa.Table:
+    """Each file once, of those that come more than once."""
+    once = found.group_by("path").aggregate([("size", "max"), ("modification_time", "max"), ("reason", "min")])
+    return once.select(["path", "size_max", "modification_time_max", "reason_min"]).rename_columns(FOUND_SCHEMA.names)
+
+
+def _quarantine_of(request: VacuumRequest, snapshot: Snapshot) -> int:
+    if request.quarantine_hours is None:
+        return retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
+    return _in_ms(request.quarantine_hours, "quarantine", "quarantineHours")
+
+
+def _in_ms(hours: float, what: str, option: str) -> int:
+    if not 0 <= hours < 2**40:
+        raise InvalidOptionError(
+            f"A {what} of {hours} hours makes no sense: it must be 0 or more. Nothing was deleted.",
+            option=option,
+            **({"error_class": "DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE", "sql_state": "22003"} if hours < 0 else {}),
+        )
+    return int(hours * _HOUR_MS)
+
+
+def _retention_of(request: VacuumRequest, kept_ms: int) -> int:
+    hours = request.retention_hours
+    assert hours is not None
+    retention = _in_ms(hours, "retention", "retentionHours")
+    if request.check_retention and retention < kept_ms:
+        raise InvalidOptionError(
+            f"A retention of {hours} hours is shorter than the {kept_ms / _HOUR_MS:g} hours of the table "
+            "(delta.deletedFileRetentionDuration). Readers and writers that are at work may need the files, and versions of that "
+            "time could not be read any more. Nothing was deleted. If you are sure that nobody does, switch the check off "
+            "(spark.databricks.delta.retentionDurationCheck.enabled=false, or enforce_retention_duration=False), or change the "
+            "property.",
+            error_class="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
+            sql_state="22003",
+            hours=hours,
+            kept_hours=kept_ms / _HOUR_MS,
+        )
+    return retention

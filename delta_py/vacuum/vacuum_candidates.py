@@ -1,0 +1,206 @@
+"""Where VACUUM looks for files that may go: the table's directories, a list of what is in them, or the commits of its log.
+
+    for batch in listed(store): ...                    # all that there is
+    for batch in inventoried(store, rows): ...         # what somebody else has listed
+    removed = RemovedFiles.begin(snapshot, cutoff_ms)
+    for batch in removed.batches(): ...                # what old commits removed, by the log alone
+    for files in removed_since(store, 12, 15): ...     # what a reader of version 12 needs beside version 15
+
+The first three give batches of FOUND_SCHEMA, and nobody has asked yet whether a file is needed.
+Protocol: Add File and Remove File; Add CDC File.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.checkpoint.tombstones import TOMBSTONE_SCHEMA, tombstones_of_commit
+from delta_py.errors import InvalidOptionError, LogFileNotFoundError, UnsupportedOperationError
+from delta_py.log.history import newest_commit_at
+from delta_py.log.last_vacuum import read_last_vacuum
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import LogFile, list_commits, list_log
+from delta_py.protocol.actions import AddCDCFile
+from delta_py.protocol.paths import are_plain
+from delta_py.snapshot import Snapshot
+from delta_py.storage.addresses import below
+from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.types.arrow_layouts import plain_schema
+from delta_py.vacuum.vacuum_paths import is_text, vector_files
+from delta_py.write.plain_layout import plain_batches
+
+UNKNOWN = "no version that the log knows of has it"
+REMOVED = "it was removed"
+CHANGE_DATA = "it is change data"
+QUARANTINED = "it was in quarantine long enough"
+
+# path: below the table's root. size: bytes. modification_time: ms since 1970; by the log alone, when the file was removed. Both
+# are null where nobody says it. reason: one of the above.
+FOUND_SCHEMA = pa.schema(
+    [("path", pa.string()), ("size", pa.int64()), ("modification_time", pa.int64()), ("reason", pa.string())]
+)
+
+_log = logging.getLogger("delta_py")
+
+_INVENTORY = "path string, length bigint, isDir boolean, modificationTime bigint"
+_LISTED_AT_ONCE = 10_000
+
+
+# ---------------------------------------------------------------- by listing
+
+
+def listed(store: ObjectStore) -> Iterator[pa.RecordBatch]:
+    """All files below the table's root with a name that is text, as no log names others; reason: UNKNOWN."""
+    for infos in _groups(info for info in store.list_recursive("") if is_text(info.path)):
+        sizes, times = [info.size_bytes for info in infos], [info.modification_time_ms for info in infos]
+        paths = pa.array([info.path for info in infos], pa.string())
+        yield _batch(paths, pa.array(sizes, pa.int64()), pa.array(times, pa.int64()), UNKNOWN)
+
+
+def _groups(infos: Iterable[ObjectInfo]) -> Iterator[Sequence[ObjectInfo]]:
+    group: list[ObjectInfo] = []
+    for info in infos:
+        group.append(info)
+        if len(group) == _LISTED_AT_ONCE:
+            yield group
+            group = []
+    yield group
+
+
+def _batch(path: pa.Array, size: pa.Array | None, time: pa.Array | None, reason: str) -> pa.RecordBatch:
+    numbers = [pa.nulls(len(path), pa.int64()) if column is None else column for column in (size, time)]
+    return pa.RecordBatch.from_arrays([path, *numbers, pa.repeat(reason, len(path))], schema=FOUND_SCHEMA)
+
+
+# ---------------------------------------------------------------- by an inventory
+
+
+def check_inventory(schema: pa.Schema) -> None:
+    """Raises InvalidOptionError (DELTA_INVALID_INVENTORY_SCHEMA). More columns than are needed, and layouts, do not matter."""
+    schema = plain_schema(schema)
+    kinds = {name: schema.field(name).type for name in _INVENTORY_KINDS if len(schema.get_all_field_indices(name)) == 1}
+    if not all(name in kinds and is_kind(kinds[name]) for name, is_kind in _INVENTORY_KINDS.items()):
+        raise InvalidOptionError(
+            f"The inventory has the columns {', '.join(f'{field.name} {field.type}' for field in schema)}. VACUUM needs "
+            f"{_INVENTORY}: the whole path of each file, its bytes, and when it was written, in ms since 1970. Nothing was "
+            "deleted.",
+            error_class="DELTA_INVALID_INVENTORY_SCHEMA",
+            sql_state="42000",
+            option="inventory",
+        )
+
+
+_INVENTORY_KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
+    "path": pa.types.is_string,
+    "length": pa.types.is_signed_integer,
+    "isDir": pa.types.is_boolean,
+    "modificationTime": pa.types.is_signed_integer,
+}
+
+
+def inventoried(store: ObjectStore, inventory: Any) -> Iterator[pa.RecordBatch]:
+    """The files below the table's root of a list that anybody may have made: an Arrow table, or whatever gives a stream of Arrow
+    batches. Paths are whole, with the table's root. A file may come more than once. Raises as check_inventory."""
+    rows, root = pa.RecordBatchReader.from_stream(inventory), below(store.root)
+    check_inventory(rows.schema)
+    given = taken = 0
+    for batch in (piece for listed in rows for piece in plain_batches(listed.select([*_INVENTORY_KINDS]))):
+        given += batch.num_rows
+        batch = batch.filter(pc.and_(pc.invert(batch["isDir"]), pc.match_substring_regex(batch["path"], root)))
+        columns = (batch["length"].cast(pa.int64()), batch["modificationTime"].cast(pa.int64()))
+        path = pc.replace_substring_regex(batch["path"], root, "")
+        files = _batch(path, *columns, UNKNOWN).filter(are_plain(path))
+        taken += files.num_rows
+        yield files
+    if taken < given:
+        _log.warning("%s: %d of the %d rows of the inventory name no file below the table", store.root, given - taken, given)
+
+
+# ---------------------------------------------------------------- by the log
+
+
+def newest_outside(snapshot: Snapshot, cutoff_ms: int) -> int | None:
+    """The newest version up to the snapshot's that was committed before a time; None if the log has none. Raises
+    CorruptTableError."""
+    commits = [commit for commit in list_commits(snapshot.store) if commit.version <= snapshot.version]
+    newest = newest_commit_at(snapshot.store, commits, cutoff_ms - 1, snapshot.config)
+    return newest.version if newest.timestamp_ms < cutoff_ms else None
+
+
+class RemovedFiles:
+    """What commits before a time removed, and their change data: those of the commits that no VACUUM has dealt with.
+
+    through: the last version that `batches` has read when it is used up; None for none. A commit with a file that was removed
+    later than it says itself, by another clock, ends them: such a file is for the next VACUUM.
+    """
+
+    def __init__(self, store: ObjectStore, commits: Sequence[LogFile], cutoff_ms: int) -> None:
+        self._store, self._commits, self._cutoff_ms = store, commits, cutoff_ms
+        self.through: int | None = None
+
+    @classmethod
+    def begin(cls, snapshot: Snapshot, cutoff_ms: int) -> RemovedFiles:
+        """Raises UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when commits are gone that it would have to read."""
+        store, last = snapshot.store, newest_outside(snapshot, cutoff_ms)
+        known = read_last_vacuum(store)
+        first = 0 if known is None or known > snapshot.version else known + 1
+        if last is None or first > last:
+            return cls(store, (), cutoff_ms)
+        commits = list_log(store, first, last).commits
+        gone = next((version for version in range(first, last + 1) if version not in commits), None)
+        if gone is not None:
+            raise _cannot_be_lite(store, gone, known)
+        return cls(store, [commits[version] for version in range(first, last + 1)], cutoff_ms)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """FOUND_SCHEMA; a file may come more than once. Raises CorruptTableError, LogFileNotFoundError."""
+        reader = CommitReader(self._store, kept=False)
+        for commit in reader.ahead(self._commits):
+            removed, changes = files_of_commit(reader, commit)
+            if pc.any(pc.greater_equal(removed["deletion_timestamp"], self._cutoff_ms)).as_py():
+                return
+            for files, reason in ((removed, REMOVED), (changes, CHANGE_DATA)):
+                paths, sizes, times = (files[name].combine_chunks() for name in ("path", "size", "deletion_timestamp"))
+                yield _batch(paths, sizes, times, reason)
+            yield _batch(vector_files(removed), None, None, REMOVED)
+            self.through = commit.version
+
+
+def files_of_commit(reader: CommitReader, commit: LogFile) -> tuple[pa.Table, pa.Table]:
+    """What a commit removed, and its change data, which nobody removes: TOMBSTONE_SCHEMA. Raises CorruptTableError,
+    LogFileNotFoundError."""
+    removed = pa.Table.from_batches(tombstones_of_commit(reader, commit), TOMBSTONE_SCHEMA)
+    changes = [action for action in reader.actions(commit, "cdc") if isinstance(action, AddCDCFile)]
+    rows = [{"path": change.path, "size": change.size_bytes} for change in changes]
+    return removed, pa.Table.from_pylist(rows, schema=TOMBSTONE_SCHEMA)
+
+
+def removed_since(store: ObjectStore, version: int, newest: int) -> Iterator[pa.Table]:
+    """What the commits after a version up to the newest one removed, and their change data: what a lease of the version keeps.
+    TOMBSTONE_SCHEMA. Raises CorruptTableError, LogFileNotFoundError for a commit that is gone."""
+    listing, reader = list_log(store, version + 1, newest), CommitReader(store, kept=False)
+    for number in range(version + 1, newest + 1):
+        if number not in listing.commits:
+            raise LogFileNotFoundError(
+                f"Somebody reads version {version} of the table at {store.root}, as a lease says, and commit {number}, which may "
+                "have removed files of it, is not in the log any more.",
+                version=number,
+            )
+        yield from files_of_commit(reader, listing.commits[number])
+
+
+def _cannot_be_lite(store: ObjectStore, gone: int, known: int | None) -> UnsupportedOperationError:
+    done = "no VACUUM has noted how far it came" if known is None else f"the last VACUUM came as far as version {known}"
+    return UnsupportedOperationError(
+        f"VACUUM LITE of the table at {store.root} cannot find all files that may go: {done}, and commit {gone}, which it would "
+        "have to read, is not in the log any more. Nothing was deleted. Run a full VACUUM, which lists the table's directory; "
+        "LITE goes on from there.",
+        error_class="DELTA_CANNOT_VACUUM_LITE",
+        sql_state="55000",
+        version=gone,
+    )

@@ -1,0 +1,188 @@
+"""Names of files as VACUUM compares them: which are needed, which are hidden, which lie in a table of their own.
+
+    needed = NeededFiles(paths_of(tables))            # path and deletion_vector: of a version's files, or of tombstones
+    batch.filter(pc.invert(needed.hold(batch["path"])))
+
+A name takes eight bytes here, whatever its length: the hash of it. Two names with one hash are taken for the same, which keeps a
+file that may go.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.protocol.column_mapping import to_physical
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
+from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, LOG_DIRECTORY, are_plain
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.links import linked_places
+from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import find_path
+
+_log = logging.getLogger("delta_py")
+
+Paths: TypeAlias = pa.Array | pa.ChunkedArray
+_PROBES = 16
+
+
+class PathSet:
+    """Many names."""
+
+    def __init__(self, parts: Iterable[Paths]) -> None:
+        hashes = [_hashes(part) for part in parts]
+        self._hashes = np.unique(np.concatenate(hashes)) if hashes else np.empty(0, np.int64)
+
+    def __bool__(self) -> bool:
+        return len(self._hashes) > 0
+
+    def hold(self, paths: Paths) -> pa.Array:
+        """Which of the names are among them."""
+        if not len(self._hashes):
+            return pa.repeat(False, len(paths))
+        wanted = _hashes(paths)
+        places = np.searchsorted(self._hashes, wanted)
+        places[places == len(self._hashes)] = 0
+        return pa.array(self._hashes[places] == wanted)
+
+
+def _hashes(paths: Paths) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Of this process: text has other hashes in the next one."""
+    return np.fromiter(map(hash, paths.to_pylist()), np.int64, len(paths))
+
+
+class NeededFiles:
+    """Names that must stay: of data files and of their deletion vectors. Names that are not plain (absolute, or with parts such
+    as `..`) are compared by their last part: another spelling of them may be what a listing says."""
+
+    def __init__(self, parts: Iterable[Paths]) -> None:
+        self._odd_names: set[str] = set()
+        self._plain = PathSet(self._plain_of(parts))
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._plain) or bool(self._odd_names)
+
+    def _plain_of(self, parts: Iterable[Paths]) -> Iterator[Paths]:
+        for paths in parts:
+            plain = are_plain(paths)
+            odd = paths.filter(pc.invert(plain)).to_pylist()
+            self._odd_names.update(path.rstrip("/").rpartition("/")[2] for path in odd)
+            yield paths.filter(plain) if odd else paths
+
+    def hold(self, paths: Paths) -> pa.Array:
+        """Which of the names must stay."""
+        same = self._plain.hold(paths)
+        if not self._odd_names:
+            return same
+        names = pc.replace_substring_regex(paths, "^.*/", "")
+        alike = pc.is_in(names, pa.array(self._odd_names, pa.string()))
+        return pc.or_(same, alike.combine_chunks() if isinstance(alike, pa.ChunkedArray) else alike)
+
+
+def paths_of(tables: Iterable[pa.Table]) -> Iterator[Paths]:
+    """The names of files, and of their deletion vectors'."""
+    for table in tables:
+        yield table["path"]
+        yield vector_files(table)
+
+
+def vector_files(table: pa.Table) -> pa.Array:
+    """The files in which the deletion vectors of a table's column `deletion_vector` lie, each once."""
+    vectors = table["deletion_vector"].drop_null().combine_chunks()
+    columns = {name: pc.struct_field(vectors, name) for name in ("storageType", "pathOrInlineDv")}
+    once = pa.table(columns).group_by(list(columns)).aggregate([])
+    rows = zip(*once.to_pydict().values(), strict=True)
+    files = {DeletionVectorDescriptor(kind, place, None, 0, 0).checked().path for kind, place in rows}
+    return pa.array(files - {None}, pa.string())
+
+
+def is_text(path: str) -> bool:
+    """Whether it can be in a column: names of files on this machine need not be."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenNames:
+    """partitions: beginnings of the names of directories of partitions, which are not hidden whatever they begin with."""
+
+    partitions: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def of(cls, config: TableConfig) -> HiddenNames:
+        mode = config.column_mapping_mode
+        columns = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
+        names = {name for column in columns for name in (column.name, to_physical(column, mode).name)}
+        return cls(tuple(f"{name}=" for name in sorted(names)))
+
+    def hide(self, paths: Paths) -> Paths:
+        """Which of the names have a part that begins with `_` or `.`, and is neither of a partition nor change data's."""
+        paths = pc.replace_substring_regex(paths, f"^{CHANGE_DATA_DIRECTORY}(/|$)", r"\1")
+        for name in self.partitions:
+            if name.startswith(("_", ".")):
+                text = "".join(f"\\x{{{ord(letter):x}}}" for letter in name)
+                paths = pc.replace_substring_regex(paths, f"(^|/){text}", r"\1=")
+        return pc.match_substring_regex(paths, "(?:^|/)[_.]")
+
+    def is_partition(self, directory: str) -> bool:
+        """Whether all parts of the name of a directory, of data or of change data, are partitions'."""
+        parts = directory.removeprefix(f"{CHANGE_DATA_DIRECTORY}/").split("/")
+        return all(part.startswith(self.partitions) for part in parts)
+
+
+# ---------------------------------------------------------------- links below the table
+
+
+def are_linked(store: ObjectStore, paths: Paths) -> pa.Array:
+    """Which of the names below the root symbolic links lead to, or to a directory above them. Logs the links to directories.
+    Raises OSError."""
+    if store.is_remote or not len(paths):  # no remote store has links
+        return pa.repeat(False, len(paths))
+    places = [place for place in linked_places(store.root) if is_text(place.place)]
+    stay = PathSet([pa.array([place.place for place in places], pa.string())]).hold(paths)
+    for directory in (place for place in places if place.is_directory):
+        above = pc.starts_with(paths, directory.place and f"{directory.place}/")
+        if pc.any(above).as_py():
+            _log.warning("%s: what is in %r stays, because %r leads there", store.root, directory.place or ".", directory.link)
+        stay = pc.or_(stay, above)
+    return stay
+
+
+# ---------------------------------------------------------------- tables below the table
+
+
+def table_above(path: str) -> str | None:
+    """The directory of a table below this one, if the path is in its log."""
+    directory, found, _ = path.rpartition(f"/{LOG_DIRECTORY}/")
+    return directory if found else None
+
+
+def tables_around(store: ObjectStore, paths: Paths, hidden: HiddenNames) -> set[str]:
+    """The directories above the paths that are tables of their own. Each directory is asked for a log, unless partitions of this
+    table are all that its name has. Raises OSError."""
+    above = pc.unique(pc.replace_substring_regex(paths, "/?[^/]*$", "")).to_pylist()
+    directories = {directory[:end] for directory in above for end in _ends(directory)}
+    asked = sorted(directory for directory in directories - {CHANGE_DATA_DIRECTORY} if not hidden.is_partition(directory))
+
+    def is_table(directory: str) -> bool:
+        return next(store.list_from(f"{directory}/{LOG_DIRECTORY}"), None) is not None
+
+    with ThreadPoolExecutor(_PROBES, "delta_py-vacuum") as pool:
+        return {directory for directory, found in zip(asked, pool.map(is_table, asked), strict=True) if found}
+
+
+def _ends(directory: str) -> list[int]:
+    """Where the names of a directory and of those above it end."""
+    return [match.start() for match in re.finditer("/|$", directory)] if directory else []

@@ -1,0 +1,110 @@
+"""CHECK constraints of tables that have rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, write_delta
+from delta_py.alter import constraints
+from delta_py.alter.constraints import CheckedVersion, add_constraint, drop_constraint
+from delta_py.errors import ConcurrentAppendException, DeltaError
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+from delta_py.storage.store import ObjectStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    """Six rows in two files, one value null."""
+    for ids in ([1, 2, -3], [4, None, 6]):
+        write_delta(str(tmp_path), pa.table({"id": pa.array(ids, pa.int64()), "s": ["a"] * 3}), mode="append")
+    return LocalStore(str(tmp_path))
+
+
+def refused(run: Callable[[], Any]) -> DeltaError:
+    with pytest.raises(DeltaError) as caught:
+        run()
+    return caught.value
+
+
+def test_constraint_that_holds_is_added_and_kept_by_writes(store: ObjectStore) -> None:
+    assert add_constraint(store, "Small", "id is null or id < 10") == 2
+    snapshot = Snapshot.load(store)
+    assert dict(snapshot.metadata.configuration) == {"delta.constraints.small": "id is null or id < 10"}
+    assert (snapshot.protocol.min_reader_version, snapshot.protocol.min_writer_version) == (1, 3)
+    error = refused(lambda: write_delta(store.root, pa.table({"id": [10]}), mode="append"))
+    assert error.error_class == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    assert drop_constraint(store, "SMALL") == 3
+    write_delta(store.root, pa.table({"id": [10]}), mode="append")
+
+
+def test_constraint_that_rows_break_names_their_number_and_null_breaks_it(store: ObjectStore) -> None:
+    error = refused(lambda: add_constraint(store, "c", "id > 0"))
+    assert error.error_class == "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"
+    assert error.message_parameters["row_count"] == 2
+    assert Snapshot.load(store).version == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "sql", "condition"),
+    [
+        ("c", "id + 1", "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"),
+        ("c", "nowhere > 1", "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"),
+        ("c", "rand() > 1", "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"),
+        ("c", "id in (select 1)", "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"),
+        ("c", "id >", "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"),
+        ("c", "hash(id) <> 1", "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"),
+        ("", "id is null or id < 10", "DELTA_INVALID_CONSTRAINT_NAME"),
+        ("__CHAR_VARCHAR_STRING_LENGTH_CHECK__", "id is null or id < 10", "DELTA_INVALID_CONSTRAINT_NAME"),
+    ],
+)
+def test_condition_that_is_none_is_refused(store: ObjectStore, name: str, sql: str, condition: str) -> None:
+    assert refused(lambda: add_constraint(store, name, sql)).error_class == condition
+    assert Snapshot.load(store).version == 1
+
+
+def test_condition_that_spark_has_counted_may_be_one_that_only_spark_evaluates(store: ObjectStore) -> None:
+    assert add_constraint(store, "c", "hash(id) <> 1", checked=CheckedVersion(1, 0)) == 2
+    assert refused(lambda: add_constraint(store, "C", "id > 1")).error_class == "DELTA_CONSTRAINT_ALREADY_EXISTS"
+
+
+def test_rows_added_since_they_were_looked_at_are_a_conflict(store: ObjectStore) -> None:
+    with pytest.raises(ConcurrentAppendException):
+        add_constraint(store, "c", "hash(id) <> 1", checked=CheckedVersion(0, 0))
+    assert add_constraint(store, "c", "id is null or id < 10") == 2
+
+
+def test_rows_added_since_they_were_looked_at_are_a_conflict_at_each_isolation_level(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    write_delta(root, pa.table({"id": [1]}), configuration={"delta.isolationLevel": "SnapshotIsolation"})
+    write_delta(root, pa.table({"id": [-1]}), mode="append")
+    with pytest.raises(ConcurrentAppendException):
+        add_constraint(LocalStore(root), "c", "id > 0", checked=CheckedVersion(0, 0))
+
+
+def test_rows_added_while_they_are_looked_at_are_a_conflict(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = constraints._broken_rows
+
+    def late(*given: Any) -> int:
+        found = count(*given)
+        write_delta(store.root, pa.table({"id": [11]}), mode="append")
+        return found
+
+    monkeypatch.setattr(constraints, "_broken_rows", late)
+    with pytest.raises(ConcurrentAppendException):
+        add_constraint(store, "c", "id is null or id < 10")
+
+
+def test_constraint_that_is_not_there_can_be_dropped_only_if_exists(store: ObjectStore) -> None:
+    assert refused(lambda: drop_constraint(store, "c")).error_class == "DELTA_CONSTRAINT_DOES_NOT_EXIST"
+    assert drop_constraint(store, "c", if_exists=True) == 1
+
+
+def test_constraint_reads_only_the_columns_it_names(store: ObjectStore) -> None:
+    assert add_constraint(store, "always", "1 < 2") == 2
+    assert DeltaTable(store.root).to_arrow().num_rows == 6
