@@ -125,7 +125,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """
     from pyspark.sql import SparkSession
 
-    from delta_py.storage import kept_objects
+    from delta_py.storage import cached_objects
     from spark_plugin import register
 
     planning = os.environ.get("PYDELTA_DRIVER_PLANNING")
@@ -159,7 +159,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     if planning == "true":
-        kept_objects._SETTLED_MS = 50  # tables of tests are young, and what is read of their logs shall be kept too
+        cached_objects._SETTLED_MS = 50  # tables of tests are young, and what is read of their logs shall be kept too
     register(session)
     yield session
     session.stop()

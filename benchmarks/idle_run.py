@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.session import timed
 from delta_py import DeltaTable
-from spark_plugin.convert import to_spark_schema
+from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.streaming.stream_reader import make_stream_reader, pin_stream
 
 

@@ -21,10 +21,10 @@ from delta_py.errors import InvalidOptionError
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.scan.time_travel import named_version, to_timestamp_ms
 from delta_py.snapshot import Snapshot
-from delta_py.storage.failures import raises_storage_errors, storage_failures
-from delta_py.storage.opening import PathLike, open_store, path_text
-from delta_py.storage.options import StorageOptions
+from delta_py.storage.open_store import PathLike, open_store, path_text
+from delta_py.storage.storage_errors import raises_storage_errors, storage_failures
 from delta_py.storage.store import ObjectStore
+from delta_py.storage.store_options import StorageOptions
 from delta_py.types.schema import StructType, from_arrow_schema, to_arrow_schema
 
 if TYPE_CHECKING:
@@ -106,9 +106,10 @@ class DeltaTable:
         it is.
 
         partition_schema: the columns that the names of directories (`day=2024-05-01/`) stand for, in their order.
-        collect_stats: take statistics from the files' footers. configuration: table properties. Raises as copies/convert.py.
+        collect_stats: take statistics from the files' footers. configuration: table properties. Raises as
+        copies/convert_to_delta.py.
         """
-        from delta_py.copies.convert import ConvertRequest, convert  # as checkpoint
+        from delta_py.copies.convert_to_delta import ConvertRequest, convert  # as checkpoint
 
         partitions = from_arrow_schema(partition_schema) if isinstance(partition_schema, pa.Schema) else partition_schema
         store = store or open_store(path, StorageOptions.of(storage_options or {}))
@@ -219,7 +220,7 @@ class DeltaTable:
 
         Rows come in the order of the files in the log, and within a file in its order.
         """
-        from delta_py.parquet.reader import read_files  # as checkpoint
+        from delta_py.parquet.file_reader import read_files  # as checkpoint
 
         scan = self.scan(columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums)
         groups = scan.pack(max_group_bytes=2**62, open_cost_bytes=4 << 20, wanted_groups=_READ_THREADS)
@@ -383,7 +384,7 @@ class DeltaTable:
         null).
         Raises SchemaMismatchError for a column that is not there.
         """
-        from delta_py.layout.skipping import table_layout  # as checkpoint
+        from delta_py.layout.skipping_report import table_layout  # as checkpoint
 
         return table_layout(self._snapshot, columns)
 
@@ -583,7 +584,7 @@ class DeltaTable:
         return parse_predicate(filter, schema or self._snapshot.schema, session_timezone=self._session_timezone)
 
     def _reader(self, scan: Scan) -> pa.RecordBatchReader:
-        from delta_py.parquet.reader import read_files  # as checkpoint
+        from delta_py.parquet.file_reader import read_files  # as checkpoint
 
         def batches() -> Iterator[pa.RecordBatch]:
             with storage_failures(self._snapshot.table_root):

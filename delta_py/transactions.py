@@ -25,7 +25,7 @@ from delta_py.commit.prepared import ReadSet, any_match
 from delta_py.commit.proposed_form import reads_from_json
 from delta_py.commit.transaction import Transaction
 from delta_py.coordinator.ledger import Begun, TokenUsedError
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.definition.arrow_data import arrow_stream
 from delta_py.errors import (
     CommitOutcomeUnknownError,
@@ -39,10 +39,10 @@ from delta_py.row_changes.write import write_delta
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import place_of, root_of
-from delta_py.storage.failures import raises_storage_errors
-from delta_py.storage.opening import PathLike, named_coordination, open_store, path_text
-from delta_py.storage.options import StorageOptions
+from delta_py.storage.open_store import PathLike, named_coordination, open_store, path_text
+from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
+from delta_py.storage.store_options import StorageOptions
 from delta_py.table import DeltaTable
 
 if TYPE_CHECKING:

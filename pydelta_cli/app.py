@@ -20,11 +20,11 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from delta_py.errors import DeltaError
-from delta_py.storage.failures import storage_error
+from delta_py.storage.storage_errors import storage_error
 from pydelta_cli.parameters import store_options_of
 from pydelta_cli.run import FAILED, INTERRUPTED, Run, say
-from pydelta_cli.streams import AnswerLostError, ReaderGone, close_stdout
-from pydelta_cli.text import printable
+from pydelta_cli.standard_streams import AnswerLostError, ReaderGone, close_stdout
+from pydelta_cli.terminal_text import printable
 
 Command = Callable[..., int | None]
 

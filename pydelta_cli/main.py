@@ -15,21 +15,21 @@ from types import ModuleType
 
 from typer import Typer
 
-from pydelta_cli import compare, copies, describe, files, picture, rows, upkeep
+from pydelta_cli import compare, copies, describe, explain_files, picture, show_and_load, upkeep
 from pydelta_cli.app import Command, command_name, exit_code, make_app
-from pydelta_cli.streams import mend_streams
+from pydelta_cli.standard_streams import mend_streams
 
 COMMANDS: tuple[Command, ...] = (
-    rows.show,
+    show_and_load.show,
     describe.schema,
     describe.history,
     describe.detail,
     describe.features,
     describe.streams,
-    files.files,
+    explain_files.files,
     compare.diff,
-    rows.cat,
-    rows.load,
+    show_and_load.cat,
+    show_and_load.load,
     upkeep.optimize,
     upkeep.zorder,
     upkeep.vacuum,

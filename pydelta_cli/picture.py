@@ -8,7 +8,7 @@ import typer
 
 from pydelta_cli.parameters import At, Path, Version
 from pydelta_cli.run import Run, say
-from pydelta_cli.text import printable_json
+from pydelta_cli.terminal_text import printable_json
 
 if TYPE_CHECKING:
     from delta_py.report.report import Report

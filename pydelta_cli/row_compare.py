@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError
+from delta_py.log.commit_reader import CommitReader
 from delta_py.log.file_keys import NO_KEYS, file_keys
-from delta_py.log.reader import CommitReader
 from delta_py.log.segment import list_commits
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.actions import AddFile, Metadata, RemoveFile
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.types.schema import StructField, StructType, map_fields, parse_schema

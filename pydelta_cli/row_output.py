@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import typer
 
-from pydelta_cli.text import printable_json, printable_lines
+from pydelta_cli.terminal_text import printable_json, printable_lines
 from pydelta_cli.values import json_rows, text_cells
 
 

@@ -10,7 +10,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Self
 
 from pydelta_cli.parameters import check_one_version
-from pydelta_cli.text import cell, printable, printable_json, printable_lines
+from pydelta_cli.terminal_text import cell, printable, printable_json, printable_lines
 
 if TYPE_CHECKING:
     from delta_py.storage.store import ObjectStore
@@ -55,7 +55,7 @@ class Run:
         """
         from delta_py.errors import InvalidOptionError
         from delta_py.scan.time_travel import named_version
-        from delta_py.storage.options import StorageOptions
+        from delta_py.storage.store_options import StorageOptions
 
         check_no_file(path)
         named = named_version(path, self.zone, StorageOptions.of(self.storage))
@@ -73,8 +73,8 @@ class Run:
 
     def store(self, path: str) -> ObjectStore:
         """Raises as place."""
-        from delta_py.storage.opening import open_store
-        from delta_py.storage.options import StorageOptions
+        from delta_py.storage.open_store import open_store
+        from delta_py.storage.store_options import StorageOptions
 
         return open_store(self.place(path), StorageOptions.of(self.storage))
 
@@ -122,7 +122,7 @@ class Run:
 
     def print_table(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
         """rows: text as a table has it; null is shown as such."""
-        from pydelta_cli.tables import table_text
+        from pydelta_cli.text_tables import table_text
 
         is_terminal = sys.stdout.isatty()
         is_styled = is_terminal and os.environ.get("TERM", "dumb") != "dumb"

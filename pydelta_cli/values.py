@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from delta_py.expressions.text_casts import decimal_text
 from delta_py.types.zones import INSTANT, WALL_CLOCK, to_wall_clock
-from pydelta_cli.text import cell
+from pydelta_cli.terminal_text import cell
 
 _CLOCK_FORMAT = "%Y-%m-%dT%H:%M:%S"
 _FAR_MICROS = 9 * 10**17  # some 28,500 years from 1970

@@ -32,14 +32,7 @@ from delta_py.expressions.to_sql import to_sql
 from delta_py.scan.planning import cut_to
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructType as DeltaSchema
-from spark_plugin.convert import (
-    check_requested,
-    from_spark_schema,
-    metadata_value,
-    to_spark_schema,
-    with_metadata,
-    without_metadata,
-)
+from spark_plugin.options.catalog_session_settings import with_session
 from spark_plugin.options.common import (
     COMMAND,
     FACTS,
@@ -51,8 +44,15 @@ from spark_plugin.options.common import (
 )
 from spark_plugin.options.private import admitted
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
-from spark_plugin.options.told_settings import with_session
 from spark_plugin.pruning import MessagePartition, ScanRequest, limited, plan_message, predicate_of
+from spark_plugin.schema_conversion import (
+    check_requested,
+    from_spark_schema,
+    metadata_value,
+    to_spark_schema,
+    with_metadata,
+    without_metadata,
+)
 from spark_plugin.source.pinned import Pinned, PinnedChanges, PinnedTable, PinnedView, pin
 from spark_plugin.source.read_plan import ReadPlan, plan_read
 from spark_plugin.source.readers import FORMAT as FORMAT
@@ -127,7 +127,7 @@ class DeltaSource(DataSource):
 
             return CommandWriter(command_store(self.options), self.options[COMMAND], confs_of_session(self.options))
         from spark_plugin.options.write_options import write_options  # every worker process that reads would pay for these
-        from spark_plugin.source.writer import DeltaWriter
+        from spark_plugin.source.task_writer import DeltaWriter
 
         try:
             return DeltaWriter.open(
@@ -171,9 +171,9 @@ class DeltaSource(DataSource):
 
     def keeping(self) -> Self:
         """This source, in a process that lives long, and so keeps what it reads of logs."""
-        from delta_py.kept_snapshots import KeptSnapshot  # of no use in a worker
+        from delta_py.cached_snapshots import CachedSnapshot  # of no use in a worker
 
-        self._snapshots = KeptSnapshot
+        self._snapshots = CachedSnapshot
         if isinstance(self._pinned, PinnedTable):
             self._pinned = self._pinned.keeping()
         return self

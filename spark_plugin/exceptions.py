@@ -54,7 +54,7 @@ from delta_py.errors import (
     VersionNotFoundError,
     VersionsNotContiguousError,
 )
-from delta_py.storage.failures import storage_error
+from delta_py.storage.storage_errors import storage_error
 from spark_plugin.pyspark_internals import message_without_stack, shown_as_raised, translate_exceptions
 
 __all__ = [

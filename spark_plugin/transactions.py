@@ -20,16 +20,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from delta_py import transactions
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.scan.time_travel import to_timestamp_ms
 from delta_py.storage.coordinated import place_of
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from spark_plugin.cached_tables import read_anew
 from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options.catalog_session_settings import COORDINATOR, TIME_ZONE
 from spark_plugin.options.settings import TablePath, conf, storage_settings
-from spark_plugin.options.told_settings import COORDINATOR, TIME_ZONE
 from spark_plugin.session import register
 from spark_plugin.table_api.table_names import find_table
 from spark_plugin.tables import DeltaTable

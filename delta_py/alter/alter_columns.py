@@ -31,7 +31,7 @@ from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_paths
 from delta_py.protocol.features import Properties
-from delta_py.protocol.identity import identity_columns
+from delta_py.protocol.identity_columns import identity_columns
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats_columns import PROPERTY as STATS_COLUMNS

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from delta_py.alter.alter import unset_internal, unset_properties
 from delta_py.alter.alter_columns import described
-from delta_py.alter.constraints import constraint_names
 from delta_py.alter.narrow_files import NarrowFiles
+from delta_py.alter.table_constraints import constraint_names
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
 from delta_py.commit.prepared import ROW_TRACKING_ENABLED as _TRACKING
 from delta_py.commit.prepared import ROW_TRACKING_SUSPENDED as _SUSPENDED
@@ -43,12 +43,12 @@ from delta_py.protocol.column_usage import FLAG as USAGE_FLAG
 from delta_py.protocol.features import PROTECTED_BEFORE, PROTECTION, Properties, fields_with_paths, has_geospatial
 from delta_py.protocol.paths import LogKind
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import coordination_of
+from delta_py.storage.open_store import coordination_of
 from delta_py.storage.store import ObjectStore
 from delta_py.types.column_rules import TYPE_CHANGES
 from delta_py.types.schema import parse_schema, schema_to_json
 from delta_py.vacuum.vacuum_paths import vector_files
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 from delta_py.write.type_changes import without_recorded_changes
 
 _VECTORS = "delta.enableDeletionVectors"

@@ -33,9 +33,9 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats_columns import with_paths
 from delta_py.types.schema import StructType
-from delta_py.write.compaction import for_compaction
 from delta_py.write.conform import INVALID_CHARACTERS, names_needing_mapping, write_state
-from delta_py.write.files import WrittenFiles, nothing_left
+from delta_py.write.data_files import WrittenFiles, nothing_left
+from delta_py.write.file_compaction import for_compaction
 from delta_py.write.rewrite import Rewrite
 
 OPERATION = "REMOVE COLUMN MAPPING"

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from delta_py.alter.alter_columns import commit_schema, described
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import UnsupportedOperationError
-from delta_py.parquet.row_scans import over_rows
-from delta_py.protocol.identity import Identity, identity_of, with_marks
+from delta_py.parquet.scan_all_rows import over_rows
+from delta_py.protocol.identity_columns import Identity, identity_of, with_marks
 from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore

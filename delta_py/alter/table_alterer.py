@@ -15,10 +15,10 @@ import pyarrow as pa
 from delta_py.alter.alter import add_feature, set_properties, unset_properties
 from delta_py.alter.alter_columns import add_columns, change_columns, drop_columns, rename_column, replace_columns
 from delta_py.alter.column_changes import ColumnChange, NewColumn
-from delta_py.alter.constraints import add_constraint, drop_constraint
 from delta_py.alter.drop_feature import drop_feature
 from delta_py.alter.sync_identity import sync_identity
-from delta_py.storage.failures import raises_storage_errors
+from delta_py.alter.table_constraints import add_constraint, drop_constraint
+from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import DataType, StructType, from_arrow_schema, from_arrow_type
 

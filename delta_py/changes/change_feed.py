@@ -24,12 +24,12 @@ from delta_py.changes.commit_changes import (
     CommitFacts,
     read_actions,
 )
-from delta_py.changes.file_lists import collected
 from delta_py.changes.schema_changes import why_incompatible
+from delta_py.changes.spilling_file_list import collected
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, LogFileNotFoundError, TimestampOutOfRangeError
 from delta_py.expressions.tree import Expression
+from delta_py.log.commit_reader import CommitReader
 from delta_py.log.history import CommitTime, commit_at_timestamp, commit_times, time_text, version_at_timestamp
-from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, list_commits
 from delta_py.protocol.actions import Metadata
 from delta_py.protocol.table_config import Operation, TableConfig

@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from delta_py.changes.file_lists import collected
 from delta_py.changes.schema_changes import why_not_found
+from delta_py.changes.spilling_file_list import collected
 from delta_py.errors import (
     ChangeDataFeedError,
     CorruptTableError,
@@ -34,7 +34,7 @@ from delta_py.errors import (
     LogFileNotFoundError,
     VersionNotFoundError,
 )
-from delta_py.log.reader import (
+from delta_py.log.commit_reader import (
     DELETION_VECTOR_TYPE,
     FILE_SCHEMA,
     ONLY_FOR_COMMITS,

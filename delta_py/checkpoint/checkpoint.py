@@ -17,18 +17,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_py.ahead import ahead
 from delta_py.checkpoint.checkpoint_check import open_checkpoint
 from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint, as_rows, small_rows
 from delta_py.checkpoint.checkpoint_state import FileState
 from delta_py.checkpoint.checkpoint_v2 import write_v2_checkpoint
 from delta_py.errors import CorruptTableError, DeltaError
+from delta_py.log.checkpoint_files import CheckpointUnreadableError
 from delta_py.log.checkpoint_rows import DOMAIN_TYPE, METADATA_TYPE, PROTOCOL_TYPE, REMOVE_TYPE, TXN_TYPE, RowShape
-from delta_py.log.raw_files import CheckpointUnreadableError
-from delta_py.log.reader import CommitReader
+from delta_py.log.commit_reader import CommitReader
+from delta_py.log.log_writer import LogWriter
 from delta_py.log.reconciliation import SmallState, protocol_and_metadata, transactions_and_domains
 from delta_py.log.segment import LogSegment, load_segment
-from delta_py.log.writer import LogWriter
+from delta_py.prefetch import ahead
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, SET_TRANSACTION_RETENTION, interval_property, retention_ms
 from delta_py.protocol.paths import classic_checkpoint_name
 from delta_py.protocol.table_config import TableConfig

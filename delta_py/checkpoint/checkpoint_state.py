@@ -25,9 +25,9 @@ from delta_py.log.checkpoint_rows import (
     removes_from_json,
     removes_of_part,
 )
+from delta_py.log.commit_reader import CommitReader
 from delta_py.log.file_keys import NO_KEYS, EachOnce, both
 from delta_py.log.parquet_part import ParquetPart
-from delta_py.log.reader import CommitReader
 from delta_py.log.reconciliation import SeenKeys, replay
 from delta_py.log.segment import LogSegment
 

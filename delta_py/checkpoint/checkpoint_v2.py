@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.ahead import ahead
 from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint, as_rows, small_rows
 from delta_py.checkpoint.checkpoint_state import FileState
 from delta_py.log.checkpoint_rows import (
@@ -29,8 +28,9 @@ from delta_py.log.checkpoint_rows import (
     TXN_TYPE,
     RowShape,
 )
+from delta_py.log.log_writer import LogWriter
 from delta_py.log.parquet_part import ParquetPart
-from delta_py.log.writer import LogWriter
+from delta_py.prefetch import ahead
 from delta_py.protocol.paths import SIDECAR_DIRECTORY, encode_path, v2_checkpoint_name
 
 SIDECAR_ROWS = 50_000

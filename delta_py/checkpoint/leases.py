@@ -29,7 +29,7 @@ from typing import Self
 
 from delta_py.errors import InvalidOptionError, StorageError
 from delta_py.protocol.paths import LEASE_DIRECTORY
-from delta_py.storage.opening import coordination_of
+from delta_py.storage.open_store import coordination_of
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 DEFAULT_SECONDS = 3_600

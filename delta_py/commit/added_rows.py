@@ -17,7 +17,7 @@ from delta_py.commit.prepared import num_records
 from delta_py.errors import DeltaError
 from delta_py.expressions.clock import is_deterministic
 from delta_py.expressions.tree import Expression, columns_of, conjunction, conjuncts
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.table_config import TableConfig

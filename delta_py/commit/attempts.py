@@ -28,7 +28,7 @@ from delta_py.errors import (
     DeltaError,
     StorageError,
 )
-from delta_py.log.writer import LogWriter, Outcome
+from delta_py.log.log_writer import LogWriter, Outcome
 from delta_py.protocol.actions import Action
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.storage.store import ObjectStore

@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError, DeltaError
 from delta_py.log.checksum import VersionChecksum, read_checksum_of
-from delta_py.log.reader import read_actions
+from delta_py.log.commit_reader import read_actions
+from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import LogSegment, load_segment
-from delta_py.log.writer import LogWriter
 from delta_py.protocol.actions import Action, CommitInfo
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
@@ -64,7 +64,7 @@ def run_post_commit(
 
     Raises nothing, unless PYDELTA_POST_COMMIT_ERRORS asks for it.
     """
-    from delta_py.log.compaction import compaction_range
+    from delta_py.log.log_compaction import compaction_range
 
     with harmless(store, version, "has no version checksum"):
         derived = None if checksum is None else checksum.after(config, actions)
@@ -249,7 +249,7 @@ def _clean(store: ObjectStore, writer: LogWriter, config: TableConfig, now_ms: i
 
 
 def _compact(store: ObjectStore, writer: LogWriter, start: int, end: int) -> None:
-    from delta_py.log.compaction import compact
+    from delta_py.log.log_compaction import compact
 
     data = compact(store, start, end)
     if data is not None:

@@ -18,7 +18,7 @@ from delta_py.commit.prepared import PreparedCommit, SharedFile, num_records
 from delta_py.errors import DeletionVectorError, DeltaError, StorageError
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, dv_file_bytes, read_deletion_vector
 from delta_py.storage.store import ObjectStore
-from delta_py.write.files import delete_files
+from delta_py.write.data_files import delete_files
 
 _THREADS = 8
 

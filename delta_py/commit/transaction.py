@@ -35,7 +35,7 @@ from delta_py.commit.prepared import (
     num_records,
 )
 from delta_py.commit.proposed_form import reads_to_json
-from delta_py.commit.row_counts import counted, row_ids_given
+from delta_py.commit.row_count_check import counted, row_ids_given
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     CorruptTableError,
@@ -44,25 +44,25 @@ from delta_py.errors import (
 )
 from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression
+from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.log.coordination import FEATURE as COORDINATED
 from delta_py.log.coordination import coordinated_by
-from delta_py.log.reader import FILE_SCHEMA
+from delta_py.log.log_writer import LogWriter
 from delta_py.log.reconciliation import gathered
-from delta_py.log.writer import LogWriter
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.column_usage import tracked
 from delta_py.protocol.features import Properties
 from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_written_by_iceberg, violation
-from delta_py.protocol.identity import with_marks
+from delta_py.protocol.identity_columns import with_marks
 from delta_py.protocol.table_config import TableConfig
 from delta_py.release import own_version
 from delta_py.scan.partition_set import PartitionSet
 from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import coordination_of, is_in_transaction
+from delta_py.storage.open_store import coordination_of, is_in_transaction
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, schema_to_json
-from delta_py.write.files import WrittenFiles, delete_files
+from delta_py.write.data_files import WrittenFiles, delete_files
 
 
 class Transaction:

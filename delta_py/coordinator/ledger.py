@@ -308,7 +308,7 @@ def another_ledger(ledger: str, present: str, wanted: str) -> UnsupportedOperati
 
 def to_forget(place: str) -> str:
     """The call, for messages, with which a ledger forgets the table at a place."""
-    return f"delta_py.coordinator.opening.open_ledger(url).forget({place!r})"
+    return f"delta_py.coordinator.open_coordinator.open_ledger(url).forget({place!r})"
 
 
 def known_otherwise(ledger: str, table: str, place: str) -> UnsupportedOperationError:

@@ -19,7 +19,7 @@ from typing import Any
 
 from delta_py.checkpoint.clone_notes import noted
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_tracking_domain
-from delta_py.commit.row_counts import row_ids_given
+from delta_py.commit.row_count_check import row_ids_given
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import check_empty, with_id_columns
 from delta_py.definition.log_properties import LOG_FEATURES, on_log_of, with_log_of, with_marks_of
@@ -47,9 +47,9 @@ from delta_py.repair.file_check import paths_named_by
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import coordination_of
+from delta_py.storage.open_store import coordination_of
 from delta_py.storage.store import ObjectStore
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import added, removed
 
 

@@ -2,7 +2,7 @@
 
     clone_parquet(source_store, target_store, ConvertRequest())     # {"version": 0, "metrics": {...}}
 
-The files are read as CONVERT TO DELTA reads them (convert.py), which tells columns, partition values and statistics; what
+The files are read as CONVERT TO DELTA reads them (convert_to_delta.py), which tells columns, partition values and statistics; what
 comes of that is cloned as a table is (clone.py). Nothing is written at the source. No VACUUM but that of a table around it
 looks there, and none of the clone: the two may not lie in each other.
 Protocol: Add File and Remove File; Per-file Statistics; Partition Value Serialization.
@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from delta_py.copies.clone import CloneSource, clone_files, table_in_place
-from delta_py.copies.convert import ConvertRequest, ParquetTable, ReadFooters, read_directory, read_here
+from delta_py.copies.convert_to_delta import ConvertRequest, ParquetTable, ReadFooters, read_directory, read_here
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.optimize.optimize import AtTable, here
 from delta_py.protocol.paths import encode_path

@@ -25,7 +25,7 @@ from delta_py.checkpoint.clone_notes import noted
 from delta_py.checkpoint.leases import MOST_SECONDS, HeldLease, Lease
 from delta_py.commit.post_commit import harmless
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark, row_tracking_domain
-from delta_py.commit.row_counts import row_ids_given
+from delta_py.commit.row_count_check import row_ids_given
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.log_properties import LOG_FEATURES, with_log_of, with_marks_of
 from delta_py.definition.protocols import with_features
@@ -39,10 +39,10 @@ from delta_py.repair.file_check import absent, file_faults, paths_named_by
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import is_in_transaction
+from delta_py.storage.open_store import is_in_transaction
 from delta_py.storage.store import ObjectStore
 from delta_py.vacuum.quarantine import list_quarantine
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import added, removed
 
 _log = logging.getLogger("delta_py")

@@ -24,7 +24,7 @@ from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.features import Properties, all_types
 from delta_py.protocol.iceberg_compat import property_of
-from delta_py.protocol.identity import check_new_identities
+from delta_py.protocol.identity_columns import check_new_identities
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.scan.file_groups import CHANGE_FIELDS
 from delta_py.statistics.stats_columns import check_clustering, check_stats_columns

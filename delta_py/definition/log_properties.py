@@ -21,7 +21,7 @@ from delta_py.log.coordination import IDENTITY_PROPERTY, coordinated_by
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.column_mapping import PHYSICAL_NAME
 from delta_py.protocol.features import PROTECTED_BEFORE, PROTECTION
-from delta_py.protocol.identity import identity_columns, identity_of, with_marks
+from delta_py.protocol.identity_columns import identity_columns, identity_of, with_marks
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructField, StructType, parse_schema, schema_to_json

@@ -27,7 +27,7 @@ from delta_py.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from delta_py.protocol import column_mapping, identity
+from delta_py.protocol import column_mapping, identity_columns
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.table_config import TableConfig
@@ -37,7 +37,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.column_rules import GENERATION
 from delta_py.types.schema import StructField, StructType, map_fields, schema_to_json
 from delta_py.write.conform import check_definition
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import removed
 
 OPERATIONS = {
@@ -237,5 +237,5 @@ _ASSIGNED = ("delta.columnmapping.maxcolumnid", "delta.rowtracking.")
 
 def _shape(schema: StructType) -> StructType:
     """Names, types, nullability, and what values are made of, without ids."""
-    keys = ("comment", GENERATION, identity.START, identity.STEP)
+    keys = ("comment", GENERATION, identity_columns.START, identity_columns.STEP)
     return map_fields(schema, lambda f: replace(f, metadata={key: f.metadata[key] for key in keys if key in f.metadata}))

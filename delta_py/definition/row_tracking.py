@@ -24,7 +24,7 @@ from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import added
 
 FileKey: TypeAlias = tuple[str, str | None]

@@ -10,8 +10,8 @@ import datetime
 
 import pyarrow as pa
 
-from delta_py.expressions.casts import cast_values
 from delta_py.expressions.tree import Call, Expression, Literal, map_children, nodes_of
+from delta_py.expressions.value_casts import cast_values
 from delta_py.types.schema import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from delta_py.types.zones import INSTANT, to_wall_clock
 

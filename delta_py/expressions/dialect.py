@@ -21,7 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions import literals
-from delta_py.expressions.failures import SUBQUERY, not_an_expression, not_supported
+from delta_py.expressions.evaluation_errors import SUBQUERY, not_an_expression, not_supported
 
 _Binary = Mapping[TokenType, type[exp.Expression]]
 

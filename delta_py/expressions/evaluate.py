@@ -23,11 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import DeltaError, ExpressionError
-from delta_py.expressions.casts import cast_values, try_cast_values
 from delta_py.expressions.clock import at_time
 from delta_py.expressions.coercion import is_fractional
+from delta_py.expressions.functions.function_table import FUNCTIONS, call_values
 from delta_py.expressions.functions.like import match_like
-from delta_py.expressions.functions.table import FUNCTIONS, call_values
 from delta_py.expressions.functions.text_growth import MOST_BYTES, growth_limit, in_each_row
 from delta_py.expressions.nodes import Node, cases_of, literal_scalar
 from delta_py.expressions.resolve import resolve
@@ -46,6 +45,7 @@ from delta_py.expressions.tree import (
     StringMatch,
     columns_of,
 )
+from delta_py.expressions.value_casts import cast_values, try_cast_values
 from delta_py.types.schema import (
     VOID,
     DataType,

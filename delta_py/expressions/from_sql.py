@@ -12,7 +12,7 @@ from sqlglot import exp
 from delta_py.expressions import literals
 from delta_py.expressions.clock import CLOCK_FUNCTIONS
 from delta_py.expressions.dialect import syntax_tree
-from delta_py.expressions.failures import SUBQUERY, not_an_expression, not_supported
+from delta_py.expressions.evaluation_errors import SUBQUERY, not_an_expression, not_supported
 from delta_py.expressions.functions.like import with_backslashes
 from delta_py.expressions.sql_types import data_type_of
 from delta_py.expressions.tree import And, Call, Cast, Column, Comparison, Expression, In, IsNull, Literal, Not, Or, StringMatch

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from delta_py.expressions.coercion import INTEGRAL_RANGE, decimal_of_number
-from delta_py.expressions.failures import not_an_expression
+from delta_py.expressions.evaluation_errors import not_an_expression
 from delta_py.expressions.tree import Literal
 from delta_py.types.schema import BYTE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, DataType
 

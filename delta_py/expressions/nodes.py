@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from delta_py.errors import ExpressionError
-from delta_py.expressions.casts import cast_can_fail, cast_values
 from delta_py.expressions.coercion import is_fractional
-from delta_py.expressions.failures import MAX_NODES, not_supported, too_large
+from delta_py.expressions.evaluation_errors import MAX_NODES, not_supported, too_large
+from delta_py.expressions.functions.function_table import FUNCTIONS, call_values
 from delta_py.expressions.functions.function_types import Operand
-from delta_py.expressions.functions.table import FUNCTIONS, call_values
 from delta_py.expressions.functions.text_growth import growth_limit
 from delta_py.expressions.tree import Call, Cast, Expression, IsNull, Literal, Not
+from delta_py.expressions.value_casts import cast_can_fail, cast_values
 from delta_py.types.arrow_values import array
 from delta_py.types.schema import BOOLEAN, DataType, to_arrow_type, type_name
 

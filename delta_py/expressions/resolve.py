@@ -17,14 +17,13 @@ import pyarrow as pa
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions import coercion
-from delta_py.expressions.casts import cast_can_fail, cast_values, check_cast, needs_zone, nested_pairs
+from delta_py.expressions.cast_removal import narrow_all, narrowed
 from delta_py.expressions.coercion import is_atomic, is_integral
-from delta_py.expressions.failures import mismatch, not_supported, wrong_argument_count
+from delta_py.expressions.evaluation_errors import mismatch, not_supported, wrong_argument_count
+from delta_py.expressions.functions.function_table import ALIASES, FUNCTIONS
 from delta_py.expressions.functions.function_types import same_type
 from delta_py.expressions.functions.like import check_pattern
-from delta_py.expressions.functions.table import ALIASES, FUNCTIONS
 from delta_py.expressions.functions.times import unit_of
-from delta_py.expressions.narrow import narrow_all, narrowed
 from delta_py.expressions.nodes import (
     Node,
     call_node,
@@ -53,6 +52,7 @@ from delta_py.expressions.tree import (
     Or,
     StringMatch,
 )
+from delta_py.expressions.value_casts import cast_can_fail, cast_values, check_cast, needs_zone, nested_pairs
 from delta_py.protocol.collations import is_collated
 from delta_py.time_zones import is_utc, offset_seconds
 from delta_py.types.char_types import char_type_at

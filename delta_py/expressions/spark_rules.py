@@ -29,7 +29,7 @@ from delta_py.errors import ExpressionError
 from delta_py.expressions import literals
 from delta_py.expressions.clock import CLOCK_FUNCTIONS
 from delta_py.expressions.dialect import syntax_tree
-from delta_py.expressions.failures import not_an_expression, not_supported
+from delta_py.expressions.evaluation_errors import not_an_expression, not_supported
 from delta_py.expressions.sql_types import data_type_of
 from delta_py.protocol.collations import is_collated
 from delta_py.types.names import quoted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from delta_py.expressions.coercion import MAX_PRECISION
-from delta_py.expressions.failures import not_an_expression, not_supported
+from delta_py.expressions.evaluation_errors import not_an_expression, not_supported
 from delta_py.types.schema import (
     BINARY,
     BOOLEAN,

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.expressions.coercion import INTEGRAL_RANGE
-from delta_py.expressions.failures import BadRows, invalid_input, not_supported
+from delta_py.expressions.evaluation_errors import BadRows, invalid_input, not_supported
 from delta_py.time_zones import offset_seconds
 from delta_py.types.schema import BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, to_arrow_type
 from delta_py.types.zones import INSTANT, WALL_CLOCK, region, to_instants

@@ -1,7 +1,7 @@
 """Predicates and expressions over rows, as frozen values.
 
-They come from SQL text (`parse.py`) or from the filters that Spark hands over (`spark_plugin/convert.py`), are turned
-into "may this file match" by `skipping.py`, and into Arrow arrays by `evaluate.py`. Columns are named by their logical
+They come from SQL text (`parse.py`) or from the filters that Spark hands over (`spark_plugin/schema_conversion.py`), are turned
+into "may this file match" by `skipping_conditions.py`, and into Arrow arrays by `evaluate.py`. Columns are named by their logical
 path from the table's top, as in the schema (case already resolved where a schema was at hand).
 
 Logic is SQL's, three-valued: null is unknown.

@@ -49,10 +49,10 @@ from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.table_config import Operation
 from delta_py.snapshot import Snapshot
-from delta_py.storage.failures import raises_storage_errors
+from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, find_named, find_path, type_name
-from delta_py.write.files import delete_files
+from delta_py.write.data_files import delete_files
 
 _log = logging.getLogger("delta_py")
 

@@ -23,7 +23,7 @@ from delta_py.index.definition import IndexDefinition, Segment
 from delta_py.index.hashing import Hashes, hashes, value_kind
 from delta_py.index.lookup import places_of, warn_once
 from delta_py.index.segments import FILES_SCHEMA, MAX_ROWS, OpenSegment, SegmentBuilder, UnusableSegmentError, open_segment
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.column_mapping import logical_path, physical_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import scan_files
@@ -32,7 +32,7 @@ from delta_py.scan.planning import ScanOptions, make_state, plan_scan
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import Path, StructField, StructType, find_path
-from delta_py.write.files import delete_files
+from delta_py.write.data_files import delete_files
 
 _THREADS = 4
 # Of as many files are the hashes in memory before they go into a segment: of 64 small ones, of 4 large ones.

@@ -14,8 +14,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commit.per_table import LOOK_EVERY, CountPerTable, table_key
 from delta_py.commit.post_commit import harmless
+from delta_py.commit.table_cache import LOOK_EVERY, CountPerTable, table_key
 from delta_py.index.definition import PREFIX, IndexDefinition, definitions_of
 from delta_py.index.segments import FILES_SCHEMA
 from delta_py.index_commands.index import TableIndexes
@@ -24,7 +24,7 @@ from delta_py.log.checksum import read_checksum_of
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 
 _DUE_FILES = 16
 _LIMITS = BuildLimits(most_bytes=1 << 30, small_rows=256 << 10, merge_count=8)

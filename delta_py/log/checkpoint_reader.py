@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from delta_py.ahead import ahead
 from delta_py.errors import CorruptTableError, StorageError, shown
+from delta_py.log.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
+from delta_py.log.commit_reader import CommitReader
 from delta_py.log.file_keys import NO_KEYS, keys_of, path_of, repeated_keys
 from delta_py.log.json_part import JsonPart
 from delta_py.log.parquet_part import ParquetPart, total
-from delta_py.log.raw_files import CheckpointUnreadableError, RawFiles, StatsWanted
-from delta_py.log.reader import CommitReader
 from delta_py.log.segment import Checkpoint, LogFile
+from delta_py.prefetch import ahead
 from delta_py.protocol.paths import SIDECAR_DIRECTORY, LogKind, decode_path
 from delta_py.storage.store import ObjectInfo
 

@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.log.checkpoint_files import all_json, as_text, as_type, decoding, deletion_vectors
+from delta_py.log.commit_reader import DELETION_VECTOR_TYPE, corrupt_line, text_map
 from delta_py.log.parquet_part import ParquetPart
-from delta_py.log.raw_files import all_json, as_text, as_type, decoding, deletion_vectors
-from delta_py.log.reader import DELETION_VECTOR_TYPE, corrupt_line, text_map
 from delta_py.log.segment import LogFile
 from delta_py.protocol.parquet_settings import ParquetSettings
 from delta_py.protocol.partition_values import parse_partition_values

@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, TimestampOutOfRangeError, shown
-from delta_py.log.reader import CommitReader, corrupt_line, text_map
+from delta_py.log.commit_reader import CommitReader, corrupt_line, text_map
 from delta_py.log.segment import LogFile, available_in, available_versions, list_commits, list_log
 from delta_py.protocol.actions import CommitInfo
 from delta_py.protocol.table_config import TableConfig

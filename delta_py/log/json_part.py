@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from delta_py.errors import CorruptTableError
-from delta_py.log.raw_files import CheckpointUnreadableError, RawFiles, StatsWanted, decoding, raw_from_json
-from delta_py.log.reader import CommitReader, FileRows
+from delta_py.log.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted, decoding, raw_from_json
+from delta_py.log.commit_reader import CommitReader, FileRows
 from delta_py.log.segment import LogFile
 
 _LONG_DIGITS = 19

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from delta_py.log.raw_files import (
+from delta_py.log.checkpoint_files import (
     CheckpointUnreadableError,
     RawFiles,
     StatsWanted,
@@ -29,15 +29,15 @@ from delta_py.log.raw_files import (
     deletion_vectors,
     typed_nulls,
 )
-from delta_py.log.reader import FILE_SCHEMA, PARTITION_VALUES_TYPE
+from delta_py.log.commit_reader import FILE_SCHEMA, PARTITION_VALUES_TYPE
 from delta_py.log.stats_cache import LEAST_ROWS, KeptStats, StatsCache
 from delta_py.protocol.parquet_ranges import column_ranges
 from delta_py.protocol.paths import decode_paths
 from delta_py.statistics.parquet_statistics import chunk_null_count
 from delta_py.statistics.stats import without_old_times
+from delta_py.storage.arrow_files import expect_ranges, is_prefetching
+from delta_py.storage.cached_objects import KeptObjects
 from delta_py.storage.content_identity import digest_of, has_change_times, is_settled
-from delta_py.storage.files import expect_ranges, is_prefetching
-from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo
 from delta_py.types.schema import DataType, Path
 

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commit.per_table import LOOK_EVERY, CountPerTable, table_key
 from delta_py.commit.post_commit import harmless
+from delta_py.commit.table_cache import LOOK_EVERY, CountPerTable, table_key
 from delta_py.definition.request import AutoCompact
 from delta_py.errors import DeltaConcurrentModificationException
 from delta_py.log.checksum import read_checksum_of
@@ -30,7 +30,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 
 _log = logging.getLogger("delta_py")
 

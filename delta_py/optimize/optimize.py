@@ -4,8 +4,8 @@
     done.metrics()                      # the struct `metrics` of the reference's result
 
 The files of each partition are packed into bins, from old to new, and each bin becomes one file. Bins are written in tasks
-(write/compaction.py) and committed in batches: who dies in between loses the present batch, and the next run goes on. A file that
-was made so is marked by a tag with the size aimed at, so that a run without anything new does nothing.
+(write/file_compaction.py) and committed in batches. A process that dies loses the batch that it was writing, and the next run
+goes on. A tag on each new file has the target size, so that a run without anything new does nothing.
 
 No rows change, so other writers hardly matter: a bin is committed if its files are still the table's, on whatever version that
 is. Rows that were deleted from them meanwhile by deletion vectors are deleted from the new file too. Bins of which a file has
@@ -40,7 +40,7 @@ from delta_py.optimize.optimize_ordering import compaction_of
 from delta_py.progress import progress
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.snapshot import Snapshot
-from delta_py.storage.failures import raises_storage_errors
+from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 from delta_py.threads import in_threads
 from delta_py.write.arranging import (
@@ -53,8 +53,8 @@ from delta_py.write.arranging import (
     to_bytes,
     write_pieces,
 )
-from delta_py.write.compaction import compact
-from delta_py.write.files import WrittenFiles, nothing_left
+from delta_py.write.data_files import WrittenFiles, nothing_left
+from delta_py.write.file_compaction import compact
 from delta_py.write.rewrite import Rewrite
 
 _log = logging.getLogger("delta_py")

@@ -42,9 +42,9 @@ from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats import parse_stats
 from delta_py.types.schema import TIMESTAMP
 from delta_py.write.arranging import Arrangement, SampledBin
-from delta_py.write.compaction import for_compaction, moved_rows
 from delta_py.write.conform import new_write_id, write_state
-from delta_py.write.files import WrittenFiles, delete_files
+from delta_py.write.data_files import WrittenFiles, delete_files
+from delta_py.write.file_compaction import for_compaction, moved_rows
 from delta_py.write.rewrite import Rewrite, removed, with_vector
 from delta_py.write.row_changes import vector_file_id
 

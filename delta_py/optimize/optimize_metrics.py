@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from delta_py.protocol.table_config import TableConfig
 from delta_py.types.schema import Path
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 
 
 def counts(parts: Sequence[WrittenFiles]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ from delta_py.statistics.stats_columns import with_paths
 from delta_py.types.names import joined_name
 from delta_py.types.schema import ArrayType, GeospatialType, MapType, Path, StructType, find_named, type_name
 from delta_py.write.arranging import Arrangement, SampledBin
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import removed, row_count_of, wrong_row_count
 
 _Z_ORDER_TAG = "ZORDER_BY"

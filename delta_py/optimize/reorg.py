@@ -24,7 +24,7 @@ from delta_py.errors import DataFileError, StorageError
 from delta_py.optimize.optimize import LocalBinWriters, optimize
 from delta_py.optimize.optimize_bins import Compaction, OptimizeRequest
 from delta_py.parquet.unknown_columns import UnknownColumns
-from delta_py.storage.failures import raises_storage_errors
+from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 
 _FOOTER_READERS = 16

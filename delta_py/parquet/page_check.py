@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_py.parquet.batch_size import BatchSizer
-from delta_py.storage.files import is_prefetching
+from delta_py.storage.arrow_files import is_prefetching
 
 _BATCH_ROWS, _BATCH_BYTES = 65_536, 8 << 20
 # Larger files are read through a buffer for each column: their column chunks may not fit into memory beside each other.

@@ -120,7 +120,7 @@ class GroupFilter:
         stats = self._stats(footer, file, {path: match for path, match in matches.items() if match is not None})
         if stats is None and not constants:
             return None
-        from delta_py.expressions.skipping import keep_mask  # a scan without a predicate should not pay for it
+        from delta_py.expressions.skipping_conditions import keep_mask  # a scan without a predicate should not pay for it
 
         mask = keep_mask(self.predicate, stats or _only_counts(footer), constants)
         result: Ndarray = mask.to_numpy(zero_copy_only=False)

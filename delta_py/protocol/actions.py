@@ -1,6 +1,6 @@
 """The actions of one commit, one frozen dataclass each.
 
-They are for commits and for single files; the list of a table's files is an Arrow table (log/reader.py). `from_json`
+They are for commits and for single files; the list of a table's files is an Arrow table (log/commit_reader.py). `from_json`
 takes the value beside the action's name in a commit line, decoded; unknown fields are ignored, as the protocol asks.
 `to_json` gives the JSON value with nulls left out. Paths are decoded here (paths.py) and nowhere else.
 Protocol: Actions.

@@ -14,7 +14,7 @@ from enum import Enum
 
 from delta_py.errors import CorruptTableError, UnsupportedOperationError, UnsupportedTableFeatureError
 from delta_py.protocol.actions import Protocol
-from delta_py.protocol.identity import START as IDENTITY_START
+from delta_py.protocol.identity_columns import START as IDENTITY_START
 from delta_py.types.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.types.schema import VARIANT, ArrayType, DataType, GeospatialType, MapType, Path, StructField, StructType
 from delta_py.types.sizes import parse_size

@@ -23,16 +23,16 @@ from delta_py.checkpoint.checkpoint import write_checkpoint
 from delta_py.commit.post_commit import counted_checksum
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import CorruptTableError, DataFileError
-from delta_py.log.reader import read_actions
+from delta_py.log.commit_reader import read_actions
+from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
-from delta_py.log.writer import LogWriter
 from delta_py.repair.file_check import DELETION_VECTOR, FAULT_SCHEMA, faults_of, file_faults
 from delta_py.repair.log_check import LogCheck, parts_of
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import removed
 
 _log = logging.getLogger("delta_py")

@@ -24,8 +24,8 @@ from delta_py.checkpoint.checkpoint_proof import fault_by_log, fault_of
 from delta_py.errors import CorruptTableError, StorageError
 from delta_py.log.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, damage_of, read_checksum
+from delta_py.log.commit_reader import CommitReader
 from delta_py.log.coordination import check_newest
-from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LAST_CHECKPOINT_PATH, Checkpoint, LogFile, list_log, load_segment, read_last_checkpoint
 from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name, commit_file_name, parse_log_name
 from delta_py.snapshot import Snapshot

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from delta_py.checkpoint import cleanup
 from delta_py.commit.post_commit import counted_checksum
 from delta_py.errors import InvalidOptionError, LogFileNotFoundError, VersionNotFoundError
-from delta_py.log.compaction import compact
-from delta_py.log.reader import read_actions
+from delta_py.log.commit_reader import read_actions
+from delta_py.log.log_compaction import compact
+from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import list_log
-from delta_py.log.writer import LogWriter
 from delta_py.protocol.actions import Action
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore

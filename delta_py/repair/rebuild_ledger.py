@@ -3,7 +3,7 @@
     report = rebuild_ledger(url, ["/data/accounts", "/data/entries"])                    # a dry run
     rebuild_ledger(url, paths, take={"/data/entries": [name]}, dry_run=False)
 
-Published versions are certain. Which of the staged commits beyond them were ratified the ledger alone knew; staged_evidence.py
+Published versions are certain. Which of the staged commits beyond them were ratified the ledger alone knew; ratification_evidence.py
 works out what the files prove, and the caller decides the rest. No file is written or deleted: a writer that still runs may have
 its staged commit ratified by the new ledger. That takes the identity of the lost one and all tables in one transaction of its
 database, so that whoever dies in between leaves nothing, and may begin again.
@@ -30,13 +30,13 @@ from delta_py.coordinator.ledger import (
     known_otherwise,
     staged_version,
 )
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
 from delta_py.log.coordination import FEATURE, IDENTITY_PROPERTY, OPTION
 from delta_py.log.segment import list_commits, list_log, load_segment
 from delta_py.protocol.actions import CommitInfo, parse_action
 from delta_py.protocol.paths import LOG_DIRECTORY, STAGED_DIRECTORY, checksum_file_name, commit_file_name
-from delta_py.repair.staged_evidence import (
+from delta_py.repair.ratification_evidence import (
     ChecksumEvidence,
     Group,
     Settlement,
@@ -46,10 +46,10 @@ from delta_py.repair.staged_evidence import (
 )
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import place_of
-from delta_py.storage.failures import storage_failures
-from delta_py.storage.opening import open_store
-from delta_py.storage.options import StorageOptions
+from delta_py.storage.open_store import open_store
+from delta_py.storage.storage_errors import storage_failures
 from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.storage.store_options import StorageOptions
 from delta_py.threads import in_threads
 
 _THREADS, _NAME = 8, "delta_py-rebuild"

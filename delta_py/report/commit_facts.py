@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError
+from delta_py.log.commit_reader import CommitReader
 from delta_py.log.history import history_of
-from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, list_commits
 from delta_py.protocol.actions import SetTransaction
 from delta_py.protocol.paths import LOG_DIRECTORY

@@ -10,8 +10,8 @@ from typing import TypeVar
 import pyarrow as pa
 
 from delta_py.errors import readable
-from delta_py.layout.skipping import bounded_batches
-from delta_py.log.reader import FILE_SCHEMA
+from delta_py.layout.skipping_report import bounded_batches
+from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.protocol.clustering import clustering_columns
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.report.advice import advice

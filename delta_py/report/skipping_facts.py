@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.layout.skipping import bounded_columns, layout_of, places
+from delta_py.layout.skipping_report import bounded_columns, layout_of, places
 from delta_py.protocol.clustering import clustering_columns
 from delta_py.report.facts import ColumnSkipping, FileMap, SkippingFacts, Unknown, known
 from delta_py.report.words import day_text, moment_text

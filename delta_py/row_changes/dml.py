@@ -31,7 +31,7 @@ from delta_py.commit.transaction import Transaction, append_only
 from delta_py.definition.overwrite import replace_metrics
 from delta_py.definition.request import AutoCompact, WriteRequest
 from delta_py.errors import RowCountMismatchError
-from delta_py.expressions.skipping import is_exact_on_partitions
+from delta_py.expressions.skipping_conditions import is_exact_on_partitions
 from delta_py.expressions.tree import Call, Cast, Column, Expression, IsNull, Literal, Not, Or, conjuncts, nodes_of
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
@@ -44,7 +44,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats import parse_stats
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import WriteState, write_state
-from delta_py.write.files import WrittenFiles, delete_files, delete_files_of
+from delta_py.write.data_files import WrittenFiles, delete_files, delete_files_of
 from delta_py.write.rewrite import Repeats, Rewrite, TakenOut, TouchedFile, removed, row_count_of
 from delta_py.write.row_changes import ChangeState, TaskChanges, TouchedRows
 from delta_py.write.row_ids import RowIdColumns

@@ -36,15 +36,15 @@ from delta_py.row_changes.merge_metrics import Kind, merge_metrics
 from delta_py.row_changes.row_jobs import address, change_rows, target_rows
 from delta_py.row_changes.sql_scope import SOURCE, TARGET, Scope, Side
 from delta_py.scan.planning import ROW_ADDRESS
-from delta_py.storage.failures import raises_storage_errors
+from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, from_arrow_schema, to_arrow_type
-from delta_py.write.casts import TimeRules, assign
 from delta_py.write.conform import check_duplicates
-from delta_py.write.constraints import Clock
-from delta_py.write.files import gathered
+from delta_py.write.data_files import gathered
 from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
+from delta_py.write.row_constraints import Clock
+from delta_py.write.store_assignment_casts import TimeRules, assign
 
 _CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
 _SLICE_ROWS = 1 << 16

@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from delta_py.errors import InvalidOptionError
 from delta_py.expressions.tree import columns_of
+from delta_py.row_changes.assigned_rows import assigned, given, updated_rows
 from delta_py.row_changes.dml import Dml
-from delta_py.row_changes.new_values import assigned, given, updated_rows
 from delta_py.row_changes.row_jobs import address, change_rows, target_rows
 from delta_py.row_changes.sql_scope import Scope, Side
 from delta_py.storage.store import ObjectStore
-from delta_py.write.constraints import Clock
 from delta_py.write.row_changes import DELETED, NEW, UPDATED
+from delta_py.write.row_constraints import Clock
 
 
 def delete(store: ObjectStore, predicate: str | None = None, *, time_zone: str = "UTC") -> dict[str, int]:

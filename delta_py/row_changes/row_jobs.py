@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_py.expressions.tree import Expression
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.row_changes.dml import Candidates, Dml, MetricNames
 from delta_py.scan.planning import ROW_ADDRESS, Scan, ScanOptions, plan_given, row_address_column
 from delta_py.threads import in_threads

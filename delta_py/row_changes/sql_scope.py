@@ -14,11 +14,11 @@ from functools import cached_property
 
 from delta_py.errors import ExpressionError, SchemaMismatchError
 from delta_py.expressions.evaluate import can_evaluate
-from delta_py.expressions.failures import not_supported
+from delta_py.expressions.evaluation_errors import not_supported
 from delta_py.expressions.parse import parse_named
 from delta_py.expressions.tree import Column, Expression
 from delta_py.types.schema import DataType, Path, StructType, find_path
-from delta_py.write.constraints import Clock
+from delta_py.write.row_constraints import Clock
 
 TARGET, SOURCE = "t.", "s."
 """What the columns of the table, and of a MERGE's source, are called by where rows of both stand beside each other."""

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression, columns_of, conjuncts
 from delta_py.index.lookup import IndexLookup
-from delta_py.log.reader import PARTITION_VALUES_TYPE
+from delta_py.log.commit_reader import PARTITION_VALUES_TYPE
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.scan.file_pruner import FilePruner, row_predicate
 from delta_py.snapshot import FileBatch, Snapshot

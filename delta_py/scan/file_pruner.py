@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
-from delta_py.log.reader import PARTITION_VALUES_TYPE
+from delta_py.log.commit_reader import PARTITION_VALUES_TYPE
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
@@ -29,7 +29,7 @@ def row_predicate(config: TableConfig, predicate: Expression | None) -> Expressi
     """What is left for rows once whole files were decided by their partition values."""
     if predicate is None:
         return None
-    from delta_py.expressions.skipping import is_exact_on_partitions  # a process that only reads rows would pay for it
+    from delta_py.expressions.skipping_conditions import is_exact_on_partitions  # a process that only reads rows would pay for it
 
     partitions = frozenset((name,) for name in config.partition_columns)
     left = tuple(part for part in conjuncts(predicate) if not is_exact_on_partitions(part, partitions))
@@ -67,7 +67,7 @@ class FilePruner:
         """timezone: as of ScanOptions. same_in_file: columns that are none of the table's."""
         if predicate is None:
             return cls(None)
-        from delta_py.expressions.skipping import columns_with_stats
+        from delta_py.expressions.skipping_conditions import columns_with_stats
 
         mode, schema, same = config.column_mapping_mode, config.schema, dict(same_in_file or {})
         pruning = conjunction(tuple(part for part in conjuncts(predicate) if _prunable(schema, part, same)))
@@ -132,7 +132,7 @@ class FilePruner:
     def _mask(
         self, predicate: Expression, files: pa.RecordBatch, stats: FileStats | None, values: Mapping[Path, pa.Array]
     ) -> pa.BooleanArray:
-        from delta_py.expressions.skipping import keep_mask
+        from delta_py.expressions.skipping_conditions import keep_mask
 
         same: dict[Path, pa.Array] = {(name,): files[name] for name in self.same_in_file}
         return keep_mask(predicate, stats or unknown_stats(files.num_rows), {**values, **same})

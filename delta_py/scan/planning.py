@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from delta_py.expressions.tree import Expression, columns_of
 from delta_py.index.lookup import IndexLookup
-from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS
+from delta_py.log.commit_reader import FILE_SCHEMA, ONLY_FOR_COMMITS
 from delta_py.log.reconciliation import gathered
 from delta_py.protocol.column_mapping import to_physical
 from delta_py.protocol.table_config import TableConfig

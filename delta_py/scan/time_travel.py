@@ -14,8 +14,8 @@ from typing import SupportsIndex
 
 from delta_py.errors import InvalidOptionError
 from delta_py.protocol.paths import LOG_DIRECTORY
-from delta_py.storage.opening import open_store
-from delta_py.storage.options import NO_OPTIONS, StorageOptions
+from delta_py.storage.open_store import open_store
+from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 from delta_py.time_zones import offset_seconds, region_name, zone_rules
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from delta_py.aws_clients import TIMEOUT_SECONDS, AwsAccess
-from delta_py.storage.options import StorageOptions
+from delta_py.storage.store_options import StorageOptions
 
 _NO_CREDENTIALS = (
     "Give the options s3.access_key_id and s3.secret_access_key, or set up boto3's usual credentials where pydelta runs (on "

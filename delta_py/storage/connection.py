@@ -21,7 +21,7 @@ from delta_py.errors import UnsupportedOperationError
 from delta_py.remote_requests import RETRY_SECONDS, until_answered
 from delta_py.storage.addresses import StoreKind
 from delta_py.storage.client import ObjectClient
-from delta_py.storage.options import StorageOptions
+from delta_py.storage.store_options import StorageOptions
 
 T = TypeVar("T")
 U = TypeVar("U")

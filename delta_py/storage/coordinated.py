@@ -33,7 +33,7 @@ from delta_py.coordinator.ledger import (
     VersionTakenError,
     to_forget,
 )
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import CorruptTableError, DeltaError, StorageError, UnsupportedOperationError
 from delta_py.protocol.paths import (
     CLONE_DIRECTORY,
@@ -48,8 +48,8 @@ from delta_py.protocol.paths import (
 )
 from delta_py.storage import publication
 from delta_py.storage.addresses import address_of, azure_host, kind_of
-from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.storage.store_options import StorageOptions
 
 T = TypeVar("T")
 
@@ -194,7 +194,7 @@ class CoordinatedStore:
         tail = None if name is None else (self.last_tail or self.tail())
         if name is None or tail is None:
             self._check_published(path)
-            # A version checksum tells of a ratified commit where the ledger is lost (staged_evidence.py).
+            # A version checksum tells of a ratified commit where the ledger is lost (ratification_evidence.py).
             is_ordinary = self._was_asked and self._tail is None
             self._own.put_if_absent(path, data, durably=durably or not is_ordinary)
             return

@@ -12,7 +12,7 @@ import os
 
 import pyarrow as pa
 
-from delta_py.storage.files import discard, expect_ranges
+from delta_py.storage.arrow_files import discard, expect_ranges
 from delta_py.storage.store import ObjectStore
 
 _CHUNK_BYTES = 8 * 1024 * 1024

@@ -25,8 +25,8 @@ from google.cloud.storage.exceptions import InvalidResponse
 from delta_py.errors import InvalidOptionError, StorageError
 from delta_py.remote_requests import REFUSALS, BeyondTheEnd, NotAnswered
 from delta_py.storage.client import ListedPage, Upload
-from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo
+from delta_py.storage.store_options import StorageOptions
 
 T = TypeVar("T")
 

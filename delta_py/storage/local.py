@@ -19,10 +19,10 @@ from typing import Any
 import pyarrow as pa
 
 from delta_py.errors import StorageError, UnsupportedOperationError
-from delta_py.storage.files import AbortableFile
-from delta_py.storage.options import NO_OPTIONS, StorageOptions
+from delta_py.storage.arrow_files import AbortableFile
 from delta_py.storage.regular_files import can_be_name, open_regular
 from delta_py.storage.store import FileId, ObjectInfo, ObjectStore
+from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 # Parquet's writer makes several writes of a few bytes for each column.

@@ -18,12 +18,12 @@ import pyarrow as pa
 from delta_py.errors import StorageError, UnsupportedOperationError
 from delta_py.protocol.paths import is_absolute
 from delta_py.storage.addresses import Address, address_of, canonical, kind_of
+from delta_py.storage.arrow_files import AbortableFile, PrefetchingFile
 from delta_py.storage.connection import Connection, connection_of
-from delta_py.storage.files import AbortableFile, PrefetchingFile
-from delta_py.storage.options import NO_OPTIONS, StorageOptions
 from delta_py.storage.regular_files import can_be_name
 from delta_py.storage.remote_files import RemoteInput, RemoteOutput
 from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 
 
 class RemoteStore:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from delta_py.storage.addresses import Address
+from delta_py.storage.arrow_files import ByteRange, as_requests, as_stretches
 from delta_py.storage.client import Upload
 from delta_py.storage.connection import Connection
-from delta_py.storage.files import ByteRange, as_requests, as_stretches
 
 _log = logging.getLogger("delta_py")
 

@@ -20,8 +20,8 @@ from delta_py.errors import StorageError
 from delta_py.remote_requests import BeyondTheEnd, NotAnswered
 from delta_py.storage.aws import access_of
 from delta_py.storage.client import PIECE_BYTES, ListedPage, Upload
-from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo
+from delta_py.storage.store_options import StorageOptions
 
 T = TypeVar("T")
 

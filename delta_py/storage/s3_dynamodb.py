@@ -28,9 +28,9 @@ from delta_py.errors import StorageError
 from delta_py.protocol.paths import LOG_DIRECTORY, LogKind, commit_file_name, parse_log_name
 from delta_py.remote_requests import NotAnswered
 from delta_py.storage.aws import access_of
-from delta_py.storage.options import StorageOptions
 from delta_py.storage.remote import RemoteStore
 from delta_py.storage.store import ObjectInfo
+from delta_py.storage.store_options import StorageOptions
 
 _log = logging.getLogger("delta_py")
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-from delta_py.storage.options import StorageOptions
+from delta_py.storage.store_options import StorageOptions
 
 
 class FileId(NamedTuple):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from delta_py.storage.addresses import address_of, kind_of
-from delta_py.storage.options import NO_OPTIONS, StorageOptions
 from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 
 
 @dataclass(frozen=True, slots=True)

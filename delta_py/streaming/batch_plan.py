@@ -19,7 +19,7 @@ from delta_py.streaming.committed_files import CommittedFiles
 from delta_py.streaming.initial_files import InitialFiles
 from delta_py.streaming.log import StreamLog
 from delta_py.streaming.offset import BEFORE_FIRST, StreamOffset
-from delta_py.streaming.options import StreamOptions
+from delta_py.streaming.stream_options import StreamOptions
 from delta_py.types.schema import StructType
 
 _PLANNED_SCHEMA = stream_schema(with_stats=False)

@@ -15,11 +15,11 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from delta_py.changes.file_lists import collected
 from delta_py.changes.schema_changes import why_incompatible
+from delta_py.changes.spilling_file_list import collected
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.log.commit_reader import FILE_SCHEMA, ONLY_FOR_COMMITS, CommitReader, adds_batch, changes_rows, corrupt_line
 from delta_py.log.file_keys import keyed
-from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, CommitReader, adds_batch, changes_rows, corrupt_line
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import check_readable

@@ -10,12 +10,12 @@ from delta_py.changes.change_feed import ChangePruner
 from delta_py.log.segment import LogFile
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.store import ObjectStore
-from delta_py.streaming.changes import ChangeReader
+from delta_py.streaming.change_batches import ChangeReader
 from delta_py.streaming.commits import ReadState, StreamCommit, check_rows_only_added, check_state, check_table
 from delta_py.streaming.log import StreamLog
 from delta_py.streaming.numbered_files import FileChoice, NumberedFiles, VersionFiles
-from delta_py.streaming.options import StreamOptions
-from delta_py.streaming.places import check_feed
+from delta_py.streaming.offset_check import check_feed
+from delta_py.streaming.stream_options import StreamOptions
 
 # Commits whose changes are worked out together.
 READ_AHEAD = 128

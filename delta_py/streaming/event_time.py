@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.changes.file_lists import sorted_by
+from delta_py.changes.spilling_file_list import sorted_by
 from delta_py.errors import InvalidOptionError
 from delta_py.expressions.tree import And, Column, Comparison, Expression, IsNull, Literal, Not, Or
 from delta_py.protocol.column_mapping import physical_path

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from delta_py.changes.file_lists import sorted_by
+from delta_py.changes.spilling_file_list import sorted_by
 from delta_py.expressions.tree import Expression
-from delta_py.log.reader import FILE_SCHEMA
+from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.snapshot import Snapshot
 from delta_py.streaming.commits import stream_schema
 from delta_py.streaming.event_time import EventTime

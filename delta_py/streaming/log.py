@@ -11,7 +11,7 @@ import logging
 from collections import OrderedDict
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError, TableNotFoundError, VersionNotFoundError
-from delta_py.log.reader import CommitReader
+from delta_py.log.commit_reader import CommitReader
 from delta_py.log.segment import LogFile, list_log
 from delta_py.snapshot import Snapshot
 from delta_py.streaming.commits import StreamCommit, check_table_id, read_commit

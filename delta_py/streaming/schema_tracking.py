@@ -20,10 +20,10 @@ from typing import NoReturn
 
 from delta_py.changes.schema_changes import why_incompatible
 from delta_py.errors import SchemaMismatchError
-from delta_py.log.reader import CommitReader
+from delta_py.log.commit_reader import CommitReader
 from delta_py.log.segment import LogFile, list_log
 from delta_py.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile
-from delta_py.protocol.identity import without_marks
+from delta_py.protocol.identity_columns import without_marks
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.store import ObjectStore
 from delta_py.streaming.commits import StreamCommit

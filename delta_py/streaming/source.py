@@ -35,10 +35,10 @@ from delta_py.streaming.lag import Lag, lag_after
 from delta_py.streaming.log import StreamLog
 from delta_py.streaming.numbered_files import FileChoice
 from delta_py.streaming.offset import StreamOffset
-from delta_py.streaming.options import StreamOptions, StreamStart
-from delta_py.streaming.places import PlaceCheck
+from delta_py.streaming.offset_check import PlaceCheck
 from delta_py.streaming.schema_stops import SchemaStops
 from delta_py.streaming.schema_tracking import SchemaTracker
+from delta_py.streaming.stream_options import StreamOptions, StreamStart
 from delta_py.types.schema import StructType
 
 

@@ -23,7 +23,7 @@ from delta_py.errors import StorageError
 from delta_py.snapshot import Snapshot
 from delta_py.storage.copying import move_object
 from delta_py.storage.listing import listed_objects
-from delta_py.storage.many_files import for_each_file
+from delta_py.storage.parallel_files import for_each_file
 from delta_py.storage.store import ObjectStore
 from delta_py.vacuum.vacuum_paths import HiddenNames, Paths
 

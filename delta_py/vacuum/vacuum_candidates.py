@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 
 from delta_py.checkpoint.tombstones import TOMBSTONE_SCHEMA, tombstones_of_commit
 from delta_py.errors import InvalidOptionError, LogFileNotFoundError, UnsupportedOperationError
+from delta_py.log.commit_reader import CommitReader
 from delta_py.log.history import newest_commit_at
 from delta_py.log.last_vacuum import read_last_vacuum
-from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, list_commits, list_log
 from delta_py.protocol.actions import AddCDCFile
 from delta_py.protocol.paths import are_plain

@@ -23,14 +23,14 @@ import pyarrow.compute as pc
 from delta_py.checkpoint.clone_notes import CloneNote, UnreadableNote, list_notes, read_note
 from delta_py.checkpoint.leases import Leases
 from delta_py.errors import DeltaError, TableNotFoundError, shown
+from delta_py.log.commit_reader import CommitReader
 from delta_py.log.history import history_of
-from delta_py.log.reader import CommitReader
 from delta_py.log.segment import list_commits
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
 from delta_py.protocol.paths import are_plain
 from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import below, in_reach
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.vacuum.quarantine import are_quarantined, places_of
 from delta_py.vacuum.vacuum_candidates import removed_since

@@ -17,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.ahead import ahead
 from delta_py.layout.row_order import RowOrder, column_at
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
+from delta_py.prefetch import ahead
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.packing import equal_runs
 from delta_py.scan.planning import ScanOptions, make_state
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.types.schema import Path, StructType
-from delta_py.write.files import WrittenFiles, gathered, write_unchanged
+from delta_py.write.data_files import WrittenFiles, gathered, write_unchanged
 from delta_py.write.rewrite import Rewrite, live_batches
 
 _HELD_BYTES = 64 << 20

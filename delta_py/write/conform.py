@@ -5,7 +5,7 @@
 
 In: batches in any column order and any case of names, in types that Spark's store assignment takes for the columns'.
 Out: LawfulBatch, in the table's own column order and Arrow types, with every rule of the table kept. The Parquet encoder
-(files.py) takes nothing else. What cannot be enforced here (an expression with an unknown function)
+(data_files.py) takes nothing else. What cannot be enforced here (an expression with an unknown function)
 refuses the write when the WriteState is built, unless the data brings the rule's answers (rule_columns.py).
 Protocol: Requirements for Writers.
 """
@@ -28,8 +28,8 @@ from delta_py.errors import (
 from delta_py.expressions.functions.text_growth import in_each_row
 from delta_py.protocol.column_mapping import MODE_PROPERTY
 from delta_py.protocol.features import Properties, fields_with_paths
-from delta_py.protocol.identity import START as IDENTITY_START
-from delta_py.protocol.identity import identity_columns, identity_of
+from delta_py.protocol.identity_columns import START as IDENTITY_START
+from delta_py.protocol.identity_columns import identity_columns, identity_of
 from delta_py.protocol.parquet_settings import ParquetSettings
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.statistics.stats_columns import stats_columns
@@ -53,8 +53,10 @@ from delta_py.types.schema import (
     type_name,
 )
 from delta_py.write.bloom_filters import bloom_filters
-from delta_py.write.casts import Converter, TimeRules, check_may_be_absent, converter, extra_columns, unenforceable
-from delta_py.write.constraints import (
+from delta_py.write.geospatial import can_mark, check_shape_columns
+from delta_py.write.identity_numbers import IdentityValues
+from delta_py.write.not_null import check_not_null
+from delta_py.write.row_constraints import (
     Clock,
     GeneratedColumn,
     RowCheck,
@@ -66,10 +68,15 @@ from delta_py.write.constraints import (
     marked_fields,
     table_rules,
 )
-from delta_py.write.geospatial import can_mark, check_shape_columns
-from delta_py.write.identity import IdentityValues
-from delta_py.write.not_null import check_not_null
 from delta_py.write.rule_columns import HiddenColumns
+from delta_py.write.store_assignment_casts import (
+    Converter,
+    TimeRules,
+    check_may_be_absent,
+    converter,
+    extra_columns,
+    unenforceable,
+)
 
 _MIB = 1024 * 1024
 STRING_PREFIX = 32

@@ -15,7 +15,7 @@ from delta_py.expressions.tree import columns_of
 from delta_py.protocol.table_config import TableConfig
 from delta_py.types.column_rules import GENERATION
 from delta_py.types.schema import Path, StructType
-from delta_py.write.constraints import RowRule, generation_rule, table_rules
+from delta_py.write.row_constraints import RowRule, generation_rule, table_rules
 
 
 def rules_naming(table: TableConfig, path: Path) -> tuple[RowRule, ...]:

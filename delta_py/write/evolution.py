@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from delta_py.errors import SchemaMismatchError
-from delta_py.protocol import column_mapping, identity
+from delta_py.protocol import column_mapping, identity_columns
 from delta_py.protocol.table_config import TableConfig
 from delta_py.types.column_rules import DEFAULT, EXISTS_DEFAULT, GENERATION, TYPE_CHANGES
 from delta_py.types.schema import (
@@ -30,9 +30,9 @@ from delta_py.types.schema import (
     StructType,
     type_name,
 )
-from delta_py.write.casts import may_assign
 from delta_py.write.conform import check_new_schema
 from delta_py.write.dependents import rules_naming
+from delta_py.write.store_assignment_casts import may_assign
 from delta_py.write.type_changes import is_widening, type_change
 
 # Rules and bookkeeping of the table that the data was read from; they say nothing about another table.
@@ -71,7 +71,7 @@ def takes_type(table: TableConfig, present: DataType, given: DataType) -> bool:
 
 def keeps_type(field: StructField) -> bool:
     """Whether a column has its type by its rule: one that is generated, or numbered."""
-    return GENERATION in field.metadata or identity.START in field.metadata
+    return GENERATION in field.metadata or identity_columns.START in field.metadata
 
 
 def check_same_types(table: StructType, data: StructType, path: Path = ()) -> None:

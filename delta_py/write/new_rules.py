@@ -15,14 +15,14 @@ import pyarrow as pa
 from delta_py.errors import DeltaError, ExpressionError, InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import up_casts
 from delta_py.expressions.evaluate import evaluate
-from delta_py.expressions.failures import SUBQUERY
+from delta_py.expressions.evaluation_errors import SUBQUERY
 from delta_py.expressions.parse import parse_expression
 from delta_py.expressions.resolve import resolve
 from delta_py.expressions.tree import Call, Expression, Literal, columns_of
 from delta_py.types.char_types import char_types, with_texts
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.schema import BOOLEAN, ArrayType, DataType, MapType, StructField, StructType, type_name
-from delta_py.write.constraints import Clock, check_lengths, default_value, one_row
+from delta_py.write.row_constraints import Clock, check_lengths, default_value, one_row
 
 _CLOCK = Clock(0)
 _NO_COLUMNS = StructType(())

@@ -10,7 +10,7 @@ import pyarrow as pa
 from delta_py.errors import InvariantViolationError
 from delta_py.types.arrow_values import struct_children
 from delta_py.types.schema import ArrayType, DataType, MapType, StructType
-from delta_py.write.casts import runs
+from delta_py.write.store_assignment_casts import runs
 
 
 def check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: str) -> None:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from delta_py.errors import DeltaError, RowCountMismatchError, UnsupportedOperationError
-from delta_py.parquet.reader import ScanReader, read_files
+from delta_py.parquet.file_reader import ScanReader, read_files
 from delta_py.parquet.row_counts import stored_row_count
 from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.protocol.deletion_vectors import (
@@ -39,7 +39,7 @@ from delta_py.statistics.stats import parse_stats
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, StructField, StructType
 from delta_py.write.conform import WriteState
-from delta_py.write.files import (
+from delta_py.write.data_files import (
     FileSetWriter,
     WrittenFiles,
     delete_files,

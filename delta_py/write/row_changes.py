@@ -31,7 +31,7 @@ from delta_py.protocol.deletion_vectors import (
 )
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import WriteState
-from delta_py.write.files import FileSetWriter, Gate, WrittenFiles, delete_files, gathered, undone_on_failure
+from delta_py.write.data_files import FileSetWriter, Gate, WrittenFiles, delete_files, gathered, undone_on_failure
 from delta_py.write.row_ids import RowIdColumns
 
 FILE, ROW, CHANGE, NEW, ROW_ID = "__pydelta_file", "__pydelta_row", "__pydelta_change", "__pydelta_new", "__pydelta_row_id"

@@ -27,14 +27,14 @@ from functools import cached_property
 import pyarrow as pa
 
 from delta_py.errors import DeltaError
-from delta_py.expressions.failures import not_supported
+from delta_py.expressions.evaluation_errors import not_supported
 from delta_py.expressions.functions.text_growth import makes_too_much
-from delta_py.protocol.identity import identity_of
+from delta_py.protocol.identity_columns import identity_of
 from delta_py.protocol.table_config import TableConfig
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.names import quoted
 from delta_py.types.schema import FieldPositions, Path, StructField, StructType, find_path, type_name
-from delta_py.write.constraints import (
+from delta_py.write.row_constraints import (
     Clock,
     RowCheck,
     RowRule,

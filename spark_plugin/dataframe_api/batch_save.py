@@ -15,13 +15,13 @@ from typing import Any
 from pyspark.errors import AnalysisException
 
 from delta_py.errors import DeltaError, InvalidOptionError, UnsupportedTableFeatureError
-from delta_py.protocol.identity import identity_columns
+from delta_py.protocol.identity_columns import identity_columns
 from delta_py.snapshot import Snapshot
-from delta_py.storage.options import is_storage_option
+from delta_py.storage.store_options import is_storage_option
 from delta_py.types.names import quoted
 from spark_plugin.cached_tables import read_anew
 from spark_plugin.data_source import FORMAT
-from spark_plugin.dataframe_api.rule_columns import rules_of_table, with_rule_columns
+from spark_plugin.dataframe_api.spark_rule_columns import rules_of_table, with_rule_columns
 from spark_plugin.dml.matching import MATCHING_OPTIONS, Matching, matching_of
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.options.common import AS_SELECT, CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW

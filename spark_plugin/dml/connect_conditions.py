@@ -35,10 +35,10 @@ from spark_plugin.connect_internals import (
     client_expression,
     client_node,
 )
-from spark_plugin.convert import delta_type
 from spark_plugin.dml.target_names import Alias, without_alias
 from spark_plugin.options.settings import conf, read_otherwise
 from spark_plugin.pruning.needed_rows import Wanted
+from spark_plugin.schema_conversion import delta_type
 
 _COMPARISONS = {"==": "=", "=": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _STRING_MATCHES = {"startswith": "startswith", "endswith": "endswith", "contains": "contains"}

@@ -7,7 +7,7 @@
 
 Job 1 makes the changed rows; its tasks write the new ones and tell the places of the old. Job 2 takes the old ones out of
 their files, in Arrow alone. What tasks wrote becomes the table's by one commit at the end, or is deleted. Over Spark Connect
-everything that looks at the table between the jobs runs in tasks too (at_table.py); the list of files lies beside the table's
+everything that looks at the table between the jobs runs in tasks too (run_near_table.py); the list of files lies beside the table's
 own files meanwhile.
 """
 
@@ -33,19 +33,18 @@ from delta_py.row_changes.dml import ChosenFiles, Dml, MetricNames
 from delta_py.scan.planning import METADATA_COLUMN, ROW_ADDRESS, metadata_scan_column
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructType
-from delta_py.write.files import delete_files
+from delta_py.write.data_files import delete_files
 from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
 from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
 from spark_plugin.cached_tables import read_anew
-from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analyzer import analyzer_of
-from spark_plugin.dml.at_table import abandon, at_table, clean_up, in_tasks, tasks_worth_while
 from spark_plugin.dml.connect_conditions import wanted_by
+from spark_plugin.dml.dml_tasks import RESULT, file_rewriter, row_writer
+from spark_plugin.dml.run_near_table import abandon, at_table, clean_up, in_tasks, tasks_worth_while
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.dml.target_names import Alias, called
 from spark_plugin.dml.task_answers import from_text
-from spark_plugin.dml.tasks import RESULT, file_rewriter, row_writer
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import DISABLED, FILES, SESSION
 from spark_plugin.options.settings import TablePath, active, conf, reset_transaction, write_settings
@@ -53,6 +52,7 @@ from spark_plugin.options.write_options import write_options
 from spark_plugin.pruning import wanted_rows
 from spark_plugin.pruning.needed_rows import Wanted
 from spark_plugin.roads import Road
+from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.session_source import private
 from spark_plugin.source.arrow_batches import unweighed
 from spark_plugin.spark_internals import is_connect

@@ -17,18 +17,18 @@ from pyspark.sql.types import StructType
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.spark_rules import checked_sql
-from delta_py.protocol.identity import identity_columns
-from delta_py.row_changes.new_values import identity_assigned
+from delta_py.protocol.identity_columns import identity_columns
+from delta_py.row_changes.assigned_rows import identity_assigned
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.names import quoted
 from delta_py.types.schema import VOID
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, NEW
-from spark_plugin.convert import to_spark_schema
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import default_of
 from spark_plugin.dml.jobs import Target
-from spark_plugin.dml.merge_clauses import ResolvedClause, ResolvedMerge
+from spark_plugin.dml.merge_job_clauses import ResolvedClause, ResolvedMerge
 from spark_plugin.dml.store_assignment import Assigning, Given, Path, Typed
+from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.spark_versions import resolvable_rule_text
 

@@ -20,8 +20,8 @@ from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.types.names import quoted
 from delta_py.write.row_changes import CLAUSE, NEW
 from spark_plugin.dml.jobs import Target
-from spark_plugin.dml.merge_clauses import ResolvedMerge
-from spark_plugin.dml.merge_join import FROM_SOURCE
+from spark_plugin.dml.merge_job_clauses import ResolvedMerge
+from spark_plugin.dml.merge_job_join import FROM_SOURCE
 from spark_plugin.dml.merge_rows import MergeRows
 from spark_plugin.dml.merge_source import Source
 from spark_plugin.dml.target_names import called

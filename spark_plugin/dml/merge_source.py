@@ -37,11 +37,11 @@ from delta_py.storage.addresses import is_same_place
 from spark_plugin.connect_internals import release_checkpoint, stand_in_for
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analysis import ConditionParts
-from spark_plugin.dml.merge_clauses import ResolvedMerge
+from spark_plugin.dml.merge_job_clauses import ResolvedMerge
 from spark_plugin.jvm_plans import default_size, holds, used_by
+from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import TablePath, is_on
-from spark_plugin.options.told_settings import IGNORE_MISSING_FILES
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
 SOURCE_ROW = "__pydelta_source_row"

@@ -33,18 +33,18 @@ from delta_py.types.names import quoted
 from delta_py.types.schema import StructType as DeltaSchema
 from delta_py.write.evolution import check_same_types
 from delta_py.write.row_changes import CLAUSE, NEW
-from spark_plugin.convert import from_spark_schema
-from spark_plugin.dml.at_table import at_table
 from spark_plugin.dml.jobs import DmlResult, open_target
 from spark_plugin.dml.matching import Matching
-from spark_plugin.dml.merge import MergeRun, until_kept
-from spark_plugin.dml.merge_clauses import Clause, ResolvedMerge
-from spark_plugin.dml.merge_join import broadcast_limit
+from spark_plugin.dml.merge_job import MergeRun, until_kept
+from spark_plugin.dml.merge_job_clauses import Clause, ResolvedMerge
+from spark_plugin.dml.merge_job_join import broadcast_limit
 from spark_plugin.dml.merge_rows import MergeRows
 from spark_plugin.dml.merge_source import SourceFacts, held_source
+from spark_plugin.dml.run_near_table import at_table
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath, is_case_sensitive
+from spark_plugin.schema_conversion import from_spark_schema
 
 
 def replace_matching(

@@ -67,7 +67,7 @@ _MODULES = {
     "WriterTotals": "delta_py.report.facts",
     "ScanFile": "delta_py.scan.scan_state",
     "Snapshot": "delta_py.snapshot",
-    "WrittenFiles": "delta_py.write.files",
+    "WrittenFiles": "delta_py.write.data_files",
     "TakenOut": "delta_py.write.rewrite",
     "TaskChanges": "delta_py.write.row_changes",
     "TouchedRows": "delta_py.write.row_changes",
@@ -193,7 +193,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def _snapshot(parts: list[Any]) -> Any:
-    from delta_py.storage.opening import open_store  # as _MODULES
+    from delta_py.storage.open_store import open_store  # as _MODULES
 
     segment, protocol, metadata, checksum = (_unpacked(part) for part in parts)
     return _listed("Snapshot")(open_store(segment.table_root), segment, protocol, metadata, checksum)

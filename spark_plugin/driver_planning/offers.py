@@ -18,7 +18,7 @@ from spark_plugin.driver_channel.channel import COMMIT, OPEN, PLAN, READ, STREAM
 from spark_plugin.driver_channel.server import Handler
 from spark_plugin.driver_planning.planner import opened, planned
 from spark_plugin.driver_planning.reads import SmallScans
-from spark_plugin.driver_planning.streams import Streams
+from spark_plugin.driver_planning.stream_requests import Streams
 from spark_plugin.driver_planning.writes import committed_write, planned_write
 from spark_plugin.options.settings import is_enabled
 from spark_plugin.pruning.rule import installed_rule

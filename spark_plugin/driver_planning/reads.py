@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spark_plugin.source.few_rows import FewRows
+    from spark_plugin.source.small_scan import FewRows
 
 MOST_KEPT = 256
 """Scans that were planned here and may yet be read, of at most some files each. Tasks read those that were planned before."""

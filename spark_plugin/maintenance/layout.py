@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.layout.skipping import table_layout
+from delta_py.layout.skipping_report import table_layout
 from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import below
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import Path
-from spark_plugin.dml.at_table import at_table
+from spark_plugin.dml.run_near_table import at_table
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.maintenance.frames import to_frame
+from spark_plugin.maintenance.result_frames import to_frame
 from spark_plugin.options.settings import TablePath, active
 from spark_plugin.pruning.rule import compared_columns
 

@@ -1,4 +1,4 @@
-"""Spark's string options -> ReadOptions; see options.py for what holds for all options."""
+"""Spark's string options -> ReadOptions; see common.py for what holds for all options."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from delta_py.checkpoint.leases import DEFAULT_SECONDS, LEAST_SECONDS, MOST_SECO
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError, shown
 from delta_py.protocol.intervals import parse_interval
 from delta_py.scan.time_travel import parse_timestamp_ms
-from delta_py.storage.opening import open_store
-from delta_py.storage.options import NO_OPTIONS, StorageOptions, is_storage_option
+from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
+from delta_py.storage.store_options import NO_OPTIONS, StorageOptions, is_storage_option
 from delta_py.types.names import split_list, unquoted
 from spark_plugin.options.common import (
     ASKED_SCHEMA,

@@ -12,14 +12,11 @@ from pyspark.errors import PySparkException
 
 from delta_py.errors import InvalidOptionError
 from delta_py.storage.addresses import kind_of
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
 from spark_plugin.connect_internals import activated_client
-from spark_plugin.options.common import CONFS, PROPERTY_DEFAULTS, STORAGE, WRITE_CONFS, flag
-from spark_plugin.options.deprecated import warn_deprecated
-from spark_plugin.options.storage import storage_options
-from spark_plugin.options.told_settings import (
+from spark_plugin.options.catalog_session_settings import (
     COORDINATOR,
     READ_SETTINGS,
     TIME_ZONE,
@@ -30,6 +27,9 @@ from spark_plugin.options.told_settings import (
     storage_part,
     write_part,
 )
+from spark_plugin.options.common import CONFS, PROPERTY_DEFAULTS, STORAGE, WRITE_CONFS, flag
+from spark_plugin.options.deprecated import warn_deprecated
+from spark_plugin.options.storage import storage_options
 from spark_plugin.roads import DISABLE_CONF, OLDER_SETTINGS, parse_disabled
 from spark_plugin.spark_internals import SparkInternals, is_connect
 

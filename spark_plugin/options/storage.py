@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from delta_py.errors import InvalidOptionError
 from delta_py.storage.addresses import Address, StoreKind, address_of, azure_host, kind_of, scheme_of
-from delta_py.storage.options import StorageOptions, is_secret_option, is_storage_option
+from delta_py.storage.store_options import StorageOptions, is_secret_option, is_storage_option
 
 _OWN = "spark.pydelta."
 _HADOOP = "spark.hadoop."

@@ -1,4 +1,4 @@
-"""Options of streams: what those of batches lack, and which of those have no meaning here; see options.py for all options."""
+"""Options of streams: what those of batches lack, and which of those have no meaning here; see common.py for all options."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.scan.time_travel import named_version, parse_timestamp_ms
-from delta_py.storage.options import is_storage_option
+from delta_py.storage.store_options import is_storage_option
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.commits import ChangeRules
-from delta_py.streaming.options import StreamStart
 from delta_py.streaming.schema_evolution import Allowed
+from delta_py.streaming.stream_options import StreamStart
 from delta_py.types.sizes import parse_size
 from spark_plugin.options.common import (
     CHANGE_FEED,

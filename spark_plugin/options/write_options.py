@@ -1,4 +1,4 @@
-"""Spark's string options -> WriteOptions; see options.py for what holds for all options.
+"""Spark's string options -> WriteOptions; see common.py for what holds for all options.
 
 An option of the write counts first; where there is none, the session's setting that the reference reads (WRITE_CONFS),
 which the patched methods send along in the option SESSION. Without register() nobody sends any, and options alone count.
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from delta_py.definition.request import AutoCompact, WriteRequest
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.parquet_settings import compression_codec
-from delta_py.storage.opening import open_store
-from delta_py.storage.options import NO_OPTIONS, StorageOptions
+from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
+from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 from delta_py.types.sizes import parse_size
 from spark_plugin.options.common import (
     AS_SELECT,

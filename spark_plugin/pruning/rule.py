@@ -177,7 +177,7 @@ def metadata_schema() -> str:
     """The column `_metadata` as the only one of a schema, in JSON."""
     from delta_py.scan.planning import metadata_scan_column
     from delta_py.types.schema import StructType  # a session without the rule needs none of these
-    from spark_plugin.convert import to_spark_schema
+    from spark_plugin.schema_conversion import to_spark_schema
 
     return str(to_spark_schema(StructType((metadata_scan_column().logical,))).json())
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
 from delta_py.errors import InvalidOptionError
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from spark_plugin.options.common import COMMAND, property_defaults, single_path, storage_of_session
 from spark_plugin.options.storage import storage_options, without_storage
@@ -169,13 +169,13 @@ def _sync_identity(store: ObjectStore, *, name: str) -> int:
 
 
 def _add_constraint(store: ObjectStore, *, name: str, sql: str, version: int, broken_rows: int, time_zone: str) -> int:
-    from delta_py.alter.constraints import CheckedVersion, add_constraint
+    from delta_py.alter.table_constraints import CheckedVersion, add_constraint
 
     return add_constraint(store, name, sql, checked=CheckedVersion(version, broken_rows), time_zone=time_zone)
 
 
 def _drop_constraint(store: ObjectStore, *, name: str, if_exists: bool) -> int:
-    from delta_py.alter.constraints import drop_constraint
+    from delta_py.alter.table_constraints import drop_constraint
 
     return drop_constraint(store, name, if_exists=if_exists)
 

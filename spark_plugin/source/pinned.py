@@ -21,7 +21,7 @@ from delta_py.checkpoint.leases import Lease
 from delta_py.definition.detail import detail_rows
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.tree import And, Expression
-from delta_py.protocol.identity import is_alike
+from delta_py.protocol.identity_columns import is_alike
 from delta_py.protocol.paths import LogKind
 from delta_py.scan.planning import (
     METADATA_COLUMN,
@@ -38,7 +38,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, find_path
 from spark_plugin import read_limits
 from spark_plugin.options.read_options import ChangeRange, ReadOptions
-from spark_plugin.source.views import VIEW_SCHEMAS, history_rows
+from spark_plugin.source.view_source import VIEW_SCHEMAS, history_rows
 
 if TYPE_CHECKING:
     from delta_py.scan.log_answers import Question
@@ -114,9 +114,9 @@ class PinnedTable:
 
     def keeping(self) -> PinnedTable:
         """The same, in a process that keeps what it reads of logs."""
-        from delta_py.kept_snapshots import KeptSnapshot  # of no use in a worker
+        from delta_py.cached_snapshots import CachedSnapshot  # of no use in a worker
 
-        return replace(self, snapshot=KeptSnapshot.of(self.snapshot))
+        return replace(self, snapshot=CachedSnapshot.of(self.snapshot))
 
     def lease(self) -> Lease | None:
         """What tells VACUUM of the read, if it shall know."""

@@ -21,12 +21,12 @@ import pyarrow as pa
 from delta_py.protocol.collations import is_collated
 from delta_py.scan.scan_state import ColumnSource
 from spark_plugin import read_limits
-from spark_plugin.convert import check_requested, from_spark_schema
 from spark_plugin.pruning.partition_messages import kept_part
 from spark_plugin.pruning.scan_request import LogQuestion, PartialRowsRequest, ScanRequest
 from spark_plugin.roads import Road
-from spark_plugin.source.few_rows import FewRows
+from spark_plugin.schema_conversion import check_requested, from_spark_schema
 from spark_plugin.source.pinned import PinnedChanges, PinnedTable
+from spark_plugin.source.small_scan import FewRows
 
 if TYPE_CHECKING:
     from delta_py.scan.planning import Scan, ScanReport

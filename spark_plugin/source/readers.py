@@ -12,20 +12,20 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.scan.file_groups import FileGroup
 from delta_py.scan.scan_state import ScanState
 from delta_py.types.schema import to_arrow_schema as delta_arrow_schema
-from spark_plugin.source.prompt_answers import PromptTask
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
+from spark_plugin.source.tcp_nodelay import PromptTask
 from spark_plugin.spark_versions import to_arrow_schema
 
 if TYPE_CHECKING:
     from delta_py.checkpoint.leases import Lease
     from delta_py.scan.planning import Scan
     from spark_plugin.options.common import SessionSettings
-    from spark_plugin.source.few_rows import FewRows
     from spark_plugin.source.native_files import NativeFiles
+    from spark_plugin.source.small_scan import FewRows
 
 FORMAT = "pydelta"
 

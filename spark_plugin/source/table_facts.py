@@ -13,7 +13,7 @@ from pyspark.sql.types import StructField, StructType
 
 from delta_py.protocol.actions import Protocol
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns
-from delta_py.protocol.identity import identity_columns
+from delta_py.protocol.identity_columns import identity_columns
 from delta_py.snapshot import Snapshot
 from delta_py.types.column_rules import GENERATION
 from spark_plugin.source.pinned import PinnedTable

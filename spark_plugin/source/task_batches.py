@@ -13,7 +13,7 @@ import pyarrow as pa
 from delta_py.scan.file_groups import FileGroup
 from delta_py.scan.scan_state import ScanFile, ScanState
 from spark_plugin.pruning.partition_messages import FILES, MessagePartition
-from spark_plugin.source.shapes import has_shapes, is_shape, with_srids
+from spark_plugin.source.geometry_srid import has_shapes, is_shape, with_srids
 
 if TYPE_CHECKING:
     from delta_py.scan.planning import Scan

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spark_plugin.dml import delete_update
-from spark_plugin.dml.merge_clauses import Clause
+from spark_plugin.dml.merge_job_clauses import Clause
 from spark_plugin.dml.target_names import Alias
-from spark_plugin.sql.changes import by_name, counted, short_alias
 from spark_plugin.sql.clauses import Assignments, Change, DeleteRows, MergeRows, UpdateRows, change_of
+from spark_plugin.sql.row_change_statements import by_name, counted, short_alias
 from spark_plugin.sql.syntax import SyntaxFault, Words
 from spark_plugin.sql.targets import Target, find_target
 from spark_plugin.sql_router import Statement

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from spark_plugin.dml.delete_update import truncate
 from spark_plugin.sql.client_inserts import insert_of_client, partition_spec
-from spark_plugin.sql.create_statements import show_create_of
+from spark_plugin.sql.create_like import create_parsed
 from spark_plugin.sql.grammar import properties_of
-from spark_plugin.sql.likenesses import create_parsed
-from spark_plugin.sql.partitions import show_parsed
 from spark_plugin.sql.results import nothing
+from spark_plugin.sql.show_create_table import show_create_of
+from spark_plugin.sql.show_partitions import show_parsed
 from spark_plugin.sql.syntax import SyntaxFault, Words
 from spark_plugin.sql.targets import find_target
 from spark_plugin.sql_definitions import ParsedLikeness, ParsedPartitions

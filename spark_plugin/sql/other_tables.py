@@ -16,10 +16,10 @@ from pyspark.errors import PySparkException
 
 from delta_py.errors import DeltaError, InvalidOptionError, TableNotFoundError, UnsupportedOperationError
 from delta_py.types.names import quoted
-from spark_plugin.convert import to_spark_schema
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.source.views import VIEW_SCHEMAS
+from spark_plugin.schema_conversion import to_spark_schema
+from spark_plugin.source.view_source import VIEW_SCHEMAS
 from spark_plugin.sql import grammar
 from spark_plugin.sql.grammar import Utility
 from spark_plugin.sql.syntax import TableName

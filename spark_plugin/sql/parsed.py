@@ -1,6 +1,6 @@
 """Statements that Spark's own parser reads, each parsed once: the node that it makes of one says who carries it out.
 
-    INSERT INTO shop.sales VALUES (3, 1.5)            -- InsertIntoStatement: inserts.py
+    INSERT INTO shop.sales VALUES (3, 1.5)            -- InsertIntoStatement: insert.py
 
 A client of Spark Connect has no parser; what it can do of these is in client_rows.py and client_statements.py.
 """
@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql import client_rows
-from spark_plugin.sql.alterations import alter_table
+from spark_plugin.sql.alter_table import alter_table
 from spark_plugin.sql.client_statements import run_of_client
-from spark_plugin.sql.create_statements import show_create_table
-from spark_plugin.sql.definitions import define_table
-from spark_plugin.sql.drops import drop_table
-from spark_plugin.sql.explanations import explain_change, explain_of_client
-from spark_plugin.sql.inserts import insert_rows
-from spark_plugin.sql.likenesses import create_like
-from spark_plugin.sql.locations import check_location
-from spark_plugin.sql.partitions import show_partitions
-from spark_plugin.sql.rows import change_rows
+from spark_plugin.sql.create_like import create_like
+from spark_plugin.sql.create_table import define_table
+from spark_plugin.sql.dml_statements import change_rows
+from spark_plugin.sql.drop_table import drop_table
+from spark_plugin.sql.explain_dml import explain_change, explain_of_client
+from spark_plugin.sql.insert import insert_rows
+from spark_plugin.sql.set_location import check_location
+from spark_plugin.sql.show_create_table import show_create_table
+from spark_plugin.sql.show_partitions import show_partitions
 from spark_plugin.sql_internals import ParsedPlan, SqlInternals
 from spark_plugin.sql_router import Handler, Statement
 

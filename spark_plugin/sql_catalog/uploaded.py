@@ -21,8 +21,8 @@ from typing import Any
 from spark_plugin import read_limits
 from spark_plugin.data_source import FORMAT
 from spark_plugin.java.jars import Jar, jar_for
+from spark_plugin.options.catalog_session_settings import SETTINGS
 from spark_plugin.options.settings import conf, is_enabled, is_on
-from spark_plugin.options.told_settings import SETTINGS
 from spark_plugin.pruning.rule import metadata_schema, warn_once
 from spark_plugin.roads import CONNECT, DISABLE_CONF, OLDER_SETTINGS
 from spark_plugin.session_source import nonce_of

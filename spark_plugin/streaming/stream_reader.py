@@ -1,8 +1,9 @@
 """Streaming reads: `spark.readStream.format("pydelta")`.
 
-A DeltaStreamReader is asked for offsets and for the tasks of each batch: in the driver's own Python
-(driver_planning/streams.py), or in a process that Spark keeps for the driver's side of a stream. Another one makes the function
-that tasks run. Which files make up a batch is decided by delta_py (streaming/source.py); they are read like those of any scan.
+A DeltaStreamReader gives offsets and the tasks of each batch. It runs in the driver's own Python
+(driver_planning/stream_requests.py), or in a process that Spark keeps for the driver's side of a stream. Another process makes
+the function that tasks run. delta_py decides which files are in a batch (streaming/source.py); they are read like those of any
+scan.
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ from pyspark.sql.types import StructType
 from delta_py.changes.change_feed import CHANGE_COLUMNS
 from delta_py.checkpoint.leases import HeldLease, Lease
 from delta_py.errors import UnsupportedOperationError
-from delta_py.parquet.reader import read_files
-from delta_py.protocol.identity import is_alike
+from delta_py.parquet.file_reader import read_files
+from delta_py.protocol.identity_columns import is_alike
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.offset import StreamOffset
-from delta_py.streaming.options import StreamOptions, StreamStart
 from delta_py.streaming.schema_log import TrackedSchema
 from delta_py.streaming.source import StreamSource
+from delta_py.streaming.stream_options import StreamOptions, StreamStart
 from delta_py.types.schema import StructType as DeltaSchema
 from delta_py.types.schema import to_arrow_schema as delta_arrow_schema
-from spark_plugin.convert import check_requested, from_spark_schema
 from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
 from spark_plugin.pruning import ANSWER, MessagePartition, ScanRequest, parse_batch_start, plan_message, question_of
 from spark_plugin.pyspark_internals import read_limit_as_by_worker
+from spark_plugin.schema_conversion import check_requested, from_spark_schema
 from spark_plugin.source.pinned import offered, scan_options, selected, with_filter
-from spark_plugin.source.prompt_answers import PromptTask
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
+from spark_plugin.source.tcp_nodelay import PromptTask
 from spark_plugin.spark_versions import (
     ReadAllAvailable,
     ReadLimit,
@@ -46,7 +47,7 @@ from spark_plugin.spark_versions import (
     read_limit_of_json,
     to_arrow_schema,
 )
-from spark_plugin.streaming.schema_tracking import look_up, open_tracker
+from spark_plugin.streaming.schema_log_location import look_up, open_tracker
 
 if TYPE_CHECKING:
     from delta_py.expressions.tree import Expression

@@ -5,7 +5,7 @@ process. So what the first one decided comes back with the tasks' messages, and 
 
     DeltaStreamWriter.open (driver: plan_write) -> write (tasks: write_files) -> commit (driver, another process: commit_write)
 
-As in writer.py, tasks do not open the plan.
+As in task_writer.py, tasks do not open the plan.
 The commit records (query id, batch id) as a transaction: a batch that is run again after a failure changes nothing.
 Protocol: Transaction Identifiers.
 """
@@ -23,9 +23,9 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from delta_py.storage import publication
 from delta_py.types.schema import StructType
-from delta_py.write.files import WrittenFiles, write_files
+from delta_py.write.data_files import WrittenFiles, write_files
 from spark_plugin.source.pickled_value import PickledValue
-from spark_plugin.source.prompt_answers import PromptTask
+from spark_plugin.source.tcp_nodelay import PromptTask
 
 if TYPE_CHECKING:
     from delta_py.row_changes.write import WritePlan

@@ -10,11 +10,11 @@ from pyspark.sql import types as spark_types
 
 from delta_py.errors import InvalidOptionError
 from delta_py.optimize.reorg import Purge
-from delta_py.protocol import identity
+from delta_py.protocol import identity_columns
 from delta_py.types.char_types import DECLARED_TYPE
 from delta_py.types.column_rules import GENERATION
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.maintenance.optimize import run_optimize
+from spark_plugin.maintenance.optimize_job import run_optimize
 from spark_plugin.options.settings import TablePath
 from spark_plugin.table_api.arguments import names_of, wrong_type
 
@@ -94,9 +94,9 @@ class DeltaColumnBuilder:
         if generator.step == 0:
             raise ValueError("Column identity generation requires step to be non-zero.")
         self._metadata |= {
-            identity.START: generator.start,
-            identity.STEP: generator.step,
-            identity.ALLOW_EXPLICIT_INSERT: explicit,
+            identity_columns.START: generator.start,
+            identity_columns.STEP: generator.step,
+            identity_columns.ALLOW_EXPLICIT_INSERT: explicit,
         }
         return self
 

@@ -18,17 +18,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import DataType, StructField, StructType
 
 from delta_py.copies.clone_parquet import unsupported_source
-from delta_py.copies.convert import ConvertRequest
+from delta_py.copies.convert_to_delta import ConvertRequest
 from delta_py.definition.properties import with_defaults
 from delta_py.errors import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
 from delta_py.storage.addresses import has_scheme
-from spark_plugin.convert import from_spark_schema
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.catalog import Entry
-from spark_plugin.maintenance.convert import ParquetSource, run_convert
+from spark_plugin.maintenance.convert_job import ParquetSource, run_convert
 from spark_plugin.options.common import property_defaults
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import TablePath, conf, default_settings, is_on
+from spark_plugin.schema_conversion import from_spark_schema
 from spark_plugin.table_api.arguments import wrong_type
 from spark_plugin.table_api.builders import stored_field
 from spark_plugin.table_api.table_names import Place, find_table

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from delta_py.row_changes.merge_metrics import Action, Kind
-from spark_plugin.dml.merge_clauses import Clause
+from spark_plugin.dml.merge_job_clauses import Clause
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath
@@ -66,9 +66,9 @@ class DeltaMergeBuilder:
 
         retries: how often the whole of it may run again when another writer's commit forbids ours.
 
-        Raises what spark_plugin.dml.merge.merge raises.
+        Raises what spark_plugin.dml.merge_job.merge raises.
         """
-        from spark_plugin.dml.merge import merge
+        from spark_plugin.dml.merge_job import merge
 
         run = partial(
             merge,

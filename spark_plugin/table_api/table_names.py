@@ -12,8 +12,8 @@ from delta_py.storage.addresses import has_scheme
 from spark_plugin.cached_tables import read_anew
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.catalog import Entry
-from spark_plugin.maintenance.convert import ParquetSource, run_parquet_clone
-from spark_plugin.maintenance.deep_clone import run_deep_clone
+from spark_plugin.maintenance.convert_job import ParquetSource, run_parquet_clone
+from spark_plugin.maintenance.deep_clone_job import run_deep_clone
 from spark_plugin.options.common import property_defaults
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import TablePath, default_settings, storage_settings

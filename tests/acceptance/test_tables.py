@@ -17,7 +17,7 @@ import pytest
 
 from delta_py import DeltaTable
 from delta_py.errors import DeltaError
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.types.schema import schema_to_json, to_arrow_schema
 from tests.support.corpus import Case, case_names, check_title, condition_problem, load_case

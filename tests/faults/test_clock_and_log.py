@@ -18,7 +18,7 @@ from delta_py.row_changes.write import WritePlan, commit_write, plan_write, writ
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import from_arrow_schema
-from delta_py.write.files import WrittenFiles, write_files
+from delta_py.write.data_files import WrittenFiles, write_files
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable
-from delta_py.copies.convert import ConvertRequest, convert
+from delta_py.copies.convert_to_delta import ConvertRequest, convert
 from delta_py.errors import TableNotFoundError
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import INTEGER, StructField, StructType

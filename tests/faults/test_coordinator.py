@@ -15,7 +15,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.coordinator.ledger import Ledger
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import DeltaConcurrentModificationException
 from delta_py.transactions import DeltaTransaction
 from tests.support.coordination import Calls, call_count, clock_ahead, coordinated, create_coordinated, ledger_url, rows_of

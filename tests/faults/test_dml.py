@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.row_changes.dml import Dml
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
 from delta_py.storage.local import LocalStore

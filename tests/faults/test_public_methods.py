@@ -42,7 +42,7 @@ from delta_py.repair.rebuild_ledger import rebuild_ledger
 from delta_py.report.report import Report
 from delta_py.row_changes.merge import TableMerger
 from delta_py.scan.planning import Scan
-from delta_py.storage import opening
+from delta_py.storage import open_store
 from delta_py.storage.local import LocalStore
 from delta_py.transactions import DeltaTransaction, transact
 from delta_py.types.schema import LONG, StructField, StructType
@@ -417,7 +417,7 @@ def copy_tables(case: Case, base: Path, world: World) -> None:
 @pytest.fixture
 def new_world(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Case], World]:
     current: list[World] = []
-    monkeypatch.setattr(opening, "_local", lambda path: current[-1].open(path))
+    monkeypatch.setattr(open_store, "_local", lambda path: current[-1].open(path))
 
     def make(case: Case) -> World:
         world = World(tmp_path / str(len(current)))

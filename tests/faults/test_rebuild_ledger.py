@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.repair.rebuild_ledger import RebuildReport, rebuild_ledger
 from delta_py.storage.coordinated import CoordinatedStore, place_of
 from delta_py.transactions import append, transact

@@ -35,7 +35,7 @@ READY, DONE = "both queries are running", "nothing is left"
 ENGINE = """
 import json, os, pickle, sys
 from pyspark import TaskContext
-from spark_plugin.convert import to_spark_schema
+from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.streaming.stream_writer import DeltaStreamWriter
 from spark_plugin.streaming.stream_reader import pin_stream

@@ -19,9 +19,9 @@ from delta_py import DeltaTable
 from delta_py.alter.alter import set_properties, unset_properties
 from delta_py.alter.alter_columns import add_columns, change_columns, drop_columns, rename_column
 from delta_py.alter.column_changes import ColumnChange, NewColumn
-from delta_py.alter.constraints import add_constraint, drop_constraint
 from delta_py.alter.drop_feature import drop_feature
 from delta_py.alter.sync_identity import sync_identity
+from delta_py.alter.table_constraints import add_constraint, drop_constraint
 from delta_py.copies.clone import clone_table
 from delta_py.copies.deep_clone import deep_clone
 from delta_py.copies.restore import restore
@@ -34,7 +34,7 @@ from delta_py.optimize.optimize import LocalBinWriters, optimize
 from delta_py.optimize.optimize_bins import OptimizeRequest
 from delta_py.optimize.reorg import Purge
 from delta_py.protocol.clustering import clustering_columns
-from delta_py.protocol.identity import identity_columns
+from delta_py.protocol.identity_columns import identity_columns
 from delta_py.row_changes.write import write_delta
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore

@@ -20,9 +20,9 @@ from pyspark.sql.types import StructField, StructType
 
 from delta_py import write_delta
 from delta_py.errors import SchemaMismatchError
-from spark_plugin.convert import to_spark_schema
 from spark_plugin.pruning import NativeWish
 from spark_plugin.pruning.scan_request import MARKER_KEY
+from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, make_stream_reader, pin_stream
 from tests.fuzz.base_tables import rows
 from tests.support.changing_table import Table

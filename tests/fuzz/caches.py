@@ -16,7 +16,7 @@ from typing import Any
 from delta_py import DeltaTable
 from delta_py.errors import DeltaError
 from delta_py.log import parquet_part
-from delta_py.storage import kept_objects
+from delta_py.storage import cached_objects
 from delta_py.storage.disk_cache import DiskCache
 from tests.fuzz.base_tables import made_tables
 from tests.fuzz.cases import Case, Mutation, Outcome, fresh, made, observed
@@ -72,7 +72,7 @@ def _cached(store: MemoryStore, cache: Path, in_blocks: bool) -> MemoryStore:
     os.environ.update(PYDELTA_CACHE_DIR=str(cache), PYDELTA_CACHE_MB=str(_LIMIT_MB))
     parquet_part.LEAST_ROWS = 1  # type: ignore[attr-defined]
     if in_blocks:
-        kept_objects._WHOLE_BYTES, kept_objects._BLOCK_BYTES = _SMALL_WHOLE_BYTES, _SMALL_BLOCK_BYTES
+        cached_objects._WHOLE_BYTES, cached_objects._BLOCK_BYTES = _SMALL_WHOLE_BYTES, _SMALL_BLOCK_BYTES
     return store
 
 

@@ -16,11 +16,11 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from delta_py import DeltaTable
 from delta_py.errors import DeltaError
-from delta_py.storage.opening import open_store
-from spark_plugin.convert import to_spark_schema, with_metadata
+from delta_py.storage.open_store import open_store
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, local_path
+from spark_plugin.schema_conversion import to_spark_schema, with_metadata
 from tests.fuzz.base_tables import made_tables
 from tests.fuzz.cases import Case, Mutation, Outcome, fresh, observed
 from tests.fuzz.odd_options import FALSE_FACTS, VICTIM, odd_case, odd_paths, odd_value

@@ -16,13 +16,13 @@ from pyspark.sql.types import StructType
 from delta_py import DeltaTable
 from delta_py.errors import DeltaError
 from delta_py.types.schema import from_arrow_schema
-from delta_py.write.files import write_files
-from spark_plugin.convert import to_spark_schema
+from delta_py.write.data_files import write_files
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.options.common import WRITE_CONFS
 from spark_plugin.options.read_options import _READ_NAMES, _STREAM_NAMES
 from spark_plugin.options.streaming_options import is_stream_read, is_stream_write
 from spark_plugin.options.write_options import _NAMES
+from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.streaming.stream_reader import pin_stream
 from spark_plugin.streaming.stream_writer import BatchFiles
 from tests.fuzz.base_tables import made_tables, rows

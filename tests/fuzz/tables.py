@@ -18,7 +18,7 @@ from delta_py.changes.change_feed import plan_changes
 from delta_py.definition.detail import detail_rows
 from delta_py.errors import DeltaError
 from delta_py.expressions.parse import parse_predicate
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.row_changes.dml import Dml
 from delta_py.storage.local import LocalStore
 from delta_py.vacuum.vacuum import Vacuum, VacuumRequest, vacuum

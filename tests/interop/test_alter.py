@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable
 from delta_py.alter.alter_columns import add_columns, change_columns, drop_columns, rename_column, replace_columns
 from delta_py.alter.column_changes import ColumnChange, NewColumn
-from delta_py.alter.constraints import add_constraint, drop_constraint
 from delta_py.alter.drop_feature import drop_feature
+from delta_py.alter.table_constraints import add_constraint, drop_constraint
 from delta_py.errors import DeltaError
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import (
@@ -251,7 +251,7 @@ def replaced(ddl: str) -> Callable[[Any], Any]:
     def run(store: Any) -> Any:
         from pyspark.sql.types import StructType as SparkStruct
 
-        from spark_plugin.convert import from_spark_schema
+        from spark_plugin.schema_conversion import from_spark_schema
 
         return replace_columns(store, from_spark_schema(SparkStruct.fromDDL(ddl)))
 

@@ -11,8 +11,8 @@ from delta_py.snapshot import Snapshot
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.commits import ChangeRules
 from delta_py.streaming.offset import StreamOffset
-from delta_py.streaming.options import StreamOptions
 from delta_py.streaming.source import StreamSource
+from delta_py.streaming.stream_options import StreamOptions
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, remove
 

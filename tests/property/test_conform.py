@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchError
-from delta_py.expressions.casts import cast_values
+from delta_py.expressions.value_casts import cast_values
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.local import LocalStore
@@ -34,10 +34,10 @@ from delta_py.types.schema import (
     to_arrow_schema,
     to_arrow_type,
 )
-from delta_py.write.casts import may_assign
 from delta_py.write.conform import Conformer, WriteState
-from delta_py.write.constraints import RowRule
 from delta_py.write.evolution import merged_schema
+from delta_py.write.row_constraints import RowRule
+from delta_py.write.store_assignment_casts import may_assign
 
 NUMBERS: dict[DataType, st.SearchStrategy[Any]] = {
     BYTE: st.integers(-128, 127),

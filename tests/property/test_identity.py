@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_py.protocol.identity import Identity
-from delta_py.write.identity import IdentityValues
+from delta_py.protocol.identity_columns import Identity
+from delta_py.write.identity_numbers import IdentityValues
 
 STEPS = st.integers(-7, 7).filter(bool)
 WRITES = st.lists(

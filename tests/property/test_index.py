@@ -19,7 +19,7 @@ from delta_py.expressions.tree import Column, Comparison, Expression, In, Litera
 from delta_py.index import lookup, segments
 from delta_py.index_commands import index_upkeep
 from delta_py.index_commands.index_build import BuildLimits
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import StructField, StructType, to_arrow_type

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py.errors import DeltaError
-from delta_py.log.reader import CommitReader
+from delta_py.log.commit_reader import CommitReader
 from delta_py.log.segment import list_commits
 from delta_py.snapshot import Snapshot
 from tests.support.memory_store import MemoryStore

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from delta_py.checkpoint import checkpoint_state, checkpoint_v2
 from delta_py.checkpoint.checkpoint import write_checkpoint
 from delta_py.log import checkpoint_rows
-from delta_py.log.compaction import compact
+from delta_py.log.log_compaction import compact
+from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
-from delta_py.log.writer import LogWriter
 from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats import json_to_struct
 from delta_py.statistics.stats_text import struct_to_json

@@ -20,7 +20,7 @@ from delta_py.errors import ExpressionError
 from delta_py.expressions.evaluate import can_evaluate, evaluate
 from delta_py.expressions.parse import parse_expression, to_sql
 from delta_py.expressions.resolve import resolve
-from delta_py.expressions.skipping import is_exact_on_partitions, keep_mask
+from delta_py.expressions.skipping_conditions import is_exact_on_partitions, keep_mask
 from delta_py.expressions.tree import (
     And,
     Call,

@@ -30,8 +30,8 @@ from delta_py.errors import (
     DeltaConcurrentModificationException,
 )
 from delta_py.expressions.parse import parse_predicate
-from delta_py.log.reader import read_actions
-from delta_py.parquet.reader import read_files
+from delta_py.log.commit_reader import read_actions
+from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.row_changes.dml import Candidates, Dml
 from delta_py.row_changes.write import write_delta

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from delta_py.repair.staged_evidence import (
+from delta_py.repair.ratification_evidence import (
     ChecksumEvidence,
     Group,
     Settlement,

@@ -21,7 +21,7 @@ from spark_plugin.exceptions import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from spark_plugin.maintenance.fsck import FAULTS
+from spark_plugin.maintenance.fsck_job import FAULTS
 from tests.support.flipped_bits import chunk_places, flipped
 
 pytestmark = pytest.mark.usefixtures("plain_plans")

@@ -15,7 +15,7 @@ from pyspark.sql.types import IntegerType, StructType
 from delta_py import DeltaTable as PlainTable
 from spark_plugin import DeltaTable
 from spark_plugin.exceptions import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
-from spark_plugin.maintenance import convert as spark_convert
+from spark_plugin.maintenance import convert_job as spark_convert
 from tests.support.settings import restore
 
 pytestmark = pytest.mark.usefixtures("plain_plans")

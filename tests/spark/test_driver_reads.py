@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from spark_plugin import DeltaTable, pruning, read_limits
 from spark_plugin.driver_channel.channel import PLAN, READ
 from spark_plugin.driver_planning.offers import planning_handlers
-from spark_plugin.source import few_rows
+from spark_plugin.source import small_scan
 from tests.support.driver_offers import asked, offer
 from tests.support.frames import executed_plan, rows
 from tests.support.older_settings import PLANNING_CONF as PLANNING
@@ -188,7 +188,7 @@ def test_tasks_read_what_is_not_small(
     if limit.startswith("DRIVER_"):
         monkeypatch.setattr(read_limits, limit, 10)
     else:
-        monkeypatch.setattr(few_rows, "LIMITS", replace(few_rows.LIMITS, **{limit: 10}))
+        monkeypatch.setattr(small_scan, "LIMITS", replace(small_scan.LIMITS, **{limit: 10}))
     assert (found(), driver()) == (45, 1)
 
 

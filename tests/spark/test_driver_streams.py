@@ -22,7 +22,7 @@ from spark_plugin import pruning
 from spark_plugin.driver_channel.channel import PLAN, STREAM
 from spark_plugin.driver_planning import offer as offer_driver
 from spark_plugin.driver_planning.planner import planned
-from spark_plugin.driver_planning.streams import Streams
+from spark_plugin.driver_planning.stream_requests import Streams
 from tests.support.driver_offers import offer
 from tests.support.older_settings import PLANNING_CONF as ENABLED_CONF
 from tests.support.sampling import sampled

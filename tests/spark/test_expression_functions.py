@@ -15,7 +15,7 @@ import pytest
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions.evaluate import evaluate
-from delta_py.expressions.functions.table import FUNCTIONS
+from delta_py.expressions.functions.function_table import FUNCTIONS
 from delta_py.expressions.parse import parse_expression
 from delta_py.expressions.tree import Call, Expression, children
 from delta_py.types.schema import from_arrow_schema

@@ -21,9 +21,9 @@ from delta_py import write_delta
 from delta_py.row_changes.dml import Candidates, Dml
 from spark_plugin import DeltaTable
 from spark_plugin.data_source import FORMAT
-from spark_plugin.dml import merge
+from spark_plugin.dml import merge_job
 from spark_plugin.dml.jobs import DmlResult
-from spark_plugin.dml.merge_clauses import Clause
+from spark_plugin.dml.merge_job_clauses import Clause
 from spark_plugin.options.settings import TablePath
 from spark_plugin.spark_internals import SparkInternals
 from tests.support.sampling import sampled
@@ -106,9 +106,9 @@ def test_merge_chooses_only_files_that_may_hold_a_key_of_the_source(
 ) -> None:
     condition, key, kind = KEYS[name]
     source = spark.createDataFrame([(key(23),), (key(27),), (None,)], f"key {kind}").coalesce(1).alias("s")
-    monkeypatch.setattr(merge, "run_changes", lambda *_: DmlResult(0, {}))  # what comes behind the choice is for other tests
+    monkeypatch.setattr(merge_job, "run_changes", lambda *_: DmlResult(0, {}))  # what comes behind the choice is for other tests
     clause = Clause("matched", "delete")
-    merge.merge(spark, TablePath(table), source, F.expr(condition), [clause], alias=("t",))
+    merge_job.merge(spark, TablePath(table), source, F.expr(condition), [clause], alias=("t",))
     # No statistics tell of NaN, which is larger than any number: by a least key no file of a double column is left out.
     assert asked == [3 if kind == "double" else 1]
 

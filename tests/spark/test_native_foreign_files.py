@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 from delta_py.errors import DataFileError
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.scan.scan_state import ScanColumn, ScanFile, ScanState
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import StructField, StructType, from_arrow_schema, schema_to_json, to_arrow_schema

@@ -25,7 +25,7 @@ from spark_plugin.exceptions import (
     SchemaMismatchError,
     TableNotFoundError,
 )
-from spark_plugin.options.told_settings import IGNORE_MISSING_FILES
+from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
 from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.sampling import sampled
 from tests.support.small_table import append, make_table

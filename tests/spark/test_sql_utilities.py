@@ -15,8 +15,8 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.errors import DeltaError
 from delta_py.types.names import quoted
-from spark_plugin.options.told_settings import IGNORE_MISSING_FILES
-from spark_plugin.source.views import VIEW_SCHEMAS
+from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
+from spark_plugin.source.view_source import VIEW_SCHEMAS
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from delta_py.types.schema import (
     to_arrow_type,
     type_name,
 )
-from delta_py.write.casts import TimeRules, assign, converter, may_assign
+from delta_py.write.store_assignment_casts import TimeRules, assign, converter, may_assign
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

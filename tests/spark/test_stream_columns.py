@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable, pruning
-from spark_plugin.options.told_settings import IGNORE_MISSING_FILES
+from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
 from tests.support.older_settings import NATIVE_CONF
 from tests.support.sampling import sampled
 from tests.support.small_table import WITH_VECTORS, append, append_file, make_table

@@ -16,8 +16,8 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.protocol.paths import LEASE_DIRECTORY
 from spark_plugin import DeltaTable
-from spark_plugin.maintenance.vacuum import FOUND, KEEP_CLONES, LITE, LOGGING, RESTORED, RETENTION_CHECK
-from spark_plugin.options.told_settings import READ_LEASE
+from spark_plugin.maintenance.vacuum_job import FOUND, KEEP_CLONES, LITE, LOGGING, RESTORED, RETENTION_CHECK
+from spark_plugin.options.catalog_session_settings import READ_LEASE
 from tests.support.settings import restore
 
 pytestmark = pytest.mark.usefixtures("plain_plans")

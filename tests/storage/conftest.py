@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from delta_py.storage.local import LocalStore
-from delta_py.storage.opening import open_store
-from delta_py.storage.options import StorageOptions
+from delta_py.storage.open_store import open_store
 from delta_py.storage.remote import RemoteStore
 from delta_py.storage.store import ObjectStore
+from delta_py.storage.store_options import StorageOptions
 from tests.support.emulators import DYNAMODB, KINDS, Emulator, running
 from tests.support.memory_store import MemoryStore
 

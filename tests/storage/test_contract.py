@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from delta_py.storage.arrow_files import discard
 from delta_py.storage.copying import OtherSizeError, copy_object, move_object
-from delta_py.storage.files import discard
 from delta_py.storage.store import ObjectStore
 from tests.support.memory_store import MemoryStore
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from delta_py.definition.request import WriteRequest
 from delta_py.row_changes.write import WritePlan, abort_write, plan_write
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from delta_py.types.schema import DOUBLE, StructField, StructType
-from delta_py.write.files import write_files
+from delta_py.write.data_files import write_files
 from tests.storage.conftest import CONTAINER, new_url
 from tests.support.emulators import Emulator, boto3_client
 

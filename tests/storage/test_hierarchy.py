@@ -10,8 +10,8 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.storage.addresses import address_of
 from delta_py.storage.azure import AzureClient
-from delta_py.storage.opening import open_store
-from delta_py.storage.options import StorageOptions
+from delta_py.storage.open_store import open_store
+from delta_py.storage.store_options import StorageOptions
 from tests.storage.conftest import new_url
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.emulators import Emulator

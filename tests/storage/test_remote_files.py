@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py.errors import StorageError, StoreUnavailableError
-from delta_py.storage.files import ByteRange, discard, expect_ranges
+from delta_py.storage.arrow_files import ByteRange, discard, expect_ranges
 from delta_py.storage.remote import RemoteStore
 from tests.storage.conftest import CONTAINER, new_url
 from tests.support.cutting_proxy import CuttingProxy, FailingFrom, Fault, FaultPlan, Plan, Request

@@ -24,12 +24,12 @@ from delta_py import DeltaTable
 from delta_py.commit import committer
 from delta_py.commit.attempts import Attempts, RetryPolicy, winning_commit
 from delta_py.commit.prepared import PreparedCommit, ReadSet, WinningCommit
-from delta_py.coordinator import opening
+from delta_py.coordinator import open_coordinator
 from delta_py.coordinator.ledger import RatificationUnknownError
 from delta_py.coordinator.sqlite_ledger import SqliteLedger
 from delta_py.errors import CommitOutcomeUnknownError, DeltaError
 from delta_py.log.coordination import FEATURE, IDENTITY_PROPERTY, admit
-from delta_py.log.writer import LogWriter, commit_bytes
+from delta_py.log.log_writer import LogWriter, commit_bytes
 from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.protocol.paths import LOG_DIRECTORY, STAGED_DIRECTORY, LogKind, commit_file_name, parse_log_name
 from delta_py.protocol.table_config import TableConfig
@@ -79,7 +79,7 @@ class _Run:
 class CoordinatedModel:
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._ledger = _LedgerInMemory("simulated")
-        monkeypatch.setitem(opening._open, URL, self._ledger)
+        monkeypatch.setitem(open_coordinator._open, URL, self._ledger)
         path = directory / "table"
         create_coordinated(path, URL, {"id": [1]})
         snapshot = DeltaTable(str(path), store=coordinated(path, URL)).snapshot
@@ -123,7 +123,7 @@ class CoordinatedModel:
         schedule = Schedule(seed)
         draw = schedule.draw
         self._run = _Run(schedule, {f"{LOG_DIRECTORY}/{commit_file_name(0)}": (self._first, 0)}, draw.random() < 0.5, 1_000)
-        opening._open[URL] = FaultyLedger(self._ledger, schedule.call)
+        open_coordinator._open[URL] = FaultyLedger(self._ledger, schedule.call)
         place = self._store().place
         self._ledger.register(place, 0, self._table_id)
         try:

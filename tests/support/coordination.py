@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.coordinator import opening as ledgers
+from delta_py.coordinator import open_coordinator as ledgers
 from delta_py.coordinator.ledger import CoordinatorUnavailableError, Ledger
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import DeltaError
-from delta_py.storage import opening as stores
+from delta_py.storage import open_store as stores
 from delta_py.storage.local import LocalStore
-from delta_py.storage.opening import open_store
-from delta_py.storage.options import StorageOptions
+from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
+from delta_py.storage.store_options import StorageOptions
 from tests.support.faulty_store import Fault, FaultyStore
 
 MANAGED = {"delta.feature.catalogManaged": "supported"}

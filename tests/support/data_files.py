@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, inline_descriptor
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.storage.local import LocalStore

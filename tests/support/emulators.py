@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from delta_py.storage.options import StorageOptions
+from delta_py.storage.store_options import StorageOptions
 from tests.support.emulator_programs import AZURITE, DYNAMODB_LOCAL, FAKE_GCS, VERSITYGW
 
 _START_SECONDS = 60.0

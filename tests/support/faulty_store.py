@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from delta_py.errors import CommitOutcomeUnknownError, DeltaError
-from delta_py.storage.files import AbortableFile, discard
-from delta_py.storage.options import StorageOptions
+from delta_py.storage.arrow_files import AbortableFile, discard
 from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.storage.store_options import StorageOptions
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from delta_py.storage.files import AbortableFile
-from delta_py.storage.options import NO_OPTIONS, StorageOptions
+from delta_py.storage.arrow_files import AbortableFile
 from delta_py.storage.store import ObjectInfo
+from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 
 T = TypeVar("T")
 

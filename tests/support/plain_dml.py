@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.row_changes.dml import Candidates, Dml
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
 from delta_py.types.schema import StructType

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from delta_py import DeltaTable
 from delta_py.errors import CommitOutcomeUnknownError, DeltaConcurrentModificationException
+from delta_py.log.commit_reader import read_actions
 from delta_py.log.coordination import GROUP
-from delta_py.log.reader import read_actions
 from delta_py.protocol.actions import CommitInfo
 from delta_py.transactions import DeltaTransaction
 from tests.support.coordination import coordinated, create_coordinated

@@ -27,11 +27,14 @@ SHARED = (
     "delta_py.scan.planning",
     "spark_plugin.data_source",
     "spark_plugin.source.readers",
-    "spark_plugin.source.writer",
+    "spark_plugin.source.task_writer",
 )
 # By the module that Spark has the workers run.
 OWN = {
-    "pyspark.worker": ("pandas", "pyspark.sql.pandas.serializers", "spark_plugin.dml.tasks", "spark_plugin.maintenance.tasks"),
+    "pyspark.worker": (
+        *("pandas", "pyspark.sql.pandas.serializers"),
+        *("spark_plugin.dml.dml_tasks", "spark_plugin.maintenance.job_tasks"),
+    ),
     "pyspark.sql.worker.commit_data_source_write": ("delta_py.row_changes.write", "spark_plugin.source.commands"),
     "pyspark.sql.worker.write_into_data_source": ("delta_py.row_changes.write", "spark_plugin.options.write_options"),
     "pyspark.sql.worker.python_streaming_sink_runner": ("delta_py.row_changes.write", "spark_plugin.streaming.stream_writer"),

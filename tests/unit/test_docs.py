@@ -14,7 +14,7 @@ import pytest
 import delta_py
 import spark_plugin
 from delta_py.errors import DeltaError
-from delta_py.storage.options import OPTION_NAMES
+from delta_py.storage.store_options import OPTION_NAMES
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
 from pydelta_cli.main import COMMANDS
 from spark_plugin import exceptions, tables
@@ -82,7 +82,7 @@ def files_and_folders() -> set[str]:
 
 
 def is_path(text: str, known: set[str]) -> bool:
-    """Whether a text in backticks names a file or a folder of this repository, such as `log/writer.py` or `delta_py/log`."""
+    """Whether a text in backticks names a file or a folder of this repository, such as `log/log_writer.py` or `delta_py/log`."""
     if not re.fullmatch(r"\.?\w[\w.-]*(/[\w.-]+)*/?", text):
         return False
     return text.endswith(OUR_SUFFIXES) or ("/" in text and text.partition("/")[0] in known)

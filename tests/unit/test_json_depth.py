@@ -23,9 +23,9 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.offset import StreamOffset
-from delta_py.streaming.options import StreamStart
 from delta_py.streaming.schema_log import SchemaLog
 from delta_py.streaming.source import StreamSource
+from delta_py.streaming.stream_options import StreamStart
 from tests.support.sampling import sampled
 from tests.support.table_builder import TableBuilder, add
 

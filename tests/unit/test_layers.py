@@ -40,7 +40,7 @@ JVM_METHODS = (
 )
 BEHIND_THE_API = ("py4j", "pyspark.java_gateway", "pyspark.errors.exceptions", "pyspark.sql.classic", "pyspark.sql.connect")
 # (module, import): what is imported of these all the same, because it is the public name of an error that users catch too.
-PUBLIC_NAMES = {("spark_plugin/dml/merge.py", "py4j.protocol.Py4JJavaError")}
+PUBLIC_NAMES = {("spark_plugin/dml/merge_job.py", "py4j.protocol.Py4JJavaError")}
 # (module, name): of the standard library, how a process ends.
 PROCESS_END = {("pydelta_cli/main.py", "_exit"), ("pydelta_cli/main.py", "_run_exitfuncs")}
 

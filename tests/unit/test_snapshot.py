@@ -17,7 +17,7 @@ import pytest
 from delta_py.commit.post_commit import checkpoint
 from delta_py.errors import CorruptTableError, LogIntegrityError, UnsupportedTableFeatureError, VersionNotFoundError
 from delta_py.log import checkpoint_reader, parquet_part, reconciliation
-from delta_py.log.reader import FILE_SCHEMA
+from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.protocol.actions import DomainMetadata, SetTransaction
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import LONG, STRING
@@ -479,8 +479,8 @@ def test_checkpoint_that_breaks_off_is_completed_from_the_rest_of_the_log(
     table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, gives: int, older: bool
 ) -> None:
     """The statistics column of one part is damaged; paths can still be read."""
+    from delta_py.log.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
     from delta_py.log.checkpoint_reader import CheckpointReader
-    from delta_py.log.raw_files import CheckpointUnreadableError, RawFiles, StatsWanted
 
     if older:
         table.checkpoint(1)

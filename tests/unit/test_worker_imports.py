@@ -17,11 +17,11 @@ COSTLY = ("pandas", "pyarrow.dataset", "sqlglot", "hypothesis", "deltalake", "po
 PLANNING = (
     "delta_py.snapshot",
     "delta_py.scan.planning",
-    "delta_py.log.reader",
+    "delta_py.log.commit_reader",
     "delta_py.expressions.evaluate",
     "spark_plugin.source.pinned",
 )
-WRITING = ("delta_py.write.conform", "delta_py.commit.transaction", "spark_plugin.source.writer")
+WRITING = ("delta_py.write.conform", "delta_py.commit.transaction", "spark_plugin.source.task_writer")
 COMMITTING = (
     "delta_py.row_changes.write",
     "delta_py.definition.request",
@@ -66,12 +66,12 @@ def imported_by(module: str) -> set[str]:
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("delta_py.parquet.reader", (*COSTLY, *PLANNING, *WRITING, "zoneinfo")),  # pyspark imports it all the same
+        ("delta_py.parquet.file_reader", (*COSTLY, *PLANNING, *WRITING, "zoneinfo")),  # pyspark imports it all the same
         ("spark_plugin.source.readers", (*COSTLY, *PLANNING, *WRITING, *DRIVER)),
         ("spark_plugin.data_source", (*COSTLY, *WRITING, *DRIVER, *OTHER_READS)),
-        ("spark_plugin.source.writer", (*COSTLY, *COMMITTING, *DRIVER)),
+        ("spark_plugin.source.task_writer", (*COSTLY, *COMMITTING, *DRIVER)),
         ("spark_plugin.dml.task_answers", (*COSTLY, *PLANNING, *WRITING, *DRIVER)),
-        ("spark_plugin.dml.tasks", (*COSTLY, *DRIVER, "delta_py.row_changes.dml", "spark_plugin.dml.jobs")),
+        ("spark_plugin.dml.dml_tasks", (*COSTLY, *DRIVER, "delta_py.row_changes.dml", "spark_plugin.dml.jobs")),
         ("spark_plugin.streaming.stream_writer", (*COSTLY, *COMMITTING, *DRIVER)),
     ],
 )

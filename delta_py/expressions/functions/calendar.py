@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError
-from delta_py.expressions.casts import raise_first, with_validity_of
 from delta_py.expressions.coercion import INTEGRAL_RANGE, is_integral
-from delta_py.expressions.failures import mismatch, not_supported, overflow
+from delta_py.expressions.evaluation_errors import mismatch, not_supported, overflow
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, accepts, check_count, fixed
 from delta_py.expressions.text_casts import days_of
+from delta_py.expressions.value_casts import raise_first, with_validity_of
 from delta_py.types.schema import (
     BOOLEAN,
     DATE,

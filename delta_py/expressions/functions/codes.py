@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.expressions.casts import with_validity_of
 from delta_py.expressions.coercion import is_numeric
-from delta_py.expressions.failures import mismatch
+from delta_py.expressions.evaluation_errors import mismatch
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, check_count, fixed
 from delta_py.expressions.functions.text_growth import spend
+from delta_py.expressions.value_casts import with_validity_of
 from delta_py.types.schema import BINARY, INTEGER, LONG, STRING, VOID, DataType
 
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError
-from delta_py.expressions.casts import raise_first, without_failures
-from delta_py.expressions.failures import not_supported, shown
+from delta_py.expressions.evaluation_errors import not_supported, shown
 from delta_py.expressions.functions.calendar import DAY_NAMES, MONTH_NAMES
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, fixed
 from delta_py.expressions.functions.text_growth import spend
 from delta_py.expressions.text_casts import days_of
+from delta_py.expressions.value_casts import raise_first, without_failures
 from delta_py.types.schema import DATE, STRING, TIMESTAMP, DataType
 from delta_py.types.zones import INSTANT, WALL_CLOCK
 

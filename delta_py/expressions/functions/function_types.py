@@ -20,7 +20,7 @@ from delta_py.expressions.coercion import (
     is_integral,
     is_numeric,
 )
-from delta_py.expressions.failures import mismatch, not_supported, wrong_argument_count
+from delta_py.expressions.evaluation_errors import mismatch, not_supported, wrong_argument_count
 from delta_py.types.schema import DOUBLE, STRING, VOID, DataType
 
 

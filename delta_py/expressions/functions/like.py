@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError
-from delta_py.expressions.failures import not_supported, shown
+from delta_py.expressions.evaluation_errors import not_supported, shown
 
 
 def check_pattern(kind: str, pattern: str) -> None:

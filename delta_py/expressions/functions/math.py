@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError
-from delta_py.expressions.casts import with_validity_of, zero_of
 from delta_py.expressions.coercion import INTEGRAL_RANGE, common_type, is_integral
-from delta_py.expressions.failures import mismatch, not_supported
+from delta_py.expressions.evaluation_errors import mismatch, not_supported
 from delta_py.expressions.functions.function_types import (
     Function,
     Operand,
@@ -26,6 +25,7 @@ from delta_py.expressions.functions.function_types import (
     numeric_argument,
 )
 from delta_py.expressions.functions.numbers import NUMBERS
+from delta_py.expressions.value_casts import with_validity_of, zero_of
 from delta_py.types.schema import DOUBLE, INTEGER, LONG, DataType, DecimalType, to_arrow_type
 
 # ---------------------------------------------------------------- doubles

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions.coercion import common_type, common_type_of_all, is_atomic, is_integral
-from delta_py.expressions.failures import BadRows, mismatch, not_supported, shown, wrong_argument_count
+from delta_py.expressions.evaluation_errors import BadRows, mismatch, not_supported, shown, wrong_argument_count
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, check_count
 from delta_py.expressions.functions.text_growth import spend
 from delta_py.types.schema import (

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.expressions.casts import fit_decimal, raise_first, wide_decimal, with_validity_of, zero_of
 from delta_py.expressions.coercion import (
     INTEGRAL_RANGE,
     MAX_PRECISION,
@@ -21,7 +20,7 @@ from delta_py.expressions.coercion import (
     is_integral,
     is_numeric,
 )
-from delta_py.expressions.failures import division_by_zero, mismatch, not_supported, overflow, wrong_argument_count
+from delta_py.expressions.evaluation_errors import division_by_zero, mismatch, not_supported, overflow, wrong_argument_count
 from delta_py.expressions.functions.function_types import (
     Function,
     Operand,
@@ -31,6 +30,7 @@ from delta_py.expressions.functions.function_types import (
     fixed,
     numeric_argument,
 )
+from delta_py.expressions.value_casts import fit_decimal, raise_first, wide_decimal, with_validity_of, zero_of
 from delta_py.types.schema import BOOLEAN, BYTE, DOUBLE, FLOAT, LONG, SHORT, STRING, VOID, DataType, DecimalType, to_arrow_type
 
 _ARROW_DIGITS = 76

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError
-from delta_py.expressions.failures import not_supported
+from delta_py.expressions.evaluation_errors import not_supported
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, constant_integer, fixed
 from delta_py.expressions.functions.like import match_like
 from delta_py.expressions.functions.regex import matches_empty, to_re2
-from delta_py.expressions.functions.text import TEXTS
+from delta_py.expressions.functions.text_functions import TEXTS
 from delta_py.expressions.functions.text_growth import spend, text_bytes
 from delta_py.types.schema import BOOLEAN, INTEGER, STRING, ArrayType, DataType
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from delta_py.expressions.failures import not_supported, shown
+from delta_py.expressions.evaluation_errors import not_supported, shown
 
 _LINE_END = "\\n\\r\\x{85}\\x{2028}\\x{2029}"
 _BEFORE_FINAL_LINE_END = "(?:(?:\\r\\n|[" + _LINE_END + "])?\\z)"

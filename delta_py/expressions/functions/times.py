@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.expressions import text_casts
-from delta_py.expressions.casts import with_validity_of
 from delta_py.expressions.coercion import is_integral
-from delta_py.expressions.failures import mismatch, not_supported
+from delta_py.expressions.evaluation_errors import mismatch, not_supported
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, accepts, check_count, fixed
+from delta_py.expressions.value_casts import with_validity_of
 from delta_py.types.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, DataType
 from delta_py.types.zones import INSTANT, WALL_CLOCK, check_zone, to_instants, to_wall_clock
 

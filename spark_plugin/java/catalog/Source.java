@@ -80,7 +80,7 @@ public class Source {
     return options;
   }
 
-  /** As options/told_settings.py reads them. Settings that may be of object stores are told for their paths alone. */
+  /** As options/catalog_session_settings.py reads them. Settings that may be of object stores are told for their paths alone. */
   private static String settings(PruneScans rule, String path) {
     SparkSession session = session();
     ObjectNode confs = JsonNodeFactory.instance.objectNode();

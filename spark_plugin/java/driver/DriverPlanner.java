@@ -52,7 +52,7 @@ public class DriverPlanner implements Function {
    * asked: "plan", a pickled DataSource as bytes, the schema of its rows as JSON, and whether it is read as a stream, for a
    * PythonDataSourceReadInfo; "open", the source's name, and its options as a Map, private ones too, for a PythonDataSourceV2 whose
    * DataSource is made; "stream", and what is asked of a stream's source as bytes, for the answer as bytes (StreamRunner.java and
-   * streams.py); "read", and the id of a scan, for its rows as an Arrow stream, or none where they are not few (reads.py);
+   * stream_requests.py); "read", and the id of a scan, for its rows as an Arrow stream, or none where they are not few (reads.py);
    * "write", the source's options as a Map, private ones too, the schemas of the rows and of what tasks give back as JSON, and
    * whether it overwrites, for the write function and the writer, a byte[][]; "commit", the writer, what each task gave back as a
    * byte[][], null for nothing, and whether it is aborted, for the text of the error, empty if there is none: it is waited for

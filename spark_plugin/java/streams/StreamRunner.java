@@ -177,7 +177,7 @@ class StreamRunner extends PythonStreamingSourceRunner {
     return (byte[]) answer;
   }
 
-  /** What streams.py reads: a text of JSON with its length before it, and the pickled DataSource. */
+  /** What stream_requests.py reads: a text of JSON with its length before it, and the pickled DataSource. */
   private Object[] asking(String call, String[] arguments, byte[] source) {
     Map asked = new HashMap();
     asked.put("stream", stream);

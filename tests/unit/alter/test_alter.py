@@ -31,7 +31,7 @@ from delta_py.errors import (
 )
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, DataType, StructField, StructType
 

@@ -28,7 +28,7 @@ from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import create_table, define_table
 from delta_py.definition.protocols import with_features
 from delta_py.errors import ConcurrentAppendException, DeltaError, MetadataChangedException, UnsupportedOperationError
-from delta_py.protocol import identity
+from delta_py.protocol import identity_columns
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
@@ -469,7 +469,7 @@ def test_alter_follows_an_append_and_is_stopped_by_another_alter(tmp_path: Path)
 
 
 def identity_table(path: Path, start: int = 1, step: int = 1) -> ObjectStore:
-    column = {identity.START: start, identity.STEP: step, identity.ALLOW_EXPLICIT_INSERT: True}
+    column = {identity_columns.START: start, identity_columns.STEP: step, identity_columns.ALLOW_EXPLICIT_INSERT: True}
     store = LocalStore(str(path))
     create_table(store, define_table(StructType((StructField("id", LONG, metadata=column), StructField("x", LONG)))))
     return store
@@ -489,7 +489,7 @@ def test_sync_identity_brings_the_mark_behind_the_values_of_rows(
         DeltaTable(store.root).delete(f"id = {start - step}")
     before = Snapshot.load(store).version
     assert sync_identity(store, "ID") == (before if mark is None else before + 1)
-    found = Snapshot.load(store).schema.fields[0].metadata.get(identity.HIGH_WATER_MARK)
+    found = Snapshot.load(store).schema.fields[0].metadata.get(identity_columns.HIGH_WATER_MARK)
     assert found == mark
     assert sync_identity(store, "id") == Snapshot.load(store).version
     write_delta(store.root, pa.table({"x": [2]}), mode="append")

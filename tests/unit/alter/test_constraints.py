@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.alter import constraints
-from delta_py.alter.constraints import CheckedVersion, add_constraint, drop_constraint
+from delta_py.alter import table_constraints
+from delta_py.alter.table_constraints import CheckedVersion, add_constraint, drop_constraint
 from delta_py.errors import ConcurrentAppendException, DeltaError
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
@@ -88,14 +88,14 @@ def test_rows_added_since_they_were_looked_at_are_a_conflict_at_each_isolation_l
 
 
 def test_rows_added_while_they_are_looked_at_are_a_conflict(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    count = constraints._broken_rows
+    count = table_constraints._broken_rows
 
     def late(*given: Any) -> int:
         found = count(*given)
         write_delta(store.root, pa.table({"id": [11]}), mode="append")
         return found
 
-    monkeypatch.setattr(constraints, "_broken_rows", late)
+    monkeypatch.setattr(table_constraints, "_broken_rows", late)
     with pytest.raises(ConcurrentAppendException):
         add_constraint(store, "c", "id is null or id < 10")
 

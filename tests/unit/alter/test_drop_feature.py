@@ -19,9 +19,9 @@ from delta_py.alter import feature_traces
 from delta_py.alter.alter import set_properties
 from delta_py.alter.alter_columns import change_columns
 from delta_py.alter.column_changes import ColumnChange
-from delta_py.alter.constraints import add_constraint
 from delta_py.alter.drop_feature import drop_feature
 from delta_py.alter.feature_traces import TRACES
+from delta_py.alter.table_constraints import add_constraint
 from delta_py.commit.transaction import Transaction
 from delta_py.copies.restore import restore
 from delta_py.errors import DeltaError

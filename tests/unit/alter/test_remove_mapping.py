@@ -42,7 +42,7 @@ from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, schema_to_json
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import Rewrite, added
 from tests.unit.optimize.test_reorg import row_ids
 from tests.unit.row_changes.test_commands_at_once import MeanwhileStore

@@ -25,7 +25,7 @@ from delta_py.errors import (
     TimestampOutOfRangeError,
 )
 from delta_py.expressions.parse import parse_predicate
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, action_to_line
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, from_row_indexes, inline_descriptor
 from delta_py.row_changes.write import write_delta
@@ -58,7 +58,7 @@ class Table:
         return version
 
     def adds(self, version: int) -> list[AddFile]:
-        from delta_py.log.reader import read_actions
+        from delta_py.log.commit_reader import read_actions
 
         return [action for action in read_actions(self.store, version) if isinstance(action, AddFile)]
 

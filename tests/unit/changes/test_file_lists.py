@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from delta_py.changes.file_lists import collected, sorted_by
+from delta_py.changes.spilling_file_list import collected, sorted_by
 from delta_py.streaming.commits import stream_schema
 
 SCHEMA = stream_schema(with_stats=True)

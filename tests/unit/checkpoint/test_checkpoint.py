@@ -16,9 +16,9 @@ from delta_py.checkpoint import checkpoint_file, checkpoint_v2
 from delta_py.checkpoint.checkpoint import write_checkpoint
 from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint
 from delta_py.errors import CorruptTableError
-from delta_py.log.raw_files import StatsWanted
+from delta_py.log.checkpoint_files import StatsWanted
+from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import json_checksum, load_segment
-from delta_py.log.writer import LogWriter
 from delta_py.protocol.features import Properties
 from delta_py.protocol.parquet_settings import ParquetSettings
 from delta_py.snapshot import Snapshot

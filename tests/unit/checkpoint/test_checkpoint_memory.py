@@ -15,7 +15,7 @@ import pytest
 from benchmarks.make_log_table import make_table
 from delta_py.log import parquet_part
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from delta_py.types.schema import LONG
 
 ROOT = Path(__file__).parents[3]

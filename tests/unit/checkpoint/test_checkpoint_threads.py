@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+from delta_py.log.checkpoint_files import StatsWanted
 from delta_py.log.checkpoint_reader import CheckpointReader
-from delta_py.log.raw_files import StatsWanted
-from delta_py.log.reader import CommitReader
+from delta_py.log.commit_reader import CommitReader
 from delta_py.log.segment import load_segment
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add

@@ -14,8 +14,8 @@ from delta_py.changes.change_feed import first_version_from
 from delta_py.errors import DeltaError, LogFileNotFoundError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_py.log.segment import available_versions
 from delta_py.snapshot import Snapshot
-from delta_py.streaming.options import StreamStart
 from delta_py.streaming.source import StreamSource
+from delta_py.streaming.stream_options import StreamStart
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import Json, TableBuilder, add
 

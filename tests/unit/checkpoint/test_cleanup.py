@@ -13,8 +13,8 @@ from delta_py.checkpoint import checkpoint_v2, cleanup
 from delta_py.checkpoint.checkpoint import write_checkpoint
 from delta_py.checkpoint.cleanup import CleanedLog, clean_log
 from delta_py.errors import DeltaError
+from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
-from delta_py.log.writer import LogWriter
 from delta_py.snapshot import Snapshot
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, _lines, _parquet, _shape, add, remove

@@ -86,7 +86,7 @@ def test_starts_without_what_it_does_not_need(table: str) -> None:
 NEVER = {
     "pyspark", "py4j", "pandas", "pydantic", "pyarrow.dataset", "rich.console", "boto3", "duckdb", "polars", "psycopg", "sqlite3"
 }
-ROWS = {"delta_py.parquet.reader", "delta_py.scan.planning"}
+ROWS = {"delta_py.parquet.file_reader", "delta_py.scan.planning"}
 SQL = {"sqlglot", "delta_py.expressions.parse", "delta_py.expressions.evaluate"}
 WRITING = {"delta_py.commit.transaction", "delta_py.write.conform", "delta_py.checkpoint.checkpoint"}
 WRITING |= {"delta_py.changes.change_feed"}
@@ -112,8 +112,8 @@ LOADED = "print(*sys.modules, file=sys.stderr)"
         ("history TABLE --limit 1", "delta_py.log.history", ROWS | SQL | WRITING),
         ("streams TABLE", "delta_py.table", {"rich"} | ROWS | SQL | WRITING),
         ("detail TABLE", "delta_py.definition.detail", {"rich"} | SQL | WRITING),
-        ("show TABLE --limit 1", "delta_py.parquet.reader", SQL | WRITING),
-        ("cat TABLE --format json --limit 1", "delta_py.parquet.reader", {"rich"} | SQL | WRITING),
+        ("show TABLE --limit 1", "delta_py.parquet.file_reader", SQL | WRITING),
+        ("cat TABLE --format json --limit 1", "delta_py.parquet.file_reader", {"rich"} | SQL | WRITING),
         ("files TABLE --filter id=1", "sqlglot", WRITING),
     ],
 )

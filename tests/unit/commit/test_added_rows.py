@@ -19,7 +19,7 @@ from delta_py.errors import ConcurrentAppendException
 from delta_py.expressions.parse import parse_predicate
 from delta_py.protocol.actions import AddFile
 from delta_py.snapshot import Snapshot
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 
 PROPERTIES = {"delta.enableDeletionVectors": "true"}
 
@@ -140,7 +140,7 @@ def read_rows(path: Path, predicate: str) -> ReadRows:
 
 
 def last_add(path: Path) -> AddFile:
-    from delta_py.log.reader import read_actions
+    from delta_py.log.commit_reader import read_actions
 
     snapshot: Snapshot = DeltaTable(str(path)).snapshot
     return next(action for action in read_actions(snapshot.store, snapshot.version) if isinstance(action, AddFile))

@@ -13,7 +13,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.commit.transaction import Transaction
 from delta_py.copies.restore import restore
 from delta_py.errors import CorruptTableError
-from delta_py.log import reader
+from delta_py.log import commit_reader
 from delta_py.snapshot import Snapshot
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add
@@ -150,8 +150,8 @@ def test_commit_that_log_cleanup_deleted_meanwhile_is_not_missed() -> None:
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> TableBuilder:
     """A table whose newest commit is so large that its end alone is looked at. It has a checksum."""
-    monkeypatch.setattr(reader, "_REMEMBERED_FILE_BYTES", 2_000)
-    monkeypatch.setattr(reader, "_END_BYTES", 500)
+    monkeypatch.setattr(commit_reader, "_REMEMBERED_FILE_BYTES", 2_000)
+    monkeypatch.setattr(commit_reader, "_END_BYTES", 500)
     table = TableBuilder(MemoryStore())
     table.create()
     table.commit(*(add(f"file-{number}") for number in range(50)))

@@ -13,7 +13,7 @@ import pytest
 
 from delta_py.commit.post_commit import checkpoint, run_post_commit
 from delta_py.errors import CorruptTableError, DeltaError, UnsupportedTableFeatureError
-from delta_py.log.writer import LogWriter
+from delta_py.log.log_writer import LogWriter
 from delta_py.protocol.actions import parse_action
 from delta_py.snapshot import Snapshot
 from tests.support.memory_store import MemoryStore

@@ -16,7 +16,7 @@ from delta_py.definition.request import StreamBatch, WriteRequest
 from delta_py.errors import DeltaError, SchemaMismatchError, VersionNotFoundError
 from delta_py.row_changes.write import WritePlan, commit_write, plan_write
 from delta_py.types.schema import from_arrow_schema
-from delta_py.write.files import write_files
+from delta_py.write.data_files import write_files
 from tests.support.memory_store import MemoryStore
 
 VERSIONS = 3

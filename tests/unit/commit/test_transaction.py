@@ -23,13 +23,13 @@ from delta_py.errors import (
     UnsupportedOperationError,
     UnsupportedTableFeatureError,
 )
-from delta_py.log.writer import Outcome
+from delta_py.log.log_writer import Outcome
 from delta_py.protocol.actions import AddFile, CommitInfo, Metadata, Protocol, RemoveFile, parse_action
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, from_row_indexes, inline_descriptor
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, StructField, StructType
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 from tests.support.memory_store import MemoryStore
 
 SCHEMA = StructType((StructField("id", LONG),))

@@ -17,16 +17,16 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.commit import committer
 from delta_py.commit.transaction import Transaction
-from delta_py.coordinator import opening
+from delta_py.coordinator import open_coordinator
 from delta_py.coordinator.ledger import CoordinatorContendedError, CoordinatorUnavailableError, Ledger
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.coordinator.sqlite_ledger import SqliteLedger
 from delta_py.errors import CommitOutcomeUnknownError, DeltaConcurrentModificationException, StorageError
 from delta_py.protocol.actions import RemoveFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import CoordinatedStore
-from delta_py.storage.opening import coordination_of
-from delta_py.write.files import WrittenFiles
+from delta_py.storage.open_store import coordination_of
+from delta_py.write.data_files import WrittenFiles
 from tests.support.coordination import FaultyLedger, coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once", "no_waits")
@@ -52,7 +52,7 @@ class Calls:
         self._ledger = ledger
         faulty = FaultyLedger(ledger, lambda name, call: call())
         faulty.ratify = self._ratify  # type: ignore[attr-defined]
-        monkeypatch.setitem(opening._open, url, faulty)
+        monkeypatch.setitem(open_coordinator._open, url, faulty)
 
     def _ratify(self, commits: Any, **options: Any) -> int:
         number = len(self.sizes)

@@ -17,7 +17,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.alter.alter import set_properties
 from delta_py.alter.drop_feature import drop_feature
 from delta_py.checkpoint.cleanup import clean_log
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.copies.restore import restore
 from delta_py.definition.create import define_table
 from delta_py.definition.replace import build_table
@@ -30,11 +30,11 @@ from delta_py.errors import (
     UnsupportedOperationError,
 )
 from delta_py.log.history import history
-from delta_py.log.writer import LogWriter
+from delta_py.log.log_writer import LogWriter
 from delta_py.repair.fsck import fsck
 from delta_py.storage.coordinated import CoordinatedStore, place_of, root_of
 from delta_py.storage.local import LocalStore
-from delta_py.storage.opening import coordination_of
+from delta_py.storage.open_store import coordination_of
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.types.schema import STRING, StructField, StructType
 from tests.support.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of

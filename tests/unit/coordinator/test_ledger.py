@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from delta_py.coordinator.ledger import CoordinatorUnavailableError, Ratified, Tail
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.coordinator.postgres_ledger import PostgresLedger
 from delta_py.coordinator.sql_ledger import SqlLedger
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.coordinator import opening
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator import open_coordinator
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.storage import publication
 from delta_py.storage.coordinated import place_of
 from delta_py.transactions import DeltaTransaction
@@ -64,7 +64,7 @@ def test_commits_are_published_together_and_without_being_asked_for(
         return call()  # type: ignore[operator]
 
     monkeypatch.setattr(publication, "_GATHER_SECONDS", 1.0)
-    monkeypatch.setitem(opening._open, url, FaultyLedger(ledger, noted))
+    monkeypatch.setitem(open_coordinator._open, url, FaultyLedger(ledger, noted))
     for number in range(1, 4):  # few enough for no compaction, which waits for publication
         append(path, url, number)
     assert published(path) == [0] and staged(path) == 3, "not by their writers"
@@ -87,7 +87,7 @@ def test_each_commit_asks_the_ledger_twice(path: Path, url: str, monkeypatch: py
         calls.append(name)
         return call()  # type: ignore[operator]
 
-    monkeypatch.setitem(opening._open, url, FaultyLedger(ledger, noted))
+    monkeypatch.setitem(open_coordinator._open, url, FaultyLedger(ledger, noted))
     append(path, url, 1)
     assert calls == ["ledger tail", "ledger ratify"]
 

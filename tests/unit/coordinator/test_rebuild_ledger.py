@@ -12,7 +12,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.alter.drop_feature import drop_feature
 from delta_py.coordinator.ledger import RatificationUnknownError
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
 from delta_py.log.coordination import IDENTITY_PROPERTY
 from delta_py.log.segment import LogSegment
@@ -458,7 +458,7 @@ def test_process_that_has_the_lost_ledger_open_makes_no_table_known_to_an_empty_
     for file in tmp_path.glob("ledger.db*"):
         file.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr("delta_py.coordinator.opening._open", {})
+        patch.setattr("delta_py.coordinator.open_coordinator._open", {})
         assert open_ledger(lost).identity != ledger.identity
     with pytest.raises(UnsupportedOperationError, match="is the ledger"):
         rows_of(a, lost)

@@ -14,14 +14,14 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commit import added_rows, group
-from delta_py.coordinator import opening
+from delta_py.coordinator import open_coordinator
 from delta_py.coordinator.ledger import (
     CoordinatorContendedError,
     CoordinatorUnavailableError,
     TokenUsedError,
     TransactionEndedError,
 )
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.copies.clone import shallow_clone
 from delta_py.copies.restore import restore
 from delta_py.errors import (
@@ -35,7 +35,7 @@ from delta_py.errors import (
     StorageError,
     UnsupportedOperationError,
 )
-from delta_py.storage.opening import coordination_of
+from delta_py.storage.open_store import coordination_of
 from delta_py.transactions import CheckFailedError, DeltaTransaction, Step, check, delete, transact, update
 from delta_py.transactions import append as append_rows
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
@@ -309,7 +309,7 @@ def test_files_and_commits_of_others_are_read_once_however_often_it_is_tried(
     def run(name: str, call: Callable[[], Any]) -> Any:
         if name == "ledger ratify" and (number := next(moves, None)) is not None:
             with monkeypatch.context() as others:
-                others.setitem(opening._open, url, inner)
+                others.setitem(open_coordinator._open, url, inner)
                 append(b, url, number)
         return call()
 
@@ -326,7 +326,7 @@ def test_files_and_commits_of_others_are_read_once_however_often_it_is_tried(
             patch.setattr(
                 group, "winning_commit", lambda store, version: commits.append(version) or winning_commit(store, version)
             )
-            patch.setitem(opening._open, url, FaultyLedger(inner, run))
+            patch.setitem(open_coordinator._open, url, FaultyLedger(inner, run))
             tx.commit()
     assert tx.versions == {str(a): 2, str(b): 5} and len(files) == 1
     assert sorted(commits) == [1, 1, 2, 3, 4], "one of a, four of b"
@@ -563,7 +563,7 @@ def test_transaction_that_the_ledger_ratifies_when_its_answer_was_given_up_stand
         for path in (a, b):
             tx.append(str(path), rows(4))
         with monkeypatch.context() as patch:
-            patch.setitem(opening._open, url, late := LateLedger(open_ledger(url), "ratify"))
+            patch.setitem(open_coordinator._open, url, late := LateLedger(open_ledger(url), "ratify"))
             tx.commit()
             late.settle()
     assert tx.versions == {str(a): 1, str(b): 1}
@@ -607,7 +607,7 @@ def test_transaction_that_the_ledger_has_ratified_and_forgotten_stands(
         for path in (a, b):
             tx.append(str(path), rows(4))
         with monkeypatch.context() as patch:
-            patch.setitem(opening._open, url, lost_and_given_up(url, is_ratified=True, meanwhile=go_on))
+            patch.setitem(open_coordinator._open, url, lost_and_given_up(url, is_ratified=True, meanwhile=go_on))
             tx.commit()
     own = [5] if meanwhile == "followed" else []
     assert tx.versions == {str(a): 1, str(b): 1}
@@ -629,7 +629,7 @@ def test_transaction_that_the_ledger_has_forgotten_and_not_ratified_leaves_no_tr
             tx.append(str(path), rows(4))
         drafts = {path: staged(path) for path in (a, b)}
         with monkeypatch.context() as patch:
-            patch.setitem(opening._open, url, lost_and_given_up(url, is_ratified=False, meanwhile=go_on))
+            patch.setitem(open_coordinator._open, url, lost_and_given_up(url, is_ratified=False, meanwhile=go_on))
             tx.commit()
     own = [5] if meanwhile == "others commit" else []
     assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, *own], [*own, 10])
@@ -650,7 +650,7 @@ def test_transaction_that_others_are_always_before_leaves_no_trace(
         for path in (a, b):
             tx.append(str(path), rows(4))
         with monkeypatch.context() as patch:
-            patch.setitem(opening._open, url, FaultyLedger(inner, run))
+            patch.setitem(open_coordinator._open, url, FaultyLedger(inner, run))
             tx.commit()
     assert versions(url, a, b) == [0, 0]
     check_tables(url, a, b)
@@ -673,7 +673,7 @@ def test_transaction_of_which_nobody_knows_whether_it_was_ratified_keeps_what_it
         for path in (a, b):
             tx.append(str(path), rows(4))
         with monkeypatch.context() as patch:
-            patch.setitem(opening._open, url, lost_and_given_up(url, is_ratified=True, meanwhile=lose))
+            patch.setitem(open_coordinator._open, url, lost_and_given_up(url, is_ratified=True, meanwhile=lose))
             tx.commit()
     assert {path: staged(path) for path in (a, b)} == kept and [len(names) for names in kept.values()] == [2, 2]
 
@@ -682,7 +682,7 @@ def test_commit_that_the_ledger_ratifies_when_its_answer_was_given_up_is_made_on
     url: str, a: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setitem(opening._open, url, late := LateLedger(open_ledger(url), "ratify"))
+        patch.setitem(open_coordinator._open, url, late := LateLedger(open_ledger(url), "ratify"))
         append(a, url, 4)
         late.settle()
     assert rows_of(a, url) == [1, 2, 3, 4]

@@ -16,7 +16,7 @@ import pytest
 
 from delta_py.coordinator import turns
 from delta_py.coordinator.ledger import Ledger, taken
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from tests.support.coordination import ledger_url
 
 

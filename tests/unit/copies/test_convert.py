@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.copies import convert as convert_module
-from delta_py.copies.convert import ConvertRequest, convert, read_here
+from delta_py.copies import convert_to_delta as convert_module
+from delta_py.copies.convert_to_delta import ConvertRequest, convert, read_here
 from delta_py.errors import (
     DeltaError,
     InvalidOptionError,

@@ -12,7 +12,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.alter.alter import set_properties
 from delta_py.alter.drop_feature import drop_feature
-from delta_py.coordinator.opening import open_ledger
+from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.copies.clone import clone_table
 from delta_py.copies.deep_clone import deep_clone
 from delta_py.copies.restore import restore
@@ -20,7 +20,7 @@ from delta_py.definition.create import define_table
 from delta_py.definition.replace import build_table
 from delta_py.log.history import version_at_timestamp
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, StructField, StructType
 from tests.support.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of

@@ -19,7 +19,7 @@ from delta_py.definition.replace import build_table
 from delta_py.errors import DeltaError, InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.row_changes.row_commands import delete
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import INTEGER, LONG, STRING, ArrayType, StructField, StructType
 

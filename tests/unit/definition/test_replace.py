@@ -12,7 +12,7 @@ from delta_py.definition.create import TableDefinition, define_table
 from delta_py.definition.replace import build_table
 from delta_py.errors import DeltaError
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from delta_py.types.schema import LONG, STRING, StructField, StructType
 
 SCHEMA = StructType((StructField("id", LONG), StructField("name", STRING)))

@@ -12,7 +12,7 @@ import pytest
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions.parse import parse_predicate
-from delta_py.expressions.skipping import columns_with_stats, is_exact_on_partitions, keep_mask
+from delta_py.expressions.skipping_conditions import columns_with_stats, is_exact_on_partitions, keep_mask
 from delta_py.expressions.tree import Call, Column, Comparison, IsNull, Literal, Not
 from delta_py.statistics.stats import FileStats, unknown_stats
 from delta_py.types.schema import (

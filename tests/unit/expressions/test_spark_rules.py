@@ -8,7 +8,7 @@ import time
 import pytest
 
 from delta_py.errors import DeltaError, ExpressionError
-from delta_py.expressions.functions.table import ALIASES, FUNCTIONS
+from delta_py.expressions.functions.function_table import ALIASES, FUNCTIONS
 from delta_py.expressions.spark_rules import FUNCTIONS as BUILT_INS
 from delta_py.expressions.spark_rules import checked_default, checked_sql, spark_type_name
 from delta_py.types.schema import (

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_py.log.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
 from delta_py.log.checkpoint_reader import CheckpointReader
-from delta_py.log.raw_files import CheckpointUnreadableError, RawFiles, StatsWanted
-from delta_py.log.reader import FILE_SCHEMA, CommitReader
+from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader
 from delta_py.log.segment import load_segment
 from delta_py.protocol.paths import decode_path
 from delta_py.types.schema import DATE, LONG, STRING, TIMESTAMP

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from delta_py.errors import CorruptTableError
-from delta_py.log import compaction
-from delta_py.log.compaction import compact, compaction_range
-from delta_py.log.writer import LogWriter
+from delta_py.log import log_compaction
+from delta_py.log.log_compaction import compact, compaction_range
+from delta_py.log.log_writer import LogWriter
 from delta_py.snapshot import Snapshot
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import Json, TableBuilder, add, remove, vector
@@ -87,7 +87,7 @@ def test_version_reads_the_same_with_the_compaction_and_without_its_commits(tabl
 def test_large_commits_are_left_alone(table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
     table.create(add("a"))
     table.commit(add("b"))
-    monkeypatch.setattr(compaction, "_MOST_BYTES", 300)
+    monkeypatch.setattr(log_compaction, "_MOST_BYTES", 300)
     assert compact(table.store, 0, 1) is None
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError
-from delta_py.log import reader
-from delta_py.log.reader import FILE_SCHEMA, CommitReader, FileActions, read_actions
+from delta_py.log import commit_reader
+from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader, FileActions, read_actions
 from delta_py.log.segment import LogFile, list_commits
 from delta_py.protocol.actions import AddFile, CommitInfo, Protocol, parse_action
 from tests.support.memory_store import MemoryStore
@@ -97,7 +97,7 @@ def test_key_of_an_action_is_the_same_as_that_of_its_row(table: TableBuilder) ->
 
 
 def test_line_that_is_too_long_is_taken_for_damaged(table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_PIECE_BYTES", 100_000)
+    monkeypatch.setattr(commit_reader, "_PIECE_BYTES", 100_000)
     monkeypatch.setenv("PYDELTA_LOG_LIMIT_MB", "1")
     file = commit(table, add("a"), add("b", tags={"k": "x" * 900_000}))
     assert columns_of_all(table, file) == ["a", "b"]
@@ -152,7 +152,7 @@ def test_last_line_without_a_newline_counts(table: TableBuilder) -> None:
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(reader, "_PIECE_BYTES", 1000)
+    monkeypatch.setattr(commit_reader, "_PIECE_BYTES", 1000)
     yield
 
 
@@ -294,7 +294,7 @@ def test_mistake_of_ours_is_not_taken_for_damage(
         raise mistake("a mistake")
 
     file = commit(table, add("good"))
-    monkeypatch.setattr(reader, name, fail)
+    monkeypatch.setattr(commit_reader, name, fail)
     with pytest.raises(mistake, match="a mistake"):
         list(CommitReader(table.store).file_actions(file))
 

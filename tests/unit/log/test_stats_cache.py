@@ -22,7 +22,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.statistics import stats
 from delta_py.storage import local
 from delta_py.storage.disk_cache import DiskCache
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from delta_py.storage.store import FileId, ObjectInfo
 
 FILES = 600

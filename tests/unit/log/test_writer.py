@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from delta_py.errors import StorageError, UnsupportedOperationError, UnsupportedTableFeatureError
-from delta_py.log.reader import read_actions
-from delta_py.log.writer import LogWriter, Outcome
+from delta_py.log.commit_reader import read_actions
+from delta_py.log.log_writer import LogWriter, Outcome
 from delta_py.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, SetTransaction
 from delta_py.protocol.table_config import TableConfig
 from tests.support.memory_store import MemoryStore

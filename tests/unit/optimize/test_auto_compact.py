@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commit.per_table import CountPerTable, table_key
+from delta_py.commit.table_cache import CountPerTable, table_key
 from delta_py.definition.request import AutoCompact, WriteRequest
 from delta_py.log.history import history
 from delta_py.optimize import auto_compact
@@ -18,7 +18,7 @@ from delta_py.row_changes.write import commit_write, plan_write
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import from_arrow_schema
 from delta_py.write.conform import WriteState
-from delta_py.write.files import WrittenFiles, write_files
+from delta_py.write.data_files import WrittenFiles, write_files
 from tests.unit.optimize.test_optimize import delete
 
 ON = {"delta.autoOptimize.autoCompact": "true"}

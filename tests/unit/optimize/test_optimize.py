@@ -30,12 +30,12 @@ from delta_py.optimize import optimize_bins as module
 from delta_py.optimize.optimize import LocalBinWriters, optimize
 from delta_py.optimize.optimize_bins import Bin, OptimizeRequest
 from delta_py.optimize.optimize_metrics import Optimized
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.row_changes.dml import Dml
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.storage.local import LocalStore
 from delta_py.write.arranging import Arrangement
-from delta_py.write.files import WrittenFiles, delete_files_of
+from delta_py.write.data_files import WrittenFiles, delete_files_of
 from delta_py.write.rewrite import Rewrite, added
 from delta_py.write.row_changes import DELETED
 from tests.support.plain_dml import changed, run, target_rows

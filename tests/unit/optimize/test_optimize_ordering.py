@@ -22,7 +22,7 @@ from delta_py.optimize import optimize_ordering
 from delta_py.optimize.optimize import LocalBinWriters, optimize
 from delta_py.optimize.optimize_bins import OptimizeRequest
 from delta_py.optimize.optimize_metrics import Optimized
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.planning import ScanOptions, plan_scan

@@ -21,7 +21,7 @@ from delta_py.optimize import reorg
 from delta_py.optimize.optimize import LocalBinWriters, optimize
 from delta_py.optimize.optimize_bins import OptimizeRequest
 from delta_py.optimize.reorg import Purge
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore

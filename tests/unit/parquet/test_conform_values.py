@@ -225,7 +225,7 @@ def test_decimals_stored_as_int32_int64_and_fixed_bytes_are_the_same(tmp_path: P
 
 
 def test_text_that_is_no_utf8_keeps_its_bytes(tmp_path: Path) -> None:
-    from delta_py.parquet.reader import read_files
+    from delta_py.parquet.file_reader import read_files
 
     file = write_file(tmp_path, "a.parquet", {"x": pa.array([b"\xff\xfe", b"ok"])})
     (batch,) = read_files(scan_state(tmp_path, [column("x", STRING)]), [file])

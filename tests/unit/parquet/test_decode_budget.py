@@ -11,9 +11,9 @@ import pytest
 from pyroaring import BitMap64
 
 from delta_py.expressions.tree import Column, Comparison, Literal
-from delta_py.parquet import reader
+from delta_py.parquet import file_reader
 from delta_py.parquet.decode_budget import DecodeBudget, Limits, OverBudgetError
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.deletion_vectors import inline_descriptor
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.types.schema import LONG, STRING, ArrayType
@@ -57,8 +57,8 @@ def test_nothing_is_decoded_that_is_over_the_budget(
     limit: str, tmp_path: Path, file: ScanFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded = []
-    decode = reader.ScanReader._decode
-    monkeypatch.setattr(reader.ScanReader, "_decode", lambda *args: decoded.append(1) or decode(*args))
+    decode = file_reader.ScanReader._decode
+    monkeypatch.setattr(file_reader.ScanReader, "_decode", lambda *args: decoded.append(1) or decode(*args))
     assert row_count(tmp_path, file, DecodeBudget(PLENTY)) == GROUP_ROWS * GROUPS
     assert decoded, "what the test watches is what decodes"
     decoded.clear()

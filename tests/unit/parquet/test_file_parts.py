@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from delta_py import DeltaTable
 from delta_py.expressions.parse import parse_predicate
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import Scan, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore

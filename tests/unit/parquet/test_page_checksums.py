@@ -13,7 +13,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import DataFileError
-from delta_py.parquet.reader import read_files
+from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import Scan
 from delta_py.transactions import DeltaTransaction
 from delta_py.types.schema import LONG, STRING

@@ -17,8 +17,8 @@ from pyroaring import BitMap64
 
 from delta_py.errors import DataFileError, DeletionVectorError, ExpressionError, SchemaMismatchError
 from delta_py.expressions.tree import And, Call, Column, Comparison, Expression, In, IsNull, Literal, Not
-from delta_py.parquet import reader as reader_module
-from delta_py.parquet.reader import read_files
+from delta_py.parquet import file_reader as reader_module
+from delta_py.parquet.file_reader import read_files
 from delta_py.parquet.row_selection import RowPick
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, dv_file_bytes, inline_descriptor, serialize
 from delta_py.row_changes.write import write_delta

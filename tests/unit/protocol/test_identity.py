@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from delta_py.errors import CorruptTableError, InvariantViolationError, SchemaMismatchError
-from delta_py.protocol.identity import check_new_identities, identity_columns, identity_of, with_marks
+from delta_py.protocol.identity_columns import check_new_identities, identity_columns, identity_of, with_marks
 from delta_py.types.schema import INTEGER, LONG, STRING, DataType, StructField, StructType
 
 DEEP = orjson.loads("[" * 1000 + "]" * 1000)

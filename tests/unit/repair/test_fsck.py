@@ -20,7 +20,7 @@ from delta_py.repair.fsck import fsck
 from delta_py.repair.log_check import CHECKPOINT, CHECKSUM, COMMIT, COMPACTION, LAST_CHECKPOINT
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from tests.support.flipped_bits import chunk_places, flipped
 from tests.support.memory_store import MemoryStore
 from tests.support.sampling import takes_all

@@ -11,8 +11,8 @@ from delta_py import DeltaTable, write_delta
 from delta_py.checkpoint import cleanup
 from delta_py.checkpoint.checkpoint import write_checkpoint
 from delta_py.errors import InvalidOptionError, UnsupportedTableFeatureError, VersionNotFoundError
+from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
-from delta_py.log.writer import LogWriter
 from delta_py.repair.log_upkeep import clean_log, compact_log
 from delta_py.snapshot import Snapshot
 from tests.support.memory_store import MemoryStore

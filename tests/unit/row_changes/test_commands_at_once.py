@@ -14,9 +14,9 @@ from delta_py import DeltaTable, write_delta
 from delta_py.alter.alter import add_feature, set_properties, unset_properties
 from delta_py.alter.alter_columns import add_columns, change_columns, drop_columns, rename_column
 from delta_py.alter.column_changes import ColumnChange, NewColumn
-from delta_py.alter.constraints import add_constraint, drop_constraint
 from delta_py.alter.drop_feature import drop_feature
 from delta_py.alter.sync_identity import sync_identity
+from delta_py.alter.table_constraints import add_constraint, drop_constraint
 from delta_py.definition.cluster_by import cluster_by
 from delta_py.definition.create import create_table, define_table
 from delta_py.errors import DeltaConcurrentModificationException
@@ -28,7 +28,7 @@ from delta_py.row_changes.write import WritePlan, WriteRequest, commit_write, pl
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, STRING, StructField, StructType, from_arrow_schema
-from delta_py.write.files import write_files
+from delta_py.write.data_files import write_files
 from tests.support.sampling import sampled
 
 _IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}

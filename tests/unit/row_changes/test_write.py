@@ -30,7 +30,7 @@ from delta_py.row_changes.write import abort_write, commit_write, plan_write, wr
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, StructField, StructType, from_arrow_schema
-from delta_py.write.files import write_files
+from delta_py.write.data_files import write_files
 
 ROWS = pa.table({"id": [1, 2, 3], "day": [date(2024, 1, 1), date(2024, 1, 2), None], "name": ["a", None, "c"]})
 

@@ -16,7 +16,7 @@ from delta_py.row_changes.write import commit_write, plan_write, write_delta
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import from_arrow_schema
-from delta_py.write.files import write_files
+from delta_py.write.data_files import write_files
 
 ROWS = pa.table({"day": ["a", "b"], "n": [1, 2]})
 FEED = {"delta.enableChangeDataFeed": "true", "owner": "shop"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_py.log.reader import FILE_SCHEMA
+from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.scan.file_groups import FileGroup, scan_files
 from delta_py.scan.packing import pack_files
 from delta_py.scan.planning import Scan, ScanReport, plan_scan

@@ -11,13 +11,13 @@ import pytest
 
 from delta_py import write_delta
 from delta_py.errors import InvalidOptionError
-from spark_plugin.convert import metadata_value
 from spark_plugin.data_source import _with_replace_where
+from spark_plugin.options.catalog_session_settings import SETTINGS, TOLD, with_session
 from spark_plugin.options.common import FACTS, REPLACE_PREDICATE, SESSION
 from spark_plugin.options.private import signed
 from spark_plugin.options.read_options import read_options
-from spark_plugin.options.told_settings import SETTINGS, TOLD, with_session
 from spark_plugin.options.write_options import write_options
+from spark_plugin.schema_conversion import metadata_value
 from spark_plugin.session_source import source_with
 from spark_plugin.source.table_facts import FACTS_KEY
 

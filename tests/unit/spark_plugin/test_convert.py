@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema as spark_arrow_schema
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.types.schema import LONG, STRING, ArrayType, MapType, StructField, StructType, parse_schema, to_arrow_schema
-from spark_plugin.convert import check_requested, from_spark_schema, to_spark_schema
+from spark_plugin.schema_conversion import check_requested, from_spark_schema, to_spark_schema
 from spark_plugin.source.task_batches import check_layout, relabelled
 
 

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pytest
 
 from delta_py import write_delta
+from delta_py.cached_snapshots import KEPT, CachedSnapshot
 from delta_py.errors import InvalidOptionError, TableNotFoundError, VersionNotFoundError
-from delta_py.kept_snapshots import KEPT, KeptSnapshot
 from delta_py.scan.filtered_columns import FILTERED
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning import loads, offers
 from spark_plugin.driver_planning.planner import opened, planned
@@ -84,7 +84,7 @@ def test_load_that_finds_its_version_kept_has_the_pickle_of_the_one_before_it(
 
     one, other = load(), load()
     assert isinstance(one._pinned, PinnedTable) and isinstance(other._pinned, PinnedTable)
-    one_view, other_view = (pin(replace(loaded._pinned.options, view="detail"), KeptSnapshot) for loaded in (one, other))
+    one_view, other_view = (pin(replace(loaded._pinned.options, view="detail"), CachedSnapshot) for loaded in (one, other))
     assert pickle.dumps(one_view) == pickle.dumps(other_view)
     assert one._pinned.snapshot.metadata is other._pinned.snapshot.metadata, "the second is of what was kept"
     assert pickled_whole(one) == pickled_whole(other)
@@ -136,12 +136,12 @@ def test_planning_again_reads_nothing_of_the_log(table: str, monkeypatch: pytest
 def test_what_keeps_does_not_travel(table: str) -> None:
     source = source_with("nonce")({"path": table}).keeping()
     source.schema()
-    assert isinstance(source._pinned, PinnedTable) and type(source._pinned.snapshot) is KeptSnapshot
+    assert isinstance(source._pinned, PinnedTable) and type(source._pinned.snapshot) is CachedSnapshot
     made = pickled_whole(source)
     assert made == pickled_whole(source_of(table))
     opened = pickle.loads(made)
     assert type(opened._pinned.snapshot) is Snapshot and opened._snapshots is Snapshot
-    assert type(opened.keeping()._pinned.snapshot) is KeptSnapshot
+    assert type(opened.keeping()._pinned.snapshot) is CachedSnapshot
 
 
 def test_scans_are_not_counted_here_as_the_rule_counts_them(table: str) -> None:

@@ -16,8 +16,8 @@ from pyspark.sql.streaming import python_streaming_source_runner as process
 from delta_py import write_delta
 from delta_py.errors import UnsupportedOperationError
 from spark_plugin.data_source import DeltaSource, pickled_whole
-from spark_plugin.driver_planning import streams as streams_module
-from spark_plugin.driver_planning.streams import Streams
+from spark_plugin.driver_planning import stream_requests as streams_module
+from spark_plugin.driver_planning.stream_requests import Streams
 from spark_plugin.pruning.stream_question import QUESTION_KEY
 from spark_plugin.spark_versions import read_limit_of_json
 from spark_plugin.streaming.stream_reader import DeltaStreamReader

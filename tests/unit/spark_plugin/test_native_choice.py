@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_plugin.convert import from_spark_schema
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.pruning import NativeWish
+from spark_plugin.schema_conversion import from_spark_schema
 from spark_plugin.source import native_files as chosen
 from tests.support.small_table import make_table
 

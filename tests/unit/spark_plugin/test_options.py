@@ -11,6 +11,7 @@ import pytest
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import ChangeDataFeedError, DeltaError, InvalidOptionError, UnsupportedOperationError
 from delta_py.types.sizes import parse_size
+from spark_plugin.options.catalog_session_settings import as_option, read_part
 from spark_plugin.options.common import (
     CLUSTER_BY,
     CONFS,
@@ -30,7 +31,6 @@ from spark_plugin.options.read_options import (
     with_catalog_entry,
 )
 from spark_plugin.options.streaming_options import stream_read_options
-from spark_plugin.options.told_settings import as_option, read_part
 from spark_plugin.options.write_options import write_options
 
 

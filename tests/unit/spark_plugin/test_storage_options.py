@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from delta_py.errors import InvalidOptionError
-from delta_py.storage.options import StorageOptions
+from delta_py.storage.store_options import StorageOptions
 from spark_plugin.options.common import SESSION
 from spark_plugin.options.read_options import catalog_entry, catalog_options, read_options
 from spark_plugin.options.storage import of_hadoop, session_storage, storage_options

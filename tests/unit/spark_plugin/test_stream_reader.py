@@ -24,12 +24,12 @@ from delta_py.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
-from delta_py.parquet.reader import read_files
-from delta_py.storage.opening import open_store
-from spark_plugin.convert import to_spark_schema
+from delta_py.parquet.file_reader import read_files
+from delta_py.storage.open_store import open_store
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.options.streaming_options import is_stream_read
 from spark_plugin.pruning.scan_request import MARKER_KEY
+from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.spark_versions import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, make_stream_reader, pin_stream
 from tests.support.streamed_tables import FEED, daily_table, rows

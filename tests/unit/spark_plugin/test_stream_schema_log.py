@@ -14,8 +14,8 @@ from delta_py import write_delta
 from delta_py.errors import CorruptTableError, DeltaError, InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.streaming.schema_evolution import java_hash
 from delta_py.types.schema import StructType, find_path, parse_schema, schema_to_json
-from spark_plugin.convert import to_spark_schema
 from spark_plugin.options.private import signed
+from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.session_source import source_with
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, pin_stream
 from tests.support.changing_table import Table, rows

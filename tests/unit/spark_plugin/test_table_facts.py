@@ -11,7 +11,7 @@ import pytest
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
 from delta_py.types.schema import LONG, StructField, StructType, schema_to_json
-from spark_plugin.convert import to_spark_schema
+from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.source.table_facts import FACTS_KEY, with_table_facts
 
 GENERATED = {"delta.generationExpression": "id + 1"}

@@ -12,14 +12,14 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from delta_py.errors import ConcurrentAppendException, CorruptTableError, DeltaError
-from delta_py.log.raw_files import CheckpointUnreadableError
+from delta_py.log.checkpoint_files import CheckpointUnreadableError
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.row_changes.dml import ChosenFiles
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import TakenOut
 from delta_py.write.row_changes import TaskChanges, TouchedRows
 from spark_plugin.dml.task_answers import Failure, from_text, to_text

@@ -13,15 +13,15 @@ import pytest
 
 from delta_py import write_delta
 from delta_py.errors import DataFileError, InvalidOptionError
-from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.reads import SmallScans
+from spark_plugin.options.catalog_session_settings import SETTINGS, TOLD, VERIFY_CHECKSUMS, with_session
 from spark_plugin.options.common import SESSION
 from spark_plugin.options.read_options import read_options
 from spark_plugin.options.streaming_options import stream_read_options
-from spark_plugin.options.told_settings import SETTINGS, TOLD, VERIFY_CHECKSUMS, with_session
 from spark_plugin.pruning.scan_request import MARKER_KEY
+from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.streaming.stream_reader import make_stream_reader, pin_stream
 from tests.support.driver_requests import planning_body
 from tests.support.flipped_bits import chunk_places, flipped

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_py.types.schema import LONG, StructField, StructType
-from delta_py.write.files import write_files
+from delta_py.write.data_files import write_files
 from spark_plugin.options.write_options import write_options
-from spark_plugin.source.writer import DeltaWriter, TaskFiles
+from spark_plugin.source.task_writer import DeltaWriter, TaskFiles
 
 _SCHEMA = StructType((StructField("id", LONG, True),))
 

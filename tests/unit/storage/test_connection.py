@@ -10,7 +10,7 @@ import pytest
 from delta_py.errors import StorageError, StoreUnavailableError
 from delta_py.remote_requests import NotAnswered
 from delta_py.storage.connection import Connection
-from delta_py.storage.options import StorageOptions
+from delta_py.storage.store_options import StorageOptions
 
 
 class Clock:

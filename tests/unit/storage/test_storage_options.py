@@ -12,9 +12,9 @@ from delta_py import DeltaTable, write_delta
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.storage.addresses import Address, address_of, canonical, in_reach, is_same_place, is_within
 from delta_py.storage.local import LocalStore
-from delta_py.storage.opening import open_store
-from delta_py.storage.options import OPTION_NAMES, StorageOptions
+from delta_py.storage.open_store import open_store
 from delta_py.storage.remote import RemoteStore
+from delta_py.storage.store_options import OPTION_NAMES, StorageOptions
 
 
 def test_secrets_are_in_no_text_and_in_the_pickle_that_travels() -> None:

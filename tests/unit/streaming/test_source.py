@@ -31,8 +31,8 @@ from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.commits import ChangeRules
 from delta_py.streaming.lag import Lag
 from delta_py.streaming.offset import StreamOffset
-from delta_py.streaming.options import StreamOptions, StreamStart
 from delta_py.streaming.source import StreamSource
+from delta_py.streaming.stream_options import StreamOptions, StreamStart
 from delta_py.types.schema import StructType
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, remove, stats, vector

@@ -20,7 +20,7 @@ from delta_py.errors import DataFileError, StorageError
 from delta_py.protocol.paths import CLONE_DIRECTORY
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from delta_py.storage.opening import open_store
+from delta_py.storage.open_store import open_store
 from delta_py.vacuum.quarantine import restore_quarantined
 from delta_py.vacuum.vacuum import REMOVED, Vacuum, VacuumKind, VacuumRequest, vacuum
 from tests.unit.vacuum.test_vacuum import FEED, VECTORS, append, delete, dry, files_of, ids, in_hours, on_disk

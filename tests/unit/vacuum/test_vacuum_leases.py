@@ -24,8 +24,8 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.vacuum.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum
-from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import DeltaSource
+from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, make_stream_reader, pin_stream
 from tests.unit.vacuum.test_vacuum import (
     ACTIONS,

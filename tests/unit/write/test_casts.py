@@ -34,7 +34,7 @@ from delta_py.types.schema import (
     StructType,
     to_arrow_type,
 )
-from delta_py.write.casts import TimeRules, assign, converter, runs
+from delta_py.write.store_assignment_casts import TimeRules, assign, converter, runs
 
 POINT = StructType((StructField("x", LONG), StructField("y", STRING)))
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.alter.constraints import add_constraint
+from delta_py.alter.table_constraints import add_constraint
 from delta_py.definition.create import create_table, define_table
 from delta_py.errors import DeltaError
 from delta_py.protocol.collations import is_collated

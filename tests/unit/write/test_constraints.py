@@ -32,7 +32,7 @@ from delta_py.types.schema import (
     to_arrow_schema,
 )
 from delta_py.write.conform import Conformer, WriteState, write_state
-from delta_py.write.constraints import RowRule
+from delta_py.write.row_constraints import RowRule
 
 AB = StructType((StructField("a", INTEGER), StructField("b", INTEGER)))
 

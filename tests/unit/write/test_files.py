@@ -45,8 +45,8 @@ from delta_py.types.schema import (
     to_arrow_schema,
 )
 from delta_py.write.conform import WriteState
-from delta_py.write.files import WrittenFiles, delete_files, delete_files_of, gathered, write_files, write_unchanged
-from delta_py.write.partitions import split_by_partition
+from delta_py.write.data_files import WrittenFiles, delete_files, delete_files_of, gathered, write_files, write_unchanged
+from delta_py.write.partition_split import split_by_partition
 
 ROW: dict[str, Any] = {
     "l": 2**40,

@@ -16,7 +16,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.alter.alter_columns import add_columns, change_columns, drop_columns
 from delta_py.alter.column_changes import ColumnChange, NewColumn
 from delta_py.alter.drop_feature import drop_feature
-from delta_py.copies.convert import ConvertRequest, convert
+from delta_py.copies.convert_to_delta import ConvertRequest, convert
 from delta_py.definition.create import create_table, define_table
 from delta_py.errors import DeltaError, UnsupportedTableFeatureError
 from delta_py.optimize.optimize import LocalBinWriters, optimize
@@ -37,8 +37,8 @@ from delta_py.types.schema import (
     primitive_from_name,
     schema_to_json,
 )
-from delta_py.write.casts import assign
 from delta_py.write.geospatial import can_mark, check_same_shapes
+from delta_py.write.store_assignment_casts import assign
 
 GEOMETRY = primitive_from_name("geometry(OGC:CRS84)")
 GEOGRAPHY = primitive_from_name("geography(OGC:CRS84, SPHERICAL)")

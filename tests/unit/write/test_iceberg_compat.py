@@ -16,7 +16,7 @@ from delta_py.alter.alter_columns import add_columns, change_columns, drop_colum
 from delta_py.alter.column_changes import ColumnChange, NewColumn
 from delta_py.commit.transaction import Transaction
 from delta_py.copies.clone import shallow_clone
-from delta_py.copies.convert import ConvertRequest, convert
+from delta_py.copies.convert_to_delta import ConvertRequest, convert
 from delta_py.copies.restore import restore
 from delta_py.definition.create import create_table, define_table
 from delta_py.definition.replace import build_table, check_alike
@@ -47,7 +47,7 @@ from delta_py.types.schema import (
     StructField,
     StructType,
 )
-from delta_py.write.files import WrittenFiles
+from delta_py.write.data_files import WrittenFiles
 
 VERSIONS = (1, 2, 3)
 SCHEMA = StructType((StructField("day", STRING), StructField("id", LONG), StructField("at", TIMESTAMP)))

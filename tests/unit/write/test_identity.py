@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from delta_py.errors import InvariantViolationError, UnsupportedOperationError
-from delta_py.protocol.identity import Identity
-from delta_py.write.identity import IdentityValues
+from delta_py.protocol.identity_columns import Identity
+from delta_py.write.identity_numbers import IdentityValues
 
 COLUMN = Identity("id", 1, 1, None, False)
 

@@ -17,7 +17,7 @@ from delta_py.row_changes.write import plan_change
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import BOOLEAN, INTEGER, LONG, STRING, DataType, StructField, StructType, schema_to_json
 from delta_py.write.conform import Conformer, write_state
-from delta_py.write.constraints import RowRule
+from delta_py.write.row_constraints import RowRule
 from delta_py.write.rule_columns import PREFIX, HiddenColumns, RuleColumn, rule_column, rules_for_spark
 
 HASHED = RowRule("check", "hashed", "hash(id) <> 0")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spark_plugin.sql.syntax import SqlSyntaxError
-from spark_plugin.sql.transactions import run_transaction
+from spark_plugin.sql.transaction_statements import run_transaction
 from spark_plugin.sql_router import Statement, first_word, route_of
 
 NO_SESSION: Any = None

@@ -1,0 +1,188 @@
+"""CHECK constraints of a table that is there: ADD CONSTRAINT looks at every row first, DROP CONSTRAINT at none.
+
+    add_constraint(store, "positive", "amount > 0")
+    drop_constraint(store, "positive", if_exists=True)
+
+A constraint is a table property, `delta.constraints.<name>`. It holds for all rows or is not added: rows that other writers add
+meanwhile are a conflict, and writers that began before it fail on the changed metadata.
+Protocol: CHECK Constraints; Change Metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from delta_py.commit.transaction import Transaction
+from delta_py.definition.protocols import features_in_use, with_features
+from delta_py.errors import DeltaError, InvalidOptionError, InvariantViolationError
+from delta_py.expressions.parse import parse_expression
+from delta_py.expressions.resolve import resolve
+from delta_py.parquet.scan_all_rows import over_rows
+from delta_py.protocol.features import Properties
+from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.scan.planning import ScanOptions
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import BOOLEAN, StructType
+from delta_py.write.row_constraints import CHECK_PREFIX, Clock, RowCheck, RowRule
+from delta_py.write.rule_columns import rule_column
+
+_RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedVersion:
+    """What was counted elsewhere: rows of a version that break the new constraint."""
+
+    version: int
+    broken_rows: int
+
+
+def add_constraint(
+    store: ObjectStore, name: str, sql: str, *, checked: CheckedVersion | None = None, time_zone: str = "UTC"
+) -> int:
+    """Add a CHECK constraint; returns the version. checked: None to look at the rows here, in threads.
+
+    Raises InvalidOptionError: DELTA_CONSTRAINT_ALREADY_EXISTS, DELTA_INVALID_CONSTRAINT_NAME, DELTA_NON_BOOLEAN_CHECK_CONSTRAINT
+    and DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT for a condition that is none, or that nobody here could keep;
+    InvariantViolationError (DELTA_NEW_CHECK_CONSTRAINT_VIOLATION) with the number of rows that break it;
+    ConcurrentAppendException when rows were added since they were looked at.
+    """
+    snapshot = Snapshot.load(store, version=None if checked is None else checked.version)
+    config, rule = snapshot.config, RowRule("check", name, sql)
+    check_new_constraint(config, rule, time_zone)
+    transaction = Transaction(snapshot)
+    if checked is None:
+        broken = _broken_rows(transaction, config, rule, time_zone)
+    else:
+        transaction.read_rows()
+        broken = checked.broken_rows
+    if broken:
+        raise InvariantViolationError(
+            f"{broken} rows of the table at {store.root} violate the new CHECK constraint {name} ({sql}): it is not true of "
+            "them. Nothing was changed. Correct these rows first.",
+            error_class="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
+            sql_state="23512",
+            constraint=name,
+            expression=sql,
+            row_count=broken,
+        )
+    properties = {**config.metadata.configuration, CHECK_PREFIX + name.lower(): sql}
+    return _commit(snapshot, transaction, properties, "ADD CONSTRAINT", {"name": name, "expr": sql})
+
+
+def drop_constraint(store: ObjectStore, name: str, *, if_exists: bool = False) -> int:
+    """Drop a CHECK constraint; returns the version. if_exists: one that is not there is no error.
+
+    Raises InvalidOptionError (DELTA_CONSTRAINT_DOES_NOT_EXIST).
+    """
+    snapshot = Snapshot.load(store)
+    known = _constraint(snapshot.config, name)
+    if known is None and not if_exists:
+        raise InvalidOptionError(
+            f"The table at {store.root} has no CHECK constraint {name}. Nothing was changed. Its constraints are: "
+            f"{', '.join(constraint_names(snapshot.config)) or 'none'}.",
+            error_class="DELTA_CONSTRAINT_DOES_NOT_EXIST",
+            sql_state="42704",
+            constraint=name,
+        )
+    if known is None:
+        return snapshot.version
+    key, sql = known
+    properties = {other: value for other, value in snapshot.metadata.configuration.items() if other != key}
+    parameters = {"name": name, "expr": sql, "existed": "true"}
+    return _commit(snapshot, Transaction(snapshot), properties, "DROP CONSTRAINT", parameters)
+
+
+def constraint_names(config: TableConfig) -> list[str]:
+    return sorted(key[len(CHECK_PREFIX) :] for key in config.metadata.configuration if key.lower().startswith(CHECK_PREFIX))
+
+
+def _constraint(config: TableConfig, name: str) -> tuple[str, str] | None:
+    """Its property and condition; names of constraints differ in more than case."""
+    wanted = (CHECK_PREFIX + name).lower()
+    return next(((key, value) for key, value in config.metadata.configuration.items() if key.lower() == wanted), None)
+
+
+def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> None:
+    """Raises InvalidOptionError as add_constraint."""
+    known = _constraint(config, rule.name)
+    if known is not None:
+        raise InvalidOptionError(
+            f"The table has a constraint {rule.name} already: {known[1]}. Nothing was changed. Drop it first, or choose "
+            "another name.",
+            error_class="DELTA_CONSTRAINT_ALREADY_EXISTS",
+            sql_state="42710",
+            constraint=rule.name,
+        )
+    if rule.name == _RESERVED or not rule.name:
+        raise InvalidOptionError(
+            f"{rule.name!r} cannot be the name of a constraint. Nothing was changed. Choose another.",
+            error_class="DELTA_INVALID_CONSTRAINT_NAME",
+            sql_state="42939",
+            constraint=rule.name,
+        )
+    try:
+        RowCheck(rule, config.schema, Clock(0, time_zone))
+        return
+    except DeltaError as error:
+        why = error.__cause__ if isinstance(error.__cause__, DeltaError) else error
+    try:
+        if _is_condition(rule, config.schema, time_zone):
+            rule_column(rule, config.schema, config.partition_columns)  # a save in a Spark session has Spark compute it
+            return
+    except DeltaError as error:
+        raise _no_condition(rule, why, "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT") from error
+    raise _no_condition(rule, why, "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT")
+
+
+def _is_condition(rule: RowRule, schema: StructType, time_zone: str) -> bool:
+    """Whether it may be one: what cannot be read here is Spark's to say."""
+    try:
+        parsed = parse_expression(rule.sql, schema, session_timezone=time_zone)
+        return resolve(parsed, schema, time_zone).data_type == BOOLEAN
+    except DeltaError:
+        return True
+
+
+def _no_condition(rule: RowRule, why: DeltaError, condition: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"{rule.sql} cannot be the CHECK constraint {rule.name}: {why.message} Nothing was changed. A constraint is a condition "
+        "on the columns of one row.",
+        error_class=condition,
+        sql_state="42621",
+        constraint=rule.name,
+        expression=rule.sql,
+    )
+
+
+def _broken_rows(transaction: Transaction, config: TableConfig, rule: RowRule, time_zone: str) -> int:
+    """How many rows of the version break the rule. Read are only the columns that it names; memory holds a batch a thread."""
+    try:
+        named = {path[0] for path in RowCheck(rule, config.schema, Clock(0, time_zone)).columns}
+    except DeltaError as error:
+        raise InvalidOptionError(
+            f"The rows cannot be checked for the CHECK constraint {rule.name} ({rule.sql}) without Spark: {error.message} "
+            "Nothing was changed. Add it in a Spark session.",
+            error_class="DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT",
+            sql_state="42621",
+            constraint=rule.name,
+            expression=rule.sql,
+        ) from error
+    columns = StructType(tuple(f for f in config.schema.fields if f.name in named) or config.schema.fields[:1])
+    check = RowCheck(rule, columns, Clock(0, time_zone))
+    scan = transaction.scan(None, columns.names, ScanOptions(timezone=time_zone))
+    return sum(over_rows(scan, lambda batches: sum(map(check.broken, batches))))
+
+
+def _commit(
+    snapshot: Snapshot, transaction: Transaction, properties: Mapping[str, str], operation: str, parameters: Mapping[str, str]
+) -> int:
+    metadata = replace(snapshot.metadata, configuration=dict(properties))
+    protocol = with_features(snapshot.protocol, features_in_use(snapshot.schema, Properties(properties)))
+    TableConfig(protocol, metadata).require(Operation.WRITE)
+    transaction.set_metadata(metadata)
+    if protocol != snapshot.protocol:
+        transaction.set_protocol(protocol)
+    return transaction.commit(operation, parameters)

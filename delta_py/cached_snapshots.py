@@ -1,0 +1,232 @@
+"""Snapshots that keep what they read of the log, for a process that plans many queries.
+
+    snapshot = CachedSnapshot.load(store)           # as Snapshot.load
+    snapshot = CachedSnapshot.of(snapshot)          # the same version, as it was read before in this process if it was
+
+A table is looked at anew each time: only where the listing of its log is the same, file by file with sizes, times and etags, is
+what was read before of use; of this machine's files with inodes and the times of their last change, too (FileId). Kept are
+protocol and metadata, and the list of files as Arrow for each set of statistics that was asked for, up to a limit of memory; what
+was used last stays longest.
+
+Without etags only logs are kept whose files were changed a minute ago or earlier, so that other files of the same names have
+other times. Where the file system does not tell when files were changed, a hash of the log's content is compared: it takes less
+time than reading the log. And of this machine's disks, where a directory can be moved away and back in one step, what was read
+is kept only if the log is listed the same afterwards. A table with a coordinator is always read, and so is one of a store that
+says no times.
+Protocol: Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import DeltaError
+from delta_py.log.reconciliation import FileBatch
+from delta_py.log.segment import LogFile, LogSegment, load_segment
+from delta_py.snapshot import Snapshot
+from delta_py.statistics.stats import FileStats
+from delta_py.storage.content_identity import digest_of, has_change_times, is_settled
+from delta_py.storage.open_store import coordination_of
+from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import DataType, Path
+
+_Version: TypeAlias = "tuple[ObjectStore, LogSegment, bytes | None]"
+"""The last one: the hash of the log's content, where the listing does not identify it."""
+_Wanted: TypeAlias = "tuple[tuple[tuple[Path, DataType], ...], bool, bool]"
+
+
+@dataclass(frozen=True, slots=True)
+class _FileList:
+    """A whole list of files. memory_bytes: of its Arrow memory. size_bytes: of the files."""
+
+    batches: tuple[FileBatch, ...]
+    memory_bytes: int
+    size_bytes: int
+
+
+class SnapshotCache:
+    """What a process keeps. Threads may share it.
+
+    most_versions: of which protocol and metadata are kept. most_bytes: of memory for all lists of files, those too that are being
+    read. most_bytes_of_one: a larger one is not kept.
+    """
+
+    def __init__(self, most_versions: int = 32, most_bytes: int = 256 << 20, most_bytes_of_one: int = 128 << 20) -> None:
+        self.most_versions, self.most_bytes, self.most_bytes_of_one = most_versions, most_bytes, most_bytes_of_one
+        self._lock = threading.Lock()
+        self._snapshots: OrderedDict[_Version, CachedSnapshot] = OrderedDict()
+        self._lists: OrderedDict[tuple[_Version, _Wanted], _FileList] = OrderedDict()
+        self._bytes = 0
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of all lists, those too that are being read."""
+        return self._bytes
+
+    def snapshot(self, version: _Version, listed_at: float) -> CachedSnapshot | None:
+        """One for the caller alone. listed_at: when that has listed it."""
+        with self._lock:
+            found = self._snapshots.get(version)
+            if found is not None:
+                self._snapshots.move_to_end(version)
+                found._listed_at = max(found._listed_at, listed_at)
+        return None if found is None else found.again()
+
+    def keep_snapshot(self, version: _Version, snapshot: CachedSnapshot) -> None:
+        with self._lock:
+            self._snapshots.setdefault(version, snapshot.again())
+            while len(self._snapshots) > self.most_versions:
+                self._snapshots.popitem(last=False)
+
+    def files(self, version: _Version, wanted: _Wanted) -> _FileList | None:
+        with self._lock:
+            found = self._lists.get((version, wanted))
+            if found is not None:
+                self._lists.move_to_end((version, wanted))
+            return found
+
+    def keep_files(self, version: _Version, wanted: _Wanted, files: _FileList) -> None:
+        """Its memory was reserved before."""
+        with self._lock:
+            before = self._lists.pop((version, wanted), None)
+            self._lists[version, wanted] = files
+            if before is not None:
+                self._bytes -= before.memory_bytes
+
+    def reserve(self, size: int) -> bool:
+        """Take so many bytes of memory for a list that is being read, from lists that were not used for long if need be."""
+        with self._lock:
+            while self._bytes + size > self.most_bytes and self._lists:
+                self._bytes -= self._lists.popitem(last=False)[1].memory_bytes
+            if self._bytes + size > self.most_bytes:
+                return False
+            self._bytes += size
+            return True
+
+    def release(self, size: int) -> None:
+        with self._lock:
+            self._bytes -= size
+
+    def forget(self) -> None:
+        """All but what is being read."""
+        with self._lock:
+            self._bytes -= sum(files.memory_bytes for files in self._lists.values())
+            self._lists.clear()
+            self._snapshots.clear()
+
+
+KEPT = SnapshotCache()
+"""Of this process."""
+
+
+class CachedSnapshot(Snapshot):
+    """A Snapshot, with all that holds of one. Pickled it is a plain one."""
+
+    @classmethod
+    def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
+        version = _version(store, segment)
+        found = None if version is None else KEPT.snapshot(version, segment.listed_at)
+        if isinstance(found, cls):
+            return found
+        snapshot = super().of_segment(store, segment)
+        if version is not None and _is_unchanged(version):
+            KEPT.keep_snapshot(version, snapshot)
+        return snapshot
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Self:
+        version = _version(snapshot.store, snapshot.segment)
+        found = None if version is None else KEPT.snapshot(version, snapshot.segment.listed_at)
+        return found if isinstance(found, cls) else cls(snapshot.store, *snapshot.parts)
+
+    def file_batches(
+        self,
+        stats_leaves: Mapping[Path, DataType] | None = None,
+        want_whole: bool = False,
+        want_records: bool = False,
+    ) -> Iterator[FileBatch]:
+        version = _version(self.store, self.segment)
+        if version is None:
+            yield from super().file_batches(stats_leaves, want_whole, want_records)
+            return
+        wanted = (tuple((stats_leaves or {}).items()), want_whole, want_records)
+        files = KEPT.files(version, wanted)
+        if files is not None:
+            self.check_log()
+            if self._last_listed != self.segment.last_commit.info:  # of the same table, and not surely with the same files
+                files = None
+        if files is None:
+            yield from self._kept(version, wanted, super().file_batches(stats_leaves, want_whole, want_records))
+        else:
+            yield from files.batches
+            self._num_files, self._size_bytes = sum(batch.files.num_rows for batch in files.batches), files.size_bytes
+
+    def _kept(self, version: _Version, wanted: _Wanted, reading: Iterator[FileBatch]) -> Iterator[FileBatch]:
+        """The batches, which are kept when all of them were taken."""
+        batches: list[FileBatch] | None = []
+        reserved = size_bytes = 0
+        try:
+            for batch in reading:
+                memory_bytes = _memory_bytes(batch)
+                if batches is not None and reserved + memory_bytes <= KEPT.most_bytes_of_one and KEPT.reserve(memory_bytes):
+                    reserved += memory_bytes
+                    size_bytes += pc.sum(batch.files["size"]).as_py() or 0
+                    batches.append(batch)
+                else:
+                    batches = None
+                    KEPT.release(reserved)
+                    reserved = 0
+                yield batch
+            if batches is not None and _is_unchanged(version):
+                KEPT.keep_files(version, wanted, _FileList(tuple(batches), reserved, size_bytes))
+                reserved = 0
+        finally:
+            KEPT.release(reserved)
+
+
+def _version(store: ObjectStore, segment: LogSegment) -> _Version | None:
+    """By what a version is known; None for one that is not kept."""
+    infos = [file.info for file in _files_of(segment)]
+    if coordination_of(store) is not None or not all(map(is_settled, infos)):
+        return None
+    if store.is_remote or has_change_times(infos):
+        return store, segment, None
+    try:
+        return store, segment, digest_of(store, infos)
+    except (DeltaError, OSError):  # whoever reads the log meets the error again
+        return None
+
+
+def _files_of(segment: LogSegment) -> list[LogFile]:
+    checkpoint = segment.checkpoint
+    files = [*segment.commits, *segment.compactions, segment.last_commit]
+    files += [] if checkpoint is None else [*checkpoint.files, *filter(None, [checkpoint.checksum])]
+    return [*files, *filter(None, [segment.checksum])]
+
+
+def _is_unchanged(version: _Version) -> bool:
+    """Whether what was read since the segment was listed is surely what it lists. Stores on the network move no directories."""
+    store, segment, _ = version
+    if store.is_remote:
+        return True
+    try:
+        return _version(store, load_segment(store, segment.version)) == version
+    except (DeltaError, OSError):
+        return False
+
+
+def _memory_bytes(batch: FileBatch) -> int:
+    arrays = [] if batch.stats is None else _arrays(batch.stats)
+    return int(batch.files.get_total_buffer_size() + sum(array.get_total_buffer_size() for array in arrays))
+
+
+def _arrays(stats: FileStats) -> list[pa.Array]:
+    by_leaf = (stats.minimum, stats.maximum, stats.null_count)
+    return [stats.num_records, stats.tight_bounds, *(array for arrays in by_leaf for array in arrays.values())]

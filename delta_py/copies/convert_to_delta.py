@@ -1,0 +1,263 @@
+"""CONVERT TO DELTA: a directory of Parquet files becomes a table, by a log beside them. No file is written anew or moved.
+
+    convert(store, ConvertRequest(partition_schema=StructType((StructField("day", DATE),))))     # Converted(version=0, ...)
+
+The directory is listed, the footers of the files are read (in threads here, or by `read` in tasks of Spark), and one commit adds
+all files: whoever dies before leaves the directory as it was. Memory holds what the commit will hold, and no footers.
+
+Which columns get statistics is known when all columns are. Files mostly have the same, so the first one's tell it, and footers
+are read a second time only where the others bring it to another answer.
+Protocol: Add File and Remove File; Change Metadata; Per-file Statistics; Partition Value Serialization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.commit.transaction import Transaction
+from delta_py.copies.convert_files import find_files, partition_values
+from delta_py.copies.convert_schema import MergedColumns, merge_files
+from delta_py.definition.create import TableDefinition, add_what_iceberg_needs, define_table
+from delta_py.definition.properties import split_configuration
+from delta_py.errors import DataFileError, InvalidOptionError, UnsupportedOperationError
+from delta_py.optimize.optimize import AtTable, here
+from delta_py.parquet.foreign_files import FooterReading, read_footers
+from delta_py.progress import progress
+from delta_py.protocol import column_mapping
+from delta_py.protocol.actions import AddFile, Metadata, Protocol
+from delta_py.protocol.features import Properties
+from delta_py.protocol.table_config import TableConfig
+from delta_py.statistics.stats_columns import stats_columns
+from delta_py.storage.store import ObjectStore
+from delta_py.types.schema import StructType, schema_to_json
+from delta_py.write.conform import STRING_PREFIX
+from delta_py.write.data_files import WrittenFiles
+
+_READ_AT_ONCE = 1000
+_NAMED = 5
+_TYPE_WIDENING = "delta.feature.typeWidening"
+
+ReadFooters: TypeAlias = Callable[[FooterReading, pa.Table], pa.Table]
+"""Runs foreign_files.read_footers on parts of the files; gives the parts as one, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertRequest:
+    """What is said of the files, and asked for. partition_schema: the columns of the directories, in their order; None for none.
+    collect_stats: statistics from the footers. configuration: table properties. catalog_table: its name in a catalog, for the
+    history. time_zone: of timestamps in names of directories. catalog_partitions: the directories that a catalog has for its
+    table, as it shows them; None for any."""
+
+    partition_schema: StructType | None = None
+    collect_stats: bool = True
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    description: str | None = None
+    catalog_table: str | None = None
+    catalog_partitions: tuple[str, ...] | None = None
+    time_zone: str = "UTC"
+
+    @property
+    def partitions(self) -> StructType:
+        return self.partition_schema or StructType()
+
+    def check(self) -> None:
+        """Raises InvalidOptionError for properties that such files cannot have: they have neither ids nor physical names to read
+        their columns by."""
+        properties, _ = split_configuration(self.configuration)
+        add_what_iceberg_needs(properties)
+        mode = column_mapping.mode(Properties(properties))
+        if mode != "none":
+            raise InvalidOptionError(
+                f"The property {column_mapping.MODE_PROPERTY} cannot be {mode!r} of a directory of Parquet files, and "
+                "delta.enableIcebergCompatV1, V2 and V3 ask for it. Nothing was changed. Leave them out.",
+                error_class="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
+                sql_state="0AKDC",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetTable:
+    """What the files of a directory are as a table. adds: the files, by paths below the directory."""
+
+    definition: TableDefinition
+    adds: tuple[AddFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """version: of the commit; None where there was a table already, and nothing was done."""
+
+    table_root: str
+    version: int | None = None
+    file_count: int = 0
+
+
+def convert(store: ObjectStore, request: ConvertRequest, read: ReadFooters | None = None, at: AtTable = here) -> Converted:
+    """Make a table of the Parquet files below the store's root.
+
+    Raises as read_directory; ProtocolChangedException when another writer creates a table meanwhile. Nothing is changed then.
+    """
+    table = read_directory(store, request, read or read_here, at)
+    if table is None:
+        return Converted(store.root)
+    version = at(partial(_commit, store, request, table), once=True)
+    return Converted(store.root, version, len(table.adds))
+
+
+def read_directory(store: ObjectStore, request: ConvertRequest, read: ReadFooters, at: AtTable = here) -> ParquetTable | None:
+    """The table that the Parquet files below the store's root are. None where there is a table already. Nothing is changed.
+
+    Raises what find_files, partition_values and merge_files raise; DataFileError (DELTA_FAILED_READ_FILE_FOOTER) naming files
+    that are no Parquet; UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) for types that Delta does not have; what
+    define_table raises for the columns.
+    """
+    request.check()
+    files = at(partial(find_files, store))
+    if files is None:
+        return None
+    values = partition_values(files, request.partitions, request.time_zone)
+    _check_partitions(files, request)
+    columns, footers = _read_all(store, request, files, read)
+    return ParquetTable(_definition(request, columns), tuple(_adds(footers, values)))
+
+
+def read_here(reading: FooterReading, files: pa.Table, *, command: str = "CONVERT") -> pa.Table:
+    """ReadFooters in threads of this process. command: whose progress is shown."""
+    read: list[pa.Table] = []
+    with progress(command, files.num_rows) as count:
+        for part in parts_of(files, _READ_AT_ONCE):
+            read.append(read_footers(reading, part))
+            count(part.num_rows)
+    return pa.concat_tables(read)
+
+
+def parts_of(files: pa.Table, count: int) -> list[pa.Table]:
+    """The files in parts of so many."""
+    return [files.slice(start, count) for start in range(0, files.num_rows, count)]
+
+
+# ---------------------------------------------------------------- columns and statistics
+
+
+def _read_all(store: ObjectStore, request: ConvertRequest, files: pa.Table, read: ReadFooters) -> tuple[MergedColumns, pa.Table]:
+    """The columns of all files, and FOOTER_SCHEMA of them with statistics of the table's columns."""
+    first = read(FooterReading(store), files.slice(0, 1))
+    is_sound = first["schema"].null_count == 0  # else it is reported with all others
+    reading = _reading(store, request, merge_files(first, request.partitions).schema if is_sound else request.partitions)
+    while True:
+        footers = read(reading, files)
+        _check_footers(store, footers)
+        columns = merge_files(footers, request.partitions)
+        needed = _reading(store, request, columns.schema)
+        if needed.stats_columns == reading.stats_columns:
+            return columns, footers
+        reading = needed
+
+
+def _reading(store: ObjectStore, request: ConvertRequest, schema: StructType) -> FooterReading:
+    """With the statistics that a table of these columns gets."""
+    if not request.collect_stats:
+        return FooterReading(store)
+    metadata = Metadata("", schema_to_json(schema), request.partitions.names, request.configuration)
+    config = TableConfig(Protocol(1, 2), metadata)
+    prefix = config.properties.integer("delta.dataSkippingStringPrefixLength", STRING_PREFIX)
+    return FooterReading(store, stats_columns(config), prefix)
+
+
+def _definition(request: ConvertRequest, columns: MergedColumns) -> TableDefinition:
+    feature = {_TYPE_WIDENING: "supported"} if columns.widens else {}
+    definition = define_table(
+        columns.schema,
+        partition_by=request.partitions.names,
+        name=request.name,
+        description=request.description,
+        configuration={**request.configuration, **feature},
+    )
+    if definition.config.feature("rowTracking") and not request.collect_stats:
+        raise InvalidOptionError(
+            "Rows can be tracked (delta.enableRowTracking) only in files whose numbers of rows are known. Nothing was "
+            "changed. Let statistics be collected, or leave the property out.",
+            error_class="DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS",
+            sql_state="22000",
+        )
+    return definition
+
+
+# ---------------------------------------------------------------- the commit
+
+
+def _commit(store: ObjectStore, request: ConvertRequest, table: ParquetTable) -> int:
+    definition, adds = table.definition, table.adds
+    transaction = Transaction(None, store=store).set_protocol(definition.protocol).set_metadata(definition.metadata)
+    transaction.add(WrittenFiles(adds=adds, size_bytes=sum(add.size_bytes for add in adds)))
+    parameters: dict[str, Any] = {
+        "numFiles": len(adds),
+        "partitionedBy": list(request.partitions.names),
+        "collectStats": request.collect_stats,
+        "sourceFormat": "parquet",
+    }
+    if request.catalog_table is not None:
+        parameters["catalogTable"] = request.catalog_table
+    return transaction.commit("CONVERT", parameters, metrics={"numConvertedFiles": len(adds)})
+
+
+def _adds(footers: pa.Table, values: pa.Table) -> Iterator[AddFile]:
+    texts: Sequence[Mapping[str, str | None]] = values.to_pylist() if values.num_columns else [{}] * footers.num_rows
+    columns = (footers[name].to_pylist() for name in ("path", "size", "modification_time", "stats"))
+    for *file, stats, partition in zip(*columns, texts, strict=True):
+        path, size, modification_time = file
+        yield AddFile(path, partition, size, modification_time, stats=stats)
+
+
+# ---------------------------------------------------------------- what cannot be converted
+
+
+def _check_footers(store: ObjectStore, footers: pa.Table) -> None:
+    damaged, strange = (footers.filter(footers[name].is_valid()) for name in ("no_footer", "no_type"))
+    if damaged.num_rows:
+        raise DataFileError(
+            f"Could not read footer for file: {_some(damaged)}, below {store.root}: {damaged['no_footer'][0].as_py()}. Every "
+            "file whose name does not begin with _ or . must be Parquet. Nothing was changed. Move what is no data elsewhere; "
+            "restore what is damaged.",
+            error_class="DELTA_FAILED_READ_FILE_FOOTER",
+            sql_state="KD001",
+            files=damaged["path"].slice(0, _NAMED).to_pylist(),
+        )
+    if strange.num_rows:
+        raise UnsupportedOperationError(
+            f"Found columns using unsupported data types: in {_some(strange)}, below {store.root}, "
+            f"{strange['no_type'][0].as_py()}. Nothing was changed. Write these files anew with other types.",
+            error_class="DELTA_UNSUPPORTED_DATA_TYPES",
+            sql_state="0AKDC",
+            files=strange["path"].slice(0, _NAMED).to_pylist(),
+        )
+
+
+def _some(files: pa.Table) -> str:
+    """Their names, or those of the first ones."""
+    names = ", ".join(files["path"].slice(0, _NAMED).to_pylist())
+    return names if files.num_rows <= _NAMED else f"{names} and {files.num_rows - _NAMED} more"
+
+
+def _check_partitions(files: pa.Table, request: ConvertRequest) -> None:
+    """A catalog may know fewer partitions than there are directories, and others elsewhere: its table has other rows then."""
+    if request.catalog_partitions is None:
+        return
+    directories = set(pc.unique(pc.replace_substring_regex(files["path"], "/?[^/]*$", "")).to_pylist())
+    other = sorted(directories ^ set(request.catalog_partitions))
+    if other:
+        raise UnsupportedOperationError(
+            f"The table {request.catalog_table} has other partitions in the catalog than there are directories with files, such "
+            f"as {other[0]}. Nothing was changed. Let the catalog know of all of them (MSCK REPAIR TABLE), drop those that have "
+            "no files, or name the directory by its path.",
+            error_class="DELTA_CONVERSION_NO_PARTITION_FOUND",
+            sql_state="42KD6",
+            partitions=other[:_NAMED],
+        )

@@ -1,0 +1,80 @@
+"""Taking away the cast of an operand beside constants that the operand's own type can express exactly.
+
+`cast(i as bigint) = 5L` is `i = 5`: a column without a cast is what statistics speak of, and costs nothing to compare.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+import struct
+from typing import Any
+
+from delta_py.expressions.coercion import INTEGRAL_RANGE, is_integral
+from delta_py.expressions.nodes import Node, literal_node
+from delta_py.expressions.tree import Cast, Literal
+from delta_py.expressions.value_casts import cast_can_fail, holds_all
+from delta_py.types.schema import DOUBLE, FLOAT, INTEGER, DataType, DecimalType
+
+_WIDE = decimal.Context(prec=200)  # decimals of 38 digits at any scale, exactly
+
+
+def narrowed(left: Node, right: Node) -> tuple[Node, Node]:
+    """Without the cast of the left operand, where the constant to the right can be said in the operand's own type."""
+    if not isinstance(right.expression, Literal):
+        return left, right
+    inner, literals = narrow_all(left, [right.expression])
+    return inner, literal_node(literals[0])
+
+
+def narrow_all(node: Node, literals: list[Literal]) -> tuple[Node, list[Literal]]:
+    while isinstance(node.expression, Cast) and _is_lossless(node.children[0].data_type, node.data_type):
+        inner = node.children[0]
+        narrow = [_narrow(literal, inner.data_type) for literal in literals]
+        if any(literal is None for literal in narrow):
+            break
+        node, literals = inner, [literal for literal in narrow if literal is not None]
+    return node, literals
+
+
+def _is_lossless(source: DataType, target: DataType) -> bool:
+    """Whether different values stay different and in order, and every value can be cast."""
+    if is_integral(source):
+        if is_integral(target):
+            return not cast_can_fail(source, target)
+        return holds_all(source, target) or (target == DOUBLE and INTEGRAL_RANGE[source][1] <= INTEGRAL_RANGE[INTEGER][1])
+    return holds_all(source, target) or (source, target) == (FLOAT, DOUBLE)
+
+
+def _narrow(literal: Literal, target: DataType) -> Literal | None:
+    """The same value in a narrower type; None where that type cannot express it."""
+    value = literal.value
+    if value is None:
+        return Literal(None, target)
+    if is_integral(target):
+        return _narrow_to_integral(value, target)
+    if isinstance(target, DecimalType):
+        return _narrow_to_decimal(value, target)
+    if math.isnan(value) or math.isinf(value):
+        return Literal(value, target)
+    try:
+        same = struct.unpack("f", struct.pack("f", value))[0] == value
+    except OverflowError:
+        return None
+    return Literal(value, target) if same else None
+
+
+def _narrow_to_decimal(value: Any, target: DecimalType) -> Literal | None:
+    number = decimal.Decimal(value)
+    rounded = number.quantize(decimal.Decimal(1).scaleb(-target.scale), context=_WIDE)
+    if rounded != number or number.copy_abs() >= 10 ** (target.precision - target.scale):
+        return None
+    return Literal(rounded, target)
+
+
+def _narrow_to_integral(value: Any, target: DataType) -> Literal | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    low, high = INTEGRAL_RANGE[target]
+    whole = int(value)
+    return Literal(whole, target) if whole == value and low <= whole <= high else None

@@ -1,0 +1,228 @@
+"""What is known of an operand's values in each of many files: bounds, and whether there are nulls.
+
+Bounds of a column come from statistics or partition values; casts and functions that keep the order of their argument
+carry them on. Everything is one Arrow value a file.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import ExpressionError
+from delta_py.expressions.coercion import is_fractional
+from delta_py.expressions.functions.function_table import FUNCTIONS, call_values
+from delta_py.expressions.nodes import Node, literal_scalar
+from delta_py.expressions.tree import Call, Cast, Column, Literal
+from delta_py.expressions.value_casts import cast_values, kind
+from delta_py.statistics.bounds import within_four_digit_years
+from delta_py.statistics.stats import FileStats
+from delta_py.types.arrow_values import FALSE, TRUE, ZERO, all_false, all_true
+from delta_py.types.schema import DataType, DecimalType, Path
+
+# How far a wall clock may go back while time goes on: no zone ever turned its clocks back by more than a day.
+_ZONE_SLACK_MICROS = 25 * 3600 * 1_000_000
+_FAILURES = (ExpressionError, pa.ArrowException)
+
+# Casts for which a <= b means cast(a) <= cast(b).
+_IN_ORDER = frozenset(
+    {
+        *((a, b) for a in ("integral", "fractional", "decimal") for b in ("integral", "fractional", "decimal")),
+        ("boolean", "integral"),
+        ("boolean", "fractional"),
+        ("boolean", "decimal"),
+        *((a, b) for a in ("date", "timestamp", "timestamp_ntz") for b in ("date", "timestamp", "timestamp_ntz")),
+        ("timestamp", "integral"),
+        ("integral", "timestamp"),
+        ("string", "binary"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """lower, upper: an Array with one value a file (null: unknown), a Scalar for a constant, or None: unknown everywhere.
+
+    all_null: files in which every row is null. may_be_null: files in which some row may be null. Both boolean Arrays.
+    hidden_nan: NaN, which is above everything, may be among the values although `upper` is a number.
+    """
+
+    lower: Any
+    upper: Any
+    all_null: pa.BooleanArray
+    may_be_null: pa.BooleanArray
+    hidden_nan: bool = False
+
+    @property
+    def is_constant(self) -> bool:
+        return isinstance(self.lower, pa.Scalar)
+
+
+class FileBounds:
+    """Bounds of resolved operands over the files of some statistics.
+
+    stats and partition_values are by the paths that the operands' columns have.
+    """
+
+    def __init__(self, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> None:
+        self._stats = stats
+        self._partitions = partition_values
+        self._columns: dict[Path, Bounds] = {}
+        self.yes = all_true(stats.file_count)
+        self.no = all_false(stats.file_count)
+
+    def unknown(self) -> Bounds:
+        return Bounds(None, None, self.no, self.yes, hidden_nan=True)
+
+    def of(self, node: Node) -> Bounds:
+        match node.expression:
+            case Literal():
+                return self._literal(node.expression)
+            case Column(path):
+                return self.column(path)
+            case Cast(_, target):
+                return self._cast(node.children[0], target)
+            case Call(name, _):
+                return self._call(name, node)
+        return self.unknown()
+
+    # ------------------------------------------------------------ columns and constants
+
+    def column(self, path: Path) -> Bounds:
+        if path not in self._columns:
+            self._columns[path] = self._partition(path) if path in self._partitions else self._statistics(path)
+        return self._columns[path]
+
+    def _partition(self, path: Path) -> Bounds:
+        values = self._partitions[path]
+        null = pc.is_null(values)
+        return Bounds(values, values, null, null)
+
+    def _statistics(self, path: Path) -> Bounds:
+        lower, upper = self._stats.minimum.get(path), self._stats.maximum.get(path)
+        lower = None if lower is None else within_four_digit_years(lower, -1)
+        upper = None if upper is None else within_four_digit_years(upper, 1)
+        all_null, may_be_null = self._nulls(path)
+        if lower is not None and upper is not None:
+            # Bounds that contradict each other are damage: they say nothing.
+            crossed = pc.greater(lower, upper)
+            if pc.any(crossed).as_py():
+                lower, upper = (pc.if_else(crossed.fill_null(False), None, side) for side in (lower, upper))
+        floating = any(side is not None and pa.types.is_floating(side.type) for side in (lower, upper))
+        if floating:
+            lower, upper = (None if side is None else pc.if_else(pc.is_nan(side), None, side) for side in (lower, upper))
+        return Bounds(lower, upper, all_null, may_be_null, hidden_nan=floating)
+
+    def _nulls(self, path: Path) -> tuple[pa.BooleanArray, pa.BooleanArray]:
+        """A count that is 0 or all rows is right even where bounds are wide; one in between then says nothing, and is
+        never used to say more."""
+        nulls, rows = self._stats.null_count.get(path), self._stats.num_records
+        if nulls is None:
+            return self.no, self.yes
+        all_null = pc.and_(pc.equal(nulls, rows), pc.greater(rows, ZERO))
+        return pc.fill_null(all_null, FALSE), pc.fill_null(pc.not_equal(nulls, ZERO), TRUE)
+
+    def _literal(self, literal: Literal) -> Bounds:
+        if literal.value is None:
+            return Bounds(None, None, self.yes, self.yes)
+        scalar = literal_scalar(literal)
+        if isinstance(literal.value, float) and math.isnan(literal.value):
+            return Bounds(None, None, self.no, self.no, hidden_nan=True)
+        return Bounds(scalar, scalar, self.no, self.no)
+
+    # ------------------------------------------------------------ what keeps order
+
+    def _cast(self, operand: Node, target: DataType) -> Bounds:
+        inner, source = self.of(operand), operand.data_type
+        # Only NaN and infinities become null in a cast, and only as decimals.
+        nulls = self.yes if is_fractional(source) and isinstance(target, DecimalType) else inner.may_be_null
+        nothing = Bounds(None, None, inner.all_null, nulls, hidden_nan=True)
+        if (kind(source), kind(target)) not in _IN_ORDER:
+            return nothing
+        if inner.hidden_nan and not is_fractional(target) and not isinstance(target, DecimalType):
+            return nothing  # the cast of NaN fails
+        carried = _apply(inner, lambda side: _of_side(side, lambda values: cast_values(values, source, target)))
+        if carried is None:
+            return nothing
+        carried = replace(carried, may_be_null=nulls)
+        return carried if is_fractional(target) or not inner.hidden_nan else replace(carried, upper=None)
+
+    def _call(self, name: str, node: Node) -> Bounds:
+        varying = [place for place, child in enumerate(node.children) if not isinstance(child.expression, Literal)]
+        if len(varying) != 1:
+            return self.unknown()
+        operand = node.children[varying[0]]
+        if name in ("from_utc_timestamp", "to_utc_timestamp"):
+            return self._in_zone(name, node, operand)
+        function = FUNCTIONS.get(name)
+        if function is None or function.run is None or not (function.increasing or _adds_constant(name, node, varying[0])):
+            return self.unknown()
+        inner = self.of(operand)
+        if inner.hidden_nan and not is_fractional(node.data_type):
+            return self.unknown()  # what NaN becomes (0, in floor) may lie anywhere
+        return self._through(node, varying[0], inner) or self.unknown()
+
+    def _through(self, node: Node, varying: int, inner: Bounds) -> Bounds | None:
+        assert isinstance(node.expression, Call)
+        name = node.expression.name
+        literals = [child.expression if isinstance(child.expression, Literal) else None for child in node.children]
+        if any(literal is not None and literal.value is None for literal in literals):
+            return None
+
+        def run(values: Any) -> Any:
+            arguments = [values if literal is None else literal_scalar(literal) for literal in literals]
+            constants = [None if literal is None else literal.value for literal in literals]
+            return call_values(name, arguments, constants, node.data_type)
+
+        return _apply(inner, lambda side: _of_side(side, run))
+
+    def _in_zone(self, name: str, node: Node, operand: Node) -> Bounds:
+        """Wall clocks go back at the end of daylight saving time: bounds give way by more than that."""
+        moved = self._through(node, 0, self.of(operand)) if operand is node.children[0] else None
+        if moved is None:
+            return self.unknown()
+        try:
+            return replace(moved, lower=_moved(moved.lower, -_ZONE_SLACK_MICROS), upper=_moved(moved.upper, _ZONE_SLACK_MICROS))
+        except _FAILURES:
+            return self.unknown()
+
+
+def _adds_constant(name: str, node: Node, varying: int) -> bool:
+    """`x + c`, `c + x` and `x - c` keep order; on dates they wrap, so those are left out."""
+    return len(node.children) == 2 and (name == "+" or (name == "-" and varying == 0))
+
+
+def _apply(inner: Bounds, change: Any) -> Bounds | None:
+    """The bounds with both sides changed; None where a side cannot be, or becomes null: values between may become null too."""
+    try:
+        lower, upper = change(inner.lower), change(inner.upper)
+    except _FAILURES:
+        return None
+    is_lost = _becomes_null(inner.lower, lower) or _becomes_null(inner.upper, upper)
+    return None if is_lost else replace(inner, lower=lower, upper=upper)
+
+
+def _becomes_null(before: Any, after: Any) -> bool:
+    if before is None:
+        return False
+    if isinstance(before, pa.Scalar):
+        return bool(before.is_valid and not after.is_valid)
+    return bool(after.null_count > before.null_count)
+
+
+def _of_side(side: Any, run: Any) -> Any:
+    if side is None:
+        return None
+    return run(pa.repeat(side, 1))[0] if isinstance(side, pa.Scalar) else run(side)
+
+
+def _moved(side: Any, micros: int) -> Any:
+    if side is None:
+        return None
+    return pc.add_checked(side.cast(pa.int64()), pa.scalar(micros, pa.int64())).cast(side.type)

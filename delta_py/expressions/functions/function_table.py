@@ -1,0 +1,86 @@
+"""The table of functions by Spark's lower-case names.
+
+Conditionals (coalesce, if, case) are not here: evaluate.py evaluates their branches only for the rows that need them.
+
+The table is closed: no function is added. A rule that needs another one is computed by Spark, where there is Spark
+(expressions/spark_rules.py): a new function goes into that module's list, which costs a name and no code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from delta_py.expressions.evaluation_errors import not_supported
+from delta_py.expressions.functions.calendar import MONTHS
+from delta_py.expressions.functions.codes import BYTES
+from delta_py.expressions.functions.formats import FORMATS
+from delta_py.expressions.functions.function_types import Function, not_evaluated
+from delta_py.expressions.functions.math import MATH
+from delta_py.expressions.functions.nested import NESTED
+from delta_py.expressions.functions.numbers import NUMBERS
+from delta_py.expressions.functions.patterns import PATTERNS
+from delta_py.expressions.functions.text_functions import TEXTS
+from delta_py.expressions.functions.times import TIMES
+from delta_py.types.schema import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
+
+FUNCTIONS: Mapping[str, Function] = MappingProxyType(
+    {
+        **NUMBERS,
+        **TEXTS,
+        **TIMES,
+        **PATTERNS,
+        **BYTES,
+        **MONTHS,
+        **FORMATS,
+        **MATH,
+        **NESTED,
+        # Of the time of evaluation: clock.py puts constants in their places.
+        "current_date": not_evaluated(DATE),
+        "current_timestamp": not_evaluated(TIMESTAMP),
+        "localtimestamp": not_evaluated(TIMESTAMP_NTZ),
+        "current_timezone": not_evaluated(STRING),
+    }
+)
+
+# Other names of the same functions.
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "mod": "%",
+        "ceiling": "ceil",
+        "ucase": "upper",
+        "lcase": "lower",
+        "char_length": "length",
+        "character_length": "length",
+        "len": "length",
+        "substr": "substring",
+        "||": "concat",
+        "date_diff": "datediff",
+        "dateadd": "date_add",
+        "regexp": "rlike",
+        "regexp_like": "rlike",
+        "now": "current_timestamp",
+        "curdate": "current_date",
+        "power": "pow",
+        "signum": "sign",
+        "cardinality": "size",
+        "char": "chr",
+        "<<": "shiftleft",
+        ">>": "shiftright",
+        ">>>": "shiftrightunsigned",
+    }
+)
+
+
+def call_values(name: str, arguments: Sequence[Any], constants: Sequence[Any], result: DataType) -> Any:
+    """A function of the table on Arrow values.
+
+    arguments: Arrays, or Scalars beside at least one Array. constants: the arguments' Python values where they are
+    literals; used at the positions that the function wants constant.
+    """
+    function = FUNCTIONS[name]
+    if function.run is None:
+        raise not_supported(f"The function {name}")
+    given = [constants[place] if place in function.constants else argument for place, argument in enumerate(arguments)]
+    return function.run(given, result)

@@ -1,0 +1,353 @@
+"""A predicate on rows -> which files may hold a row for which it is true.
+
+In: the predicate with physical paths, statistics and typed partition values of many files. Out: one boolean a file.
+Every condition is asked two questions, vectorised over the files: may it be true for some row, may it be false for some
+row (which NOT needs). Whatever is not known answers yes, so a file is left out only when no row of it can match.
+
+NaN is larger than every number in Spark, and writers leave it out of bounds: an upper bound of a floating point column
+says nothing about rows above a value.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import DeltaError
+from delta_py.expressions.evaluate import evaluate
+from delta_py.expressions.expression_bounds import Bounds, FileBounds
+from delta_py.expressions.functions.function_table import ALIASES, FUNCTIONS
+from delta_py.expressions.functions.like import prefix_of
+from delta_py.expressions.nodes import Node
+from delta_py.expressions.resolve import resolve_condition
+from delta_py.expressions.tree import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    StringMatch,
+    children,
+    columns_of,
+    transform_columns,
+)
+from delta_py.statistics.stats import FileStats
+from delta_py.types.arrow_values import FALSE, array, from_numpy, scalar, to_numpy
+from delta_py.types.schema import Path, StructField, StructType, from_arrow_type
+
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_FLIPPED = {">": "<", ">=": "<="}
+
+
+def keep_mask(predicate: Expression, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> pa.BooleanArray:
+    """True for each file that may hold a row for which the predicate is true; never null.
+
+    partition_values: every file's typed value of each partition column that the predicate names.
+    For a predicate that `is_exact_on_partitions` the answer is exact: it is true for all rows of the file, or for none;
+    an ExpressionError is raised when a partition value cannot be evaluated.
+    """
+    return _Files(predicate, stats, partition_values).may_be(predicate, True)
+
+
+def columns_with_stats(predicate: Expression) -> frozenset[Path]:
+    """The paths whose statistics can rule out files: bounds, or null counts."""
+    return frozenset(_paths_with_stats(predicate))
+
+
+def _paths_with_stats(expression: Expression) -> Iterator[Path]:
+    match expression:
+        case Column(path):
+            yield path
+        case Call(name, _) if not _may_carry_bounds(name):
+            return
+        case _:
+            for child in children(expression):
+                yield from _paths_with_stats(child)
+
+
+def _may_carry_bounds(name: str) -> bool:
+    function = FUNCTIONS.get(ALIASES.get(name, name))
+    return name in ("+", "-", "from_utc_timestamp", "to_utc_timestamp") or (function is not None and function.increasing)
+
+
+def is_exact_on_partitions(predicate: Expression, partition_columns: frozenset[Path]) -> bool:
+    """Whether partition values alone decide the predicate, by comparisons and tests that cannot fail (no casts, no
+    functions)."""
+    columns = columns_of(predicate)
+    return bool(columns) and columns <= partition_columns and _is_plain(predicate)
+
+
+def _is_plain(expression: Expression) -> bool:
+    return not isinstance(expression, Cast | Call) and all(_is_plain(child) for child in children(expression))
+
+
+class _Files:
+    """The files that a predicate is asked about.
+
+    Inside, columns have flat names, so that nested paths and types that no file's statistics tell need no schema.
+    """
+
+    def __init__(self, predicate: Expression, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> None:
+        self._partitions = {path: _whole(partition_values[path]) for path in columns_of(predicate) if path in partition_values}
+        self._bounds = FileBounds(stats, self._partitions)
+        self._flat: dict[Path, Path] = {path: (str(number),) for number, path in enumerate(sorted(columns_of(predicate)))}
+        self._paths = {flat: path for path, flat in self._flat.items()}
+        self._schema = StructType(tuple(self._fields(stats)))
+
+    def _fields(self, stats: FileStats) -> Iterator[StructField]:
+        for path, flat in self._flat.items():
+            known = self._partitions.get(path, stats.minimum.get(path, stats.maximum.get(path)))
+            if known is not None:
+                yield StructField(flat[0], from_arrow_type(known.type))
+
+    # ------------------------------------------------------------ logic
+
+    def may_be(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
+        """Files in which the condition may be `wanted` (true or false) for some row."""
+        decided = self._by_partitions(expression, wanted)
+        if decided is not None:
+            return decided
+        match expression:
+            case And(operands) | Or(operands):
+                # What makes an AND true, and an OR false, is all of its operands.
+                needs_all = isinstance(expression, And) == wanted
+                result = self._bounds.yes if needs_all else self._bounds.no
+                for operand in operands:
+                    answer = self.may_be(operand, wanted)
+                    result = pc.and_(result, answer) if needs_all else pc.or_(result, answer)
+                return result
+            case Not(operand):
+                return self.may_be(operand, not wanted)
+        return self._leaf(expression, wanted)
+
+    def _by_partitions(self, expression: Expression, wanted: bool) -> pa.BooleanArray | None:
+        """The exact answer where only partition columns are named; None otherwise, or if it cannot be evaluated."""
+        columns = columns_of(expression)
+        if not columns or not columns <= self._partitions.keys():
+            return None
+        ordered = sorted(columns)
+        names = [self._flat[path][0] for path in ordered]
+        batch = pa.RecordBatch.from_arrays([self._partitions[path] for path in ordered], names=names)
+        try:
+            values = evaluate(resolve_condition(self._flattened(expression), self._schema).expression, batch)
+        except DeltaError:
+            if _is_plain(expression):
+                raise
+            return None  # a cast may fail for a partition that the query never reaches: no partition is left out
+        return pc.fill_null(values if wanted else pc.invert(values), FALSE)
+
+    def _flattened(self, expression: Expression) -> Expression:
+        return transform_columns(expression, lambda path: Column(self._flat[path]))
+
+    def _leaf(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
+        try:
+            node = resolve_condition(self._flattened(expression), self._schema)
+        except DeltaError:
+            return self._by_nulls(expression, wanted)
+        return self._node(node, wanted)
+
+    def _by_nulls(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
+        """For columns whose types are not known, so that there are no bounds."""
+        match expression:
+            case IsNull(Column(path)) if wanted:
+                return self._bounds.column(path).may_be_null
+            case (
+                Comparison("=" | "<" | "<=" | ">" | ">=", Column(path), _)
+                | Comparison("=" | "<" | "<=" | ">" | ">=", _, Column(path))
+                | In(Column(path), _)
+                | StringMatch(_, Column(path), _)
+                | IsNull(Column(path))
+            ):
+                return pc.invert(self._bounds.column(path).all_null)
+        return self._bounds.yes
+
+    # ------------------------------------------------------------ conditions
+
+    def _node(self, node: Node, wanted: bool) -> pa.BooleanArray:
+        match node.expression:
+            case Not():
+                return self._node(node.children[0], not wanted)
+            case Literal(value, _):
+                return self._bounds.yes if value is wanted else self._bounds.no
+            case Comparison(op, _, _):
+                return self._compared(op, node, wanted)
+            case In(_, options):
+                return self._in(node, options, wanted)
+            case IsNull():
+                bounds = self._of(node.children[0])
+                return bounds.may_be_null if wanted else pc.invert(bounds.all_null)
+            case StringMatch(how, _, pattern):
+                return self._matched(node, prefix_of(how, pattern), wanted)
+            case Column() | Cast() | Call():
+                scalar = pa.scalar(wanted)
+                same = Bounds(scalar, scalar, self._bounds.no, self._bounds.no)
+                return self._equal(self._of(node), same)
+        return self._bounds.yes
+
+    def _of(self, node: Node) -> Bounds:
+        return self._bounds.of(_unflattened(node, self._paths))
+
+    def _compared(self, op: str, node: Node, wanted: bool) -> pa.BooleanArray:
+        left, right = (self._of(child) for child in node.children)
+        if op in ("=", "<=>"):
+            if wanted:
+                equal = self._equal(left, right)
+                return pc.or_(equal, pc.and_(left.may_be_null, right.may_be_null)) if op == "<=>" else equal
+            differ = self._differ(left, right)
+            return pc.or_(differ, _one_null(left, right)) if op == "<=>" else differ
+        op = op if wanted else _NEGATED[op]
+        if op in _FLIPPED:
+            op, left, right = _FLIPPED[op], right, left
+        beyond = pc.greater_equal if op == "<" else pc.greater
+        return pc.and_not(self._both_valued(left, right), self._surely(beyond, left.lower, _top(right)))
+
+    def _both_valued(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
+        if right.is_constant:
+            return pc.invert(left.all_null)
+        return pc.invert(pc.or_(left.all_null, right.all_null))
+
+    def _equal(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
+        """A hidden NaN equals nothing but NaN, so beside a number (a constant, a bound of a type without NaN) it is no match."""
+        hidden = left.hidden_nan and right.hidden_nan
+        above = self._surely(pc.greater, left.lower, None if hidden else right.upper)
+        below = self._surely(pc.less, None if hidden else left.upper, right.lower)
+        return pc.and_not(self._both_valued(left, right), pc.or_(above, below))
+
+    def _differ(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
+        """Not in files where both sides have one and the same value in all rows."""
+        valued = self._both_valued(left, right)
+        if left.hidden_nan or right.hidden_nan:
+            return valued
+        same = pc.and_(self._surely(pc.equal, left.lower, left.upper), self._surely(pc.equal, right.lower, right.upper))
+        return pc.and_not(valued, pc.and_(same, self._surely(pc.equal, left.lower, right.lower)))
+
+    def _surely(self, test: Callable[[Any, Any], Any], left: Any, right: Any) -> pa.BooleanArray:
+        """Where the test holds for two bounds; false where either is unknown."""
+        if left is None or right is None:
+            return self._bounds.no
+        held = test(left, right)
+        if isinstance(held, pa.Scalar):
+            return self._bounds.yes if held.as_py() else self._bounds.no
+        return held.fill_null(FALSE) if held.null_count else held
+
+    # ------------------------------------------------------------ IN
+
+    def _in(self, node: Node, options: tuple[Literal, ...], wanted: bool) -> pa.BooleanArray:
+        bounds = self._of(node.children[0])
+        values = [option.value for option in options if option.value is not None]
+        if not wanted and len(values) < len(options):
+            return self._bounds.no  # x NOT IN (..., null) is never true
+        if not values:
+            return self._bounds.no if wanted else pc.invert(bounds.all_null)
+        valued = pc.invert(bounds.all_null)
+        if bounds.lower is None or bounds.upper is None or bounds.is_constant:
+            return valued
+        sought = _sorted_options(values, bounds.lower.type)
+        if sought is None or (not wanted and bounds.hidden_nan):
+            return valued
+        if wanted:
+            return pc.and_(valued, self._reaches(sought, bounds))
+        same = self._surely(pc.equal, bounds.lower, bounds.upper)
+        return pc.and_not(valued, pc.and_(same, pc.is_in(bounds.lower, value_set=sought, skip_nulls=True)))
+
+    def _reaches(self, sought: pa.Array, bounds: Bounds) -> pa.BooleanArray:
+        """Files between whose bounds there is one of the sorted values: the first that is not below the lower bound is
+        found by halving, for all files at once."""
+        outside = pc.or_(self._surely(pc.greater, bounds.lower, sought[-1]), self._surely(pc.less, bounds.upper, sought[0]))
+        known = pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper))
+        open_files = pc.and_not(known, outside)
+        result = pc.invert(outside)
+        if len(sought) == 1 or not open_files.true_count:
+            return result
+        lower, upper = bounds.lower.filter(open_files), bounds.upper.filter(open_files)
+        first = _first_not_below(sought, lower)
+        hit = pc.less_equal(sought.take(from_numpy(np.minimum(first, len(sought) - 1))), upper)
+        hit = pc.and_(hit, from_numpy(first < len(sought)))
+        return pc.replace_with_mask(result, open_files, hit)
+
+    # ------------------------------------------------------------ text
+
+    def _matched(self, node: Node, prefix: tuple[str, bool], wanted: bool) -> pa.BooleanArray:
+        """wanted: text between the bounds may begin with the prefix. Otherwise: not all of it does."""
+        bounds = self._of(node.children[0])
+        valued = pc.invert(bounds.all_null)
+        text, is_whole_test = prefix
+        if not text and not (is_whole_test and not wanted):
+            return valued
+        start = scalar(text, pa.string())
+        if wanted:
+            below = self._surely(pc.less, bounds.upper, start)
+            above = self._surely(pc.greater, bounds.lower, start)
+            return pc.and_not(valued, pc.or_(below, pc.and_not(above, self._begins(bounds.lower, text))))
+        if not is_whole_test:
+            return valued
+        return pc.and_not(valued, pc.and_(self._begins(bounds.lower, text), self._begins(bounds.upper, text)))
+
+    def _begins(self, side: Any, prefix: str) -> pa.BooleanArray:
+        return self._surely(pc.starts_with, side, prefix)
+
+
+def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+def _top(bounds: Bounds) -> Any:
+    """The upper bound of all values, NaN included."""
+    return None if bounds.hidden_nan else bounds.upper
+
+
+def _one_null(left: Bounds, right: Bounds) -> pa.BooleanArray:
+    """Files in which one side may be null where the other is not."""
+    only_left = pc.and_not(left.may_be_null, right.all_null)
+    return pc.or_(only_left, pc.and_not(right.may_be_null, left.all_null))
+
+
+def _unflattened(node: Node, paths: Mapping[Path, Path]) -> Node:
+    if isinstance(node.expression, Column):
+        return replace(node, expression=Column(paths[node.expression.path]))
+    return replace(node, children=tuple(_unflattened(child, paths) for child in node.children)) if node.children else node
+
+
+def _sorted_options(values: list[Any], arrow_type: pa.DataType) -> pa.Array | None:
+    """The distinct values in order; None when there is NaN among them, which no bound tells."""
+    options = pc.unique(array(values, arrow_type))
+    if pa.types.is_floating(arrow_type):
+        if pc.any(pc.is_nan(options)).as_py():
+            return None
+        options = pc.unique(pc.add(options, pa.scalar(0.0, arrow_type)))
+    return options.take(pc.sort_indices(options))
+
+
+def _first_not_below(sought: pa.Array, bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """For each bound, the position of the first of the sorted values that is not below it; their number if there is none."""
+    if pa.types.is_primitive(bounds.type) and not pa.types.is_boolean(bounds.type):
+        places: np.ndarray[Any, np.dtype[np.int64]] = np.searchsorted(_numbers(sought), _numbers(bounds))
+        return places
+    low = np.zeros(len(bounds), np.int64)
+    high = np.full(len(bounds), len(sought), np.int64)
+    while (low < high).any():
+        middle = (low + high) // 2
+        candidates = sought.take(from_numpy(np.minimum(middle, len(sought) - 1)))
+        below = to_numpy(pc.less(candidates, bounds)) & (low < high)
+        low = np.where(below, middle + 1, low)
+        high = np.where(below | (low >= high), high, middle)
+    return low
+
+
+def _numbers(values: pa.Array) -> Any:
+    """Numbers, dates or timestamps as what numpy compares as fast."""
+    types = {32: pa.int32(), 64: pa.int64()}
+    return to_numpy(values.cast(types[values.type.bit_width]) if pa.types.is_temporal(values.type) else values)

@@ -1,0 +1,462 @@
+"""CAST on Arrow arrays, as Spark does it under ANSI rules.
+
+In: an array of `to_arrow_type(source)`. Out: an array of `to_arrow_type(target)`, null where the input is null. A value
+that does not fit raises ExpressionError naming it. Timestamps are read and written in UTC. Text is read and written by
+text_casts.py.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import ExpressionError
+from delta_py.expressions import text_casts
+from delta_py.expressions.coercion import INTEGRAL, INTEGRAL_RANGE, decimal_of, is_fractional, is_integral
+from delta_py.expressions.evaluation_errors import BadRows, does_not_fit, mismatch, not_supported, overflow
+from delta_py.types.schema import (
+    DOUBLE,
+    TIMESTAMP,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructType,
+    to_arrow_type,
+    type_name,
+)
+from delta_py.types.zones import INSTANT, WALL_CLOCK
+
+_Cast = Callable[[Any, DataType, DataType], Any]
+_Pairs = tuple[tuple[DataType, DataType], ...]
+
+_EXACT_DOUBLE_DIGITS = 15
+_MICROS = 1_000_000
+_FIRST_WHOLE_DOUBLE = 1e18  # from 2^53 on every double is a whole number; this leaves 57 digits for the fractions below
+_FRACTION_DIGITS = 57
+_TINIEST = 1e-40  # rounds to zero at every scale that a decimal can have
+
+
+def kind(data_type: DataType) -> str:
+    """The family that decides how a cast works; '' for nested types, which are cast part by part, and for those without casts."""
+    if is_integral(data_type):
+        return "integral"
+    if is_fractional(data_type):
+        return "fractional"
+    if isinstance(data_type, DecimalType):
+        return "decimal"
+    name = type_name(data_type)
+    return name if name in ("string", "boolean", "binary", "date", "timestamp", "timestamp_ntz", "void") else ""
+
+
+def check_cast(source: DataType, target: DataType) -> None:
+    """Raises ExpressionError when the cast is not SQL's (DATATYPE_MISMATCH) or cannot be done exactly as Spark does."""
+    if source == target or (kind(source) == "void" and (kind(target) or isinstance(target, StructType | ArrayType | MapType))):
+        return
+    parts = nested_pairs(source, target)
+    if parts is not None:
+        for part in parts:
+            check_cast(*part)
+        return
+    pair = (kind(source), kind(target))
+    if pair in _CASTS:
+        return
+    if pair in _KNOWN_TO_SPARK:
+        raise not_supported(f"cast({type_name(source)} as {type_name(target)})")
+    raise mismatch("CAST", source, target)
+
+
+def nested_pairs(source: DataType, target: DataType) -> _Pairs | None:
+    """What is inside of both types, part by part: fields by their places. None for types that are not nested alike."""
+    match source, target:
+        case StructType(), StructType() if len(source.fields) == len(target.fields):
+            return tuple((s.data_type, t.data_type) for s, t in zip(source.fields, target.fields, strict=True))
+        case ArrayType(), ArrayType():
+            return ((source.element_type, target.element_type),)
+        case MapType(), MapType():
+            return ((source.key_type, target.key_type), (source.value_type, target.value_type))
+    return None
+
+
+def needs_zone(source: DataType, target: DataType) -> bool:
+    """Whether the cast turns times of the session's time zone and instants into each other."""
+    parts = nested_pairs(source, target)
+    if parts is None:
+        return source != target and TIMESTAMP in (source, target) and "void" not in (kind(source), kind(target))
+    return any(needs_zone(*part) for part in parts)
+
+
+def cast_can_fail(source: DataType, target: DataType) -> bool:
+    """Whether some value of the source type raises; a cast that cannot fail may be evaluated for rows that do not need it."""
+    parts = nested_pairs(source, target)
+    if parts is not None:
+        return any(cast_can_fail(*part) for part in parts)
+    match kind(source), kind(target):
+        case ("integral", "integral"):
+            return INTEGRAL.index(source) > INTEGRAL.index(target)
+        case ("integral" | "decimal", "decimal"):
+            return not holds_all(source, target)
+        case (
+            ("integral" | "fractional" | "decimal" | "boolean", "fractional" | "boolean")
+            | ("boolean", "integral")
+            | (_, "binary")
+            | ("void", _)
+            | ("integral" | "boolean" | "decimal", "string")
+            | ("date" | "timestamp" | "timestamp_ntz", "date" | "timestamp" | "timestamp_ntz")
+            | ("integral", "timestamp")
+        ):
+            return False
+        case ("timestamp", "integral"):
+            return INTEGRAL.index(target) < len(INTEGRAL) - 1
+        case _:
+            return source != target
+
+
+def holds_all(source: DataType, target: DataType) -> bool:
+    """Whether a decimal target holds every value of an integral or decimal source without rounding."""
+    held = decimal_of(source)
+    if held is None or not isinstance(target, DecimalType):
+        return False
+    return held.scale <= target.scale and held.precision - held.scale <= target.precision - target.scale
+
+
+def cast_values(values: Any, source: DataType, target: DataType) -> Any:
+    """CAST(values AS target) for an Array of the source type."""
+    if source == target:
+        return values
+    check_cast(source, target)
+    if kind(source) == "void":
+        return pa.nulls(len(values), to_arrow_type(target))
+    match source, target:
+        case StructType(), StructType():
+            return _struct(values, source, target)
+        case ArrayType(), ArrayType():
+            return _array(values, source, target)
+        case MapType(), MapType():
+            return _map(values, source, target)
+    return _CASTS[kind(source), kind(target)](values, source, target)
+
+
+def try_cast_values(values: Any, source: DataType, target: DataType) -> Any:
+    """TRY_CAST(values AS target): null where the cast would raise."""
+    return without_failures(lambda given: cast_values(given, source, target), values)
+
+
+def without_failures(run: Callable[[Any], Any], values: Any) -> Any:
+    """run(values), with null where it would raise for a value. `run` works value by value and raises with BadRows."""
+    while True:
+        try:
+            return run(values)
+        except ExpressionError as error:
+            if not isinstance(error.__cause__, BadRows):
+                raise
+            values = pc.if_else(error.__cause__.rows, pa.scalar(None, values.type), values)
+
+
+# ---------------------------------------------------------------- nested
+
+
+def _struct(values: Any, source: StructType, target: StructType) -> Any:
+    """Fields by their places. What lies below a null struct is null, so that it cannot fail."""
+    pairs = zip(values.flatten(), source.fields, target.fields, strict=True)
+    children = [cast_values(child, s.data_type, t.data_type) for child, s, t in pairs]
+    return pa.StructArray.from_arrays(children, fields=list(to_arrow_type(target)), mask=values.is_null())
+
+
+def _array(values: Any, source: ArrayType, target: ArrayType) -> Any:
+    offsets, places = _held(values)
+    elements = cast_values(values.values.take(places), source.element_type, target.element_type)
+    return pa.ListArray.from_arrays(offsets, elements, type=to_arrow_type(target), mask=values.is_null())
+
+
+def _map(values: Any, source: MapType, target: MapType) -> Any:
+    offsets, places = _held(values)
+    keys = cast_values(values.keys.take(places), source.key_type, target.key_type)
+    items = cast_values(values.items.take(places), source.value_type, target.value_type)
+    return pa.MapArray.from_arrays(offsets, keys, items, type=to_arrow_type(target), mask=values.is_null())
+
+
+def _held(values: Any) -> tuple[Any, Any]:
+    """Of lists or maps: offsets from 0 on, and where the elements are that belong to a row which is not null."""
+    before = values.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    lengths = np.where(valid, np.diff(before), 0)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    places = np.arange(offsets[-1]) + np.repeat(before[:-1] - offsets[:-1], lengths)
+    return pa.array(offsets, pa.int32()), pa.array(places, pa.int64())
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def _integral_to_integral(values: Any, source: DataType, target: DataType) -> Any:
+    if INTEGRAL.index(source) > INTEGRAL.index(target):
+        low, high = INTEGRAL_RANGE[target]
+        outside = pc.or_(pc.less(values, low), pc.greater(values, high))
+        raise_first(outside, values, lambda value: does_not_fit(value, target))
+    return values.cast(to_arrow_type(target))
+
+
+def _number_to_fractional(values: Any, source: DataType, target: DataType) -> Any:
+    return values.cast(to_arrow_type(target), safe=False)
+
+
+def _fractional_to_integral(values: Any, source: DataType, target: DataType) -> Any:
+    """Towards zero. The bounds are compared as doubles, so that 2^63 itself becomes the largest long, as in Spark."""
+    low, high = INTEGRAL_RANGE[target]
+    numbers = values.cast(pa.float64()).fill_null(0).to_numpy()
+    with np.errstate(invalid="ignore"):
+        inside = (np.floor(numbers) <= float(high)) & (np.ceil(numbers) >= float(low))
+    raise_first(pa.array(~inside), values, lambda value: does_not_fit(value, target))
+    saturated = numbers >= float(high)
+    whole = np.where(saturated, 0.0, np.trunc(numbers)).astype(np.int64)
+    whole[saturated] = high
+    return with_validity_of(pa.array(whole).cast(to_arrow_type(target)), values)
+
+
+def _to_boolean(values: Any, source: DataType, target: DataType) -> Any:
+    return pc.not_equal(values, zero_of(values.type))
+
+
+def _boolean_to_number(values: Any, source: DataType, target: DataType) -> Any:
+    whole = values.cast(pa.int64())
+    return fit_decimal(whole, target) if isinstance(target, DecimalType) else whole.cast(to_arrow_type(target))
+
+
+# ---------------------------------------------------------------- decimals
+
+
+def wide_decimal(values: Any) -> Any:
+    """Integers or decimals with all the digits that Arrow has, scale kept."""
+    if pa.types.is_integer(values.type):
+        return values.cast(pa.int64()).cast(pa.decimal256(76, 0))
+    return values.cast(pa.decimal256(76, values.type.scale))
+
+
+def fit_decimal(values: Any, target: DecimalType) -> Any:
+    """Integers or decimals (also decimal256) rounded half up to the target's scale; raises for a value that does not fit."""
+    wide = wide_decimal(values)
+    try:
+        if wide.type.scale > target.scale:
+            wide = pc.round(wide, target.scale, "half_towards_infinity")
+        return wide.cast(to_arrow_type(target))
+    except pa.ArrowInvalid:
+        _raise_outside(wide, target)
+        raise
+
+
+def _raise_outside(wide: Any, target: DecimalType) -> None:
+    whole_digits = target.precision - target.scale
+    if whole_digits + wide.type.scale < 76:
+        limit = pa.scalar(decimal.Decimal(10) ** whole_digits, pa.decimal256(whole_digits + 1, 0)).cast(wide.type)
+        outside = pc.greater_equal(pc.abs(wide), limit)
+        raise_first(outside, wide, lambda value: _decimal_overflow(value, target))
+    raise _decimal_overflow(pc.max(pc.abs(wide)).as_py(), target)
+
+
+def _decimal_overflow(value: object, target: DecimalType) -> ExpressionError:
+    error = does_not_fit(value, target)
+    return ExpressionError(error.message, error_class="NUMERIC_VALUE_OUT_OF_RANGE", sql_state="22003", **error.message_parameters)
+
+
+def _to_decimal(values: Any, source: DataType, target: DataType) -> Any:
+    assert isinstance(target, DecimalType)
+    held = decimal_of(source)
+    if held is not None and holds_all(source, target):
+        return values.cast(to_arrow_type(target))
+    return fit_decimal(values, target)
+
+
+def _decimal_to_integral(values: Any, source: DataType, target: DataType) -> Any:
+    low, high = INTEGRAL_RANGE[target]
+    whole = pc.trunc(wide_decimal(values)).cast(pa.decimal256(76, 0))
+    bounds = pa.array([low, high], pa.int64()).cast(pa.decimal256(76, 0))
+    outside = pc.or_(pc.less(whole, bounds[0]), pc.greater(whole, bounds[1]))
+    raise_first(outside, values, lambda value: does_not_fit(value, target))
+    return whole.cast(to_arrow_type(target))
+
+
+def _decimal_to_fractional(values: Any, source: DataType, target: DataType) -> Any:
+    """The nearest double: one division of exact doubles where the digits allow, the decimal's text otherwise."""
+    assert isinstance(source, DecimalType)
+    if target == DOUBLE and source.precision <= _EXACT_DOUBLE_DIGITS:
+        quotient = unscaled_int64(values).astype(np.float64) / 10.0**source.scale
+        return with_validity_of(pa.array(quotient), values)
+    return values.cast(pa.string()).cast(to_arrow_type(target))
+
+
+def _fractional_to_decimal(values: Any, source: DataType, target: DataType) -> Any:
+    """By the shortest text of the double, as java.math does; infinities and NaN become null, as in Spark."""
+    assert isinstance(target, DecimalType)
+    doubles = values.cast(pa.float64())
+    doubles = pc.if_else(pc.is_finite(doubles), doubles, None)
+    size = pc.abs(doubles)
+    raise_first(pc.greater_equal(size, 1e38), values, lambda value: _decimal_overflow(value, target))
+    large = pc.greater_equal(size, _FIRST_WHOLE_DOUBLE)
+    small = pc.if_else(pc.or_(large, pc.less(size, _TINIEST)), 0.0, doubles)
+    fractions = fit_decimal(small.cast(pa.string()).cast(pa.decimal256(76, _FRACTION_DIGITS)), target)
+    if not pc.any(large).as_py():
+        return fractions
+    whole = pc.if_else(large, doubles, 0.0).cast(pa.string()).cast(pa.decimal256(76, 0))
+    return pc.if_else(large, fit_decimal(whole, target), fractions)
+
+
+def _decimal_to_string(values: Any, source: DataType, target: DataType) -> Any:
+    assert isinstance(source, DecimalType)
+    return text_casts.decimal_text(values, source.scale)
+
+
+def unscaled_int64(values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The digits of decimals of at most 18 digits as integers; anything where the decimal is null."""
+    words = np.frombuffer(values.buffers()[1], np.int64)
+    return words[2 * values.offset : 2 * (values.offset + len(values)) : 2]
+
+
+# ---------------------------------------------------------------- dates and times
+
+
+def _to_date(values: Any, source: DataType, target: DataType) -> Any:
+    return values.cast(pa.date32(), safe=False)
+
+
+def _to_instant(values: Any, source: DataType, target: DataType) -> Any:
+    """From dates, wall clocks (all read in UTC) and back; the microseconds stay the same."""
+    if pa.types.is_timestamp(values.type):
+        return values.cast(pa.int64()).cast(to_arrow_type(target))
+    try:
+        return values.cast(WALL_CLOCK).cast(pa.int64()).cast(to_arrow_type(target))
+    except pa.ArrowInvalid as error:
+        raise overflow(f"cast(date as {type_name(target)})") from error
+
+
+def _seconds_to_instant(values: Any, source: DataType, target: DataType) -> Any:
+    seconds = values.cast(pa.int64()).fill_null(0).to_numpy()
+    limit = INTEGRAL_RANGE[INTEGRAL[-1]][1] // _MICROS
+    micros = np.clip(seconds, -limit, limit) * _MICROS
+    micros[seconds > limit] = INTEGRAL_RANGE[INTEGRAL[-1]][1]
+    micros[seconds < -limit] = INTEGRAL_RANGE[INTEGRAL[-1]][0]
+    return with_validity_of(pa.array(micros).cast(INSTANT), values)
+
+
+def _instant_to_seconds(values: Any, source: DataType, target: DataType) -> Any:
+    seconds = values.cast(pa.int64()).fill_null(0).to_numpy() // _MICROS
+    return _integral_to_integral(with_validity_of(pa.array(seconds), values), INTEGRAL[-1], target)
+
+
+# ---------------------------------------------------------------- text and bytes
+
+
+def _from_string(values: Any, source: DataType, target: DataType) -> Any:
+    match kind(target):
+        case "integral":
+            return text_casts.to_integral(values, target)
+        case "fractional":
+            return text_casts.to_fractional(values, target)
+        case "boolean":
+            return text_casts.to_boolean(values)
+        case "date":
+            return text_casts.to_date(values)
+        case "timestamp":
+            return text_casts.to_timestamp(values, "UTC")
+        case "timestamp_ntz":
+            return text_casts.to_timestamp_ntz(values)
+        case _:
+            assert isinstance(target, DecimalType)
+            return fit_decimal(text_casts.to_wide_decimal(values, target), target)
+
+
+def _plain_text(values: Any, source: DataType, target: DataType) -> Any:
+    return values.cast(pa.string())
+
+
+def _bytes_to_string(values: Any, source: DataType, target: DataType) -> Any:
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise not_supported("cast(binary as string)", "The bytes are not UTF-8.") from error
+
+
+def _datetime_to_string(values: Any, source: DataType, target: DataType) -> Any:
+    return text_casts.date_text(values) if pa.types.is_date(values.type) else text_casts.timestamp_text(values)
+
+
+_CASTS: dict[tuple[str, str], _Cast] = {
+    ("integral", "integral"): _integral_to_integral,
+    ("integral", "fractional"): _number_to_fractional,
+    ("integral", "decimal"): _to_decimal,
+    ("integral", "boolean"): _to_boolean,
+    ("integral", "string"): _plain_text,
+    ("integral", "timestamp"): _seconds_to_instant,
+    ("fractional", "fractional"): _number_to_fractional,
+    ("fractional", "integral"): _fractional_to_integral,
+    ("fractional", "decimal"): _fractional_to_decimal,
+    ("fractional", "boolean"): _to_boolean,
+    ("decimal", "decimal"): _to_decimal,
+    ("decimal", "integral"): _decimal_to_integral,
+    ("decimal", "fractional"): _decimal_to_fractional,
+    ("decimal", "boolean"): _to_boolean,
+    ("decimal", "string"): _decimal_to_string,
+    ("boolean", "integral"): _boolean_to_number,
+    ("boolean", "fractional"): _boolean_to_number,
+    ("boolean", "decimal"): _boolean_to_number,
+    ("boolean", "string"): _plain_text,
+    ("string", "integral"): _from_string,
+    ("string", "fractional"): _from_string,
+    ("string", "decimal"): _from_string,
+    ("string", "boolean"): _from_string,
+    ("string", "date"): _from_string,
+    ("string", "timestamp"): _from_string,
+    ("string", "timestamp_ntz"): _from_string,
+    ("string", "binary"): lambda values, source, target: values.cast(pa.binary()),
+    ("binary", "string"): _bytes_to_string,
+    ("date", "timestamp"): _to_instant,
+    ("date", "timestamp_ntz"): _to_instant,
+    ("date", "string"): _datetime_to_string,
+    ("timestamp", "date"): _to_date,
+    ("timestamp", "timestamp_ntz"): _to_instant,
+    ("timestamp", "integral"): _instant_to_seconds,
+    ("timestamp", "string"): _datetime_to_string,
+    ("timestamp_ntz", "date"): _to_date,
+    ("timestamp_ntz", "timestamp"): _to_instant,
+    ("timestamp_ntz", "string"): _datetime_to_string,
+}
+# Casts that Spark has and that are not done here: Java's text of a double depends on the Java version; the others are rare.
+_KNOWN_TO_SPARK = frozenset(
+    {
+        ("fractional", "string"),
+        ("fractional", "timestamp"),
+        ("decimal", "timestamp"),
+        ("timestamp", "fractional"),
+        ("timestamp", "decimal"),
+    }
+)
+
+# ---------------------------------------------------------------- shared with the function files
+
+
+def zero_of(arrow_type: pa.DataType) -> Any:
+    """0 as a scalar of a numeric type (decimals of few digits included)."""
+    return pa.scalar(decimal.Decimal(0) if pa.types.is_decimal(arrow_type) else 0, arrow_type)
+
+
+def raise_first(bad: Any, values: Any, failure: Callable[[object], ExpressionError]) -> None:
+    """Raise `failure(value)` for the first value whose flag is true and that is not null."""
+    bad_values = pc.and_(bad, pc.is_valid(values)).fill_null(False)
+    if not bad_values.true_count:
+        return
+    value = values.filter(bad_values)[0]
+    try:
+        shown: object = value.as_py()
+    except (ValueError, OverflowError):  # a date outside of what Python's own types hold
+        shown = str(value.cast(pa.int64()))
+    raise failure(shown) from BadRows(bad_values)
+
+
+def with_validity_of(values: Any, source: Any) -> Any:
+    """The values, null where the source is."""
+    return values if source.null_count == 0 else pc.if_else(pc.is_valid(source), values, None)

@@ -1,0 +1,495 @@
+"""Commits and compactions: the JSON lines of the log -> actions, and Arrow batches of file actions.
+
+FILE_SCHEMA is how the list of a table's files looks from here to pruning. Files are read in bounded pieces of whole
+lines; each line is decoded by orjson, columns are built a piece at a time. Unknown actions and fields are ignored.
+Checkpoints are read by checkpoint_reader.py.
+Protocol: Delta Log Entries; Actions; Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, TypeVar
+
+import orjson
+import pyarrow as pa
+
+from delta_py.errors import CorruptTableError, LogFileNotFoundError
+from delta_py.log.file_keys import keyed
+from delta_py.log.limits import beyond_limit, limit_bytes
+from delta_py.log.segment import LogFile
+from delta_py.protocol.actions import Action, AddFile, parse_action
+from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
+from delta_py.storage.cached_objects import KeptObjects
+from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.types.arrow_values import array
+
+PARTITION_VALUES_TYPE = pa.map_(pa.string(), pa.string())
+DELETION_VECTOR_TYPE = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+# The table's files. path: decoded, canonical. partition_values: physical column name -> text, null for a null value.
+# modification_time: ms since 1970. stats (JSON text), tags and clustering_provider: null unless asked for.
+FILE_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partition_values", PARTITION_VALUES_TYPE),
+        ("size", pa.int64()),
+        ("modification_time", pa.int64()),
+        ("deletion_vector", DELETION_VECTOR_TYPE),
+        ("base_row_id", pa.int64()),
+        ("default_row_commit_version", pa.int64()),
+        ("stats", pa.string()),
+        ("path_text", pa.string()),  # as the log spells it
+        ("tags", PARTITION_VALUES_TYPE),
+        ("clustering_provider", pa.string()),
+    ]
+)
+# What a commit needs that names the file again, and a scan does not.
+ONLY_FOR_COMMITS = frozenset({"stats", "path_text", "tags", "clustering_provider"})
+
+_log = logging.getLogger("delta_py")
+
+_PIECE_BYTES = 8 * 1024 * 1024
+_FILES_AHEAD = 16
+_REMEMBERED_FILE_BYTES = 1024 * 1024
+_REMEMBERED_BYTES = 32 * 1024 * 1024
+_END_BYTES = 64 * 1024
+_MARK = uuid.uuid4().hex  # between lines that are read at once: no log knows it, so no two of its lines are one value
+_BETWEEN = b"," + orjson.dumps(_MARK) + b","
+
+
+@dataclass(frozen=True, slots=True)
+class FileActions:
+    """The add and remove actions of one piece of a commit, reconciled within the piece.
+
+    adds: FILE_SCHEMA with stats as they are. add_keys: aligned with adds. remove_keys: of removes that no later action
+    of the piece undoes.
+    """
+
+    adds: pa.RecordBatch
+    add_keys: list[str]
+    remove_keys: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The same with whole actions, as JSON objects: adds and removes aligned with their keys."""
+
+    adds: list[dict[str, Any]]
+    add_keys: list[str]
+    removes: list[dict[str, Any]]
+    remove_keys: list[str]
+
+
+class CommitReader:
+    """Reads JSON files of the log, and remembers small ones: state is read in more than one pass.
+
+    kept: files of a remote store may come from the cache directory. What decides which files of the log may be deleted, or is
+    relied on by others, must see the store itself. Not for sharing between threads.
+    """
+
+    __slots__ = ("_coming", "_remembered", "_remembered_bytes", "_sound", "_warned", "objects")
+
+    def __init__(self, store: ObjectStore, *, kept: bool = True) -> None:
+        self.objects = KeptObjects.of(store) if kept else KeptObjects(store)
+        self._remembered: dict[str, bytes] = {}
+        self._remembered_bytes = 0
+        self._warned: set[str] = set()  # a state is read in more than one pass
+        self._sound: set[str] = set()  # compactions of which every line was parsed
+        self._coming: dict[str, Future[bytes]] = {}
+
+    def ahead(self, files: Iterable[LogFile]) -> Iterator[LogFile]:
+        """The files, while those behind each are read already: of a remote store, where every file costs a round trip."""
+        if not self.objects.store.is_remote:
+            yield from files
+            return
+        waiting: deque[LogFile] = deque()
+        pool = ThreadPoolExecutor(_FILES_AHEAD, "delta_py-log")
+        try:
+            for file in files:
+                if file.path not in self._remembered and 0 < file.size_bytes <= _PIECE_BYTES:
+                    self._coming[file.path] = pool.submit(self.objects.read, file.info)
+                waiting.append(file)
+                if len(waiting) > _FILES_AHEAD:
+                    yield waiting.popleft()
+            yield from waiting
+        finally:
+            self._coming.clear()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def actions(self, file: LogFile, *names: str) -> Iterator[Action]:
+        """The actions in order; with names, only those of these kinds (as in the log: `metaData`), found cheaply.
+
+        Raises CorruptTableError naming file and line, LogFileNotFoundError when the file is gone.
+        """
+        needles = [f'"{name}"'.encode() for name in names]
+        for first, lines in self.pieces(file):
+            for number, line in enumerate(lines, first):
+                if not needles or any(needle in line for needle in needles):
+                    action = _parse(file, number, line)
+                    if action is not None:
+                        yield action
+
+    def file_actions(self, file: LogFile) -> Iterator[FileActions]:
+        """The adds and removes, piece by piece; a compaction in one piece. Raises as `actions`.
+
+        A file that speaks of one logical file twice breaks the protocol, which gives its actions no order. The last one
+        holds, as in the reference; a commit so large that the first one is given out already is refused.
+        """
+        for actions in self._reconciled(file, keep_removes=False):
+            yield actions.columns()
+
+    def file_rows(self, file: LogFile) -> Iterator[FileRows]:
+        """The adds and removes with all their fields, otherwise as `file_actions`."""
+        for actions in self._reconciled(file, keep_removes=True):
+            yield actions.rows()
+
+    def _reconciled(self, file: LogFile, *, keep_removes: bool) -> Iterator[_FileActionLines]:
+        before: set[str] = set()
+        actions = _FileActionLines(file, keep_removes)
+        is_compaction = file.end_version > file.version
+        for first, lines in self.pieces(file):
+            if not is_compaction:
+                actions = _FileActionLines(file, keep_removes)
+            for number, line in enumerate(lines, first):
+                actions.add_line(number, line)
+            if is_compaction:
+                continue
+            if not before.isdisjoint(actions.keys):
+                raise corrupt_line(file, first, "from here on an action repeats or undoes another one of the same file.")
+            if file.size_bytes > _PIECE_BYTES:
+                before |= actions.keys
+            yield actions
+        if is_compaction:
+            if actions.repeats:
+                _log.warning(
+                    "%s breaks the protocol: %d of its actions are about a file with another action there; the last holds",
+                    file.path,
+                    actions.repeats,
+                )
+            yield actions
+
+    def first_line(self, file: LogFile) -> bytes:
+        """The first line, b"" for an empty file, without reading a large file whole."""
+        if file.size_bytes <= _PIECE_BYTES:
+            return self._read(file).partition(b"\n")[0]
+        for _, lines in self.pieces(file):
+            return lines[0]
+        return b""
+
+    def check_whole(self, file: LogFile, *, each_line: bool = False) -> None:
+        """Check a commit that nobody may have read: each line is a JSON object; of a large commit, unless each_line, the
+        last line, which is what a copy that broke off, or a disk that lost its power, does not leave. It needs no line break.
+
+        A file that was read before and is remembered is not read again; else it is one request, but for a large commit with a
+        very long last line, which is read whole. One of 0 bytes passes, as in `pieces`.
+        Raises CorruptTableError, LogFileNotFoundError.
+        """
+        if each_line or file.size_bytes <= _REMEMBERED_FILE_BYTES:
+            for first, lines in self.pieces(file):
+                _check_objects(file, first, lines)
+            return
+        fault = _fault_of_object(self._last_line(file))
+        if fault is not None:
+            raise CorruptTableError(f"{file.path}, last line: {fault} Restore the file from a backup.", path=file.path)
+
+    def _last_line(self, file: LogFile) -> bytes:
+        """Of those that are not blank, in a file of more than _END_BYTES."""
+        start = file.size_bytes - _END_BYTES
+        end = _or_missing(file, lambda info: self.objects.store.read_range(info.path, start, _END_BYTES))
+        if len(end) < _END_BYTES:
+            what = f"{file.path} has fewer than the {file.size_bytes} bytes that were listed."
+            raise CorruptTableError(f"{what} Restore the file from a backup.", path=file.path)
+        _, line_break, line = end.rstrip().rpartition(b"\n")
+        if not line_break:
+            for _, lines in self.pieces(file):
+                line = b"\n".join(lines).rstrip().rpartition(b"\n")[2]
+        return line
+
+    def pieces(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
+        """(1-based number of the first line, lines) of each piece; none for a commit of 0 bytes.
+
+        A writer that lost its power, or a store that lost a file's bytes, may leave such a commit. As in the reference it is a
+        version without actions, and a warning names the file: what was in it is lost, which a reader cannot mend. Any other
+        file without lines raises CorruptTableError, and so does a compaction with a line that is no JSON object: whoever looks
+        for a few actions in it must not take it for whole where another reader takes the commits in its place.
+        """
+        empty, unchecked = True, file.end_version > file.version and file.path not in self._sound
+        for piece in _split(1, self._read(file)) if file.size_bytes <= _PIECE_BYTES else self._stream(file):
+            empty = False
+            if unchecked:
+                _check_objects(file, *piece)
+            yield piece
+        if not empty:
+            self._sound.add(file.path)
+            return
+        if file.end_version > file.version or file.size_bytes or self._read(file):
+            raise corrupt_line(file, 1, "the file is empty.")
+        self._warn_of_empty(file)
+
+    def _warn_of_empty(self, file: LogFile) -> None:
+        if file.path not in self._warned:
+            self._warned.add(file.path)
+            _log.warning(
+                "%s has 0 bytes: version %d is read as one without actions. What it committed is lost; restore the file if there "
+                "is a copy of it",
+                self.objects.store.root + "/" + file.path,
+                file.version,
+            )
+
+    def _read(self, file: LogFile) -> bytes:
+        data = self._remembered.get(file.path)
+        if data is None:
+            coming = self._coming.pop(file.path, None)
+            data = _or_missing(file, self.objects.read if coming is None else lambda _: coming.result())
+            if len(data) <= _REMEMBERED_FILE_BYTES and self._remembered_bytes + len(data) <= _REMEMBERED_BYTES:
+                self._remembered[file.path] = data
+                self._remembered_bytes += len(data)
+        return data
+
+    def _stream(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
+        number, rest, limit = 1, b"", limit_bytes()
+        with _or_missing(file, self.objects.open_input) as source:
+            while chunk := source.read(_PIECE_BYTES):
+                head, newline, tail = chunk.rpartition(b"\n")
+                if not newline:
+                    rest += tail
+                    if len(rest) > limit:
+                        raise corrupt_line(file, number, f"{beyond_limit('the line')}.")
+                    continue
+                piece = rest + head
+                yield from _split(number, piece)
+                number += piece.count(b"\n") + 1
+                rest = tail
+        yield from _split(number, rest)
+
+
+def read_actions(store: ObjectStore, version: int) -> list[Action]:
+    """All actions of one commit, in order. Raises CorruptTableError, LogFileNotFoundError."""
+    path = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
+    return list(CommitReader(store).actions(LogFile(path, version, version, 0, 0)))
+
+
+T = TypeVar("T")
+
+
+def _or_missing(file: LogFile, read: Callable[[ObjectInfo], T]) -> T:
+    try:
+        return read(file.info)
+    except FileNotFoundError as error:
+        raise LogFileNotFoundError(
+            f"{file.path} was listed but is not there any more. It was cleaned up meanwhile, or deleted by hand: read a newer "
+            "version.",
+            path=file.path,
+            version=file.version,
+        ) from error
+
+
+def _split(first: int, data: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    lines = data.split(b"\n")
+    if any(line.strip() for line in lines):
+        yield first, lines
+
+
+def _check_objects(file: LogFile, first: int, lines: list[bytes]) -> None:
+    """Raises CorruptTableError unless each line that is not blank is a JSON object."""
+    texts = [line for line in lines if line.strip()]
+    try:
+        values = orjson.loads(b"[" + _BETWEEN.join(texts) + b"]")
+        if all(type(value) is dict for value in values[::2]) and values[1::2] == [_MARK] * (len(texts) - 1):
+            return
+    except orjson.JSONDecodeError:
+        pass
+    for number, line in enumerate(lines, first):  # finds the line
+        if (fault := _fault_of_object(line)) is not None:
+            raise corrupt_line(file, number, fault)
+
+
+def _fault_of_object(line: bytes) -> str | None:
+    """Why a line is neither blank nor a JSON object; None for one that is."""
+    try:
+        value = orjson.loads(line) if line.strip() else {}
+    except orjson.JSONDecodeError as error:
+        return f"it is no JSON ({error})."
+    return None if isinstance(value, dict) else "it is no JSON object."
+
+
+def _parse(file: LogFile, number: int, line: bytes) -> Action | None:
+    if not line.strip():
+        return None
+    try:
+        return parse_action(line)
+    except CorruptTableError as error:
+        raise corrupt_line(file, number, error.message) from error
+
+
+def corrupt_line(file: LogFile, number: int, what: str) -> CorruptTableError:
+    return CorruptTableError(
+        f"{file.path}, line {number}: {what} Restore the file from a backup, or read a version before {file.version}.",
+        path=file.path,
+        line=number,
+    )
+
+
+def changes_rows(body: Mapping[str, Any]) -> bool:
+    """Whether an add or remove changes the table's rows, and does not only arrange them anew (dataChange). Raises KeyError and
+    TypeError for one that does not say it."""
+    said = body["dataChange"]
+    if type(said) is not bool:
+        raise TypeError("dataChange is neither true nor false")
+    return said
+
+
+# ---------------------------------------------------------------- file actions as columns
+
+
+class _FileActionLines:
+    """Collects the adds and removes of a piece of lines; the last action on a key holds."""
+
+    def __init__(self, file: LogFile, keep_removes: bool) -> None:
+        self._file, self._keep_removes = file, keep_removes
+        self._removes: dict[str, dict[str, Any]] = {}
+        self._adds: list[dict[str, Any]] = []
+        self._lines: list[int] = []
+        self._paths: list[str] = []
+        self._last: dict[str, int] = {}  # key -> index into _adds, or -1 for a remove
+        self._action_count = 0
+
+    @property
+    def keys(self) -> Set[str]:
+        return self._last.keys()
+
+    @property
+    def repeats(self) -> int:
+        """How many actions are about a logical file that had one before."""
+        return self._action_count - len(self._last)
+
+    def add_line(self, number: int, line: bytes) -> None:
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            if line.strip():
+                raise self._explained(number, line, str(error)) from error
+            return
+        if type(value) is not dict:
+            raise self._explained(number, line, "it is no JSON object.")
+        add = value.get("add")
+        body = value.get("remove") if add is None else add
+        if body is None:
+            return
+        try:
+            path, key = keyed(body)
+        except CorruptTableError as error:
+            raise self._explained(number, line, error.message) from error
+        self._action_count += 1
+        if add is None:
+            self._last[key] = -1
+            if self._keep_removes:
+                self._removes[key] = body
+            return
+        self._last[key] = len(self._adds)
+        self._adds.append(add)
+        self._lines.append(number)
+        self._paths.append(path)
+
+    def _explained(self, number: int, line: bytes, fault: str) -> CorruptTableError:
+        """The error of a line that did not fit, in words: those of the slow parser, if it comes so far, or else `fault`."""
+        try:
+            _parse(self._file, number, line)
+        except CorruptTableError as error:
+            return error
+        return corrupt_line(self._file, number, fault)
+
+    def columns(self) -> FileActions:
+        chosen = [(key, index) for key, index in self._last.items() if index >= 0]
+        removes = [key for key, index in self._last.items() if index < 0]
+        return FileActions(self._batch([index for _, index in chosen]), [key for key, _ in chosen], removes)
+
+    def rows(self) -> FileRows:
+        """What `columns` refuses is refused here too: nobody must take up what others pass over."""
+        chosen = {key: index for key, index in self._last.items() if index >= 0}
+        removes = {key: self._removes[key] for key, index in self._last.items() if index < 0}
+        self._batch([*chosen.values()])
+        return FileRows([self._adds[index] for index in chosen.values()], [*chosen], [*removes.values()], [*removes])
+
+    def _batch(self, indexes: list[int]) -> pa.RecordBatch:
+        try:
+            return adds_batch([self._adds[index] for index in indexes], [self._paths[index] for index in indexes])
+        except (pa.ArrowException, KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
+            self._check_adds(error)
+            raise  # no add is wrong, so it is not the log that is
+
+    def _check_adds(self, cause: Exception) -> None:
+        """Raises CorruptTableError for the first add that breaks the protocol."""
+        for number, add in zip(self._lines, self._adds, strict=True):
+            try:
+                AddFile.from_json(add)
+            except CorruptTableError as error:
+                raise corrupt_line(self._file, number, error.message) from cause
+
+
+def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
+    """FILE_SCHEMA from add objects. Raises what orjson's values and Arrow raise on values of the wrong kind."""
+    sizes, times = longs([add["size"] for add in adds]), longs([add["modificationTime"] for add in adds])
+    if sizes.null_count or times.null_count or any(add["size"] < 0 for add in adds):
+        raise ValueError("a size or time is missing or negative")
+    return pa.record_batch(
+        [
+            array(paths, pa.string()),
+            text_map([add["partitionValues"] for add in adds]),
+            sizes,
+            times,
+            array([add.get("deletionVector") for add in adds], DELETION_VECTOR_TYPE),
+            longs([add.get("baseRowId") for add in adds]),
+            longs([add.get("defaultRowCommitVersion") for add in adds]),
+            texts([add.get("stats") for add in adds]),
+            array([add["path"] for add in adds], pa.string()),
+            _tags([add.get("tags") for add in adds]),
+            texts([add.get("clusteringProvider") for add in adds]),
+        ],
+        schema=FILE_SCHEMA,
+    )
+
+
+def longs(values: list[Any]) -> pa.Array:
+    """Raises for what is no whole number of 64 bits."""
+    if not {type(value) for value in values} <= {int, type(None)}:  # Arrow would cut fractions off
+        raise TypeError("a number has another type than it should")
+    return array(values, pa.int64())
+
+
+def texts(values: list[Any]) -> pa.Array:
+    """What is no text is taken for null."""
+    return array([text if isinstance(text, str) else None for text in values], pa.string())
+
+
+def _tags(values: list[Any]) -> pa.Array:
+    """What is no map of texts is taken for null: no reader needs tags."""
+    if all(tags is None for tags in values):
+        return pa.nulls(len(values), PARTITION_VALUES_TYPE)
+    return pa.array([list(tags.items()) if _is_text_map(tags) else None for tags in values], PARTITION_VALUES_TYPE)
+
+
+def _is_text_map(value: Any) -> bool:
+    return isinstance(value, dict) and {type(item) for item in value.values()} <= {str, type(None)}
+
+
+def text_map(values: Sequence[dict[str, str | None]], nulls: pa.BooleanArray | None = None) -> pa.MapArray:
+    """Dicts of text -> map<string, string>. nulls: which are null instead."""
+    offsets = array([0, *accumulate(len(value) for value in values)], pa.int32())
+    keys = array([key for value in values for key in value], pa.string())
+    items = array([item for value in values for item in value.values()], pa.string())
+    return pa.MapArray.from_arrays(offsets, keys, items, mask=nulls)

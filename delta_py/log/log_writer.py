@@ -1,0 +1,205 @@
+"""LogWriter: the only object that writes or deletes under `_delta_log`.
+
+A commit is put if its name is free, never otherwise. Whether an attempt succeeded is read off the log itself when the store's
+answer leaves it open: our commit carries our txnId.
+Checkpoints, compactions and the hint may be written by many at once: each is put as a whole, and any of them is right.
+Protocol: Creation of New Log Entries; Delta Log Entries; Commit Provenance Information; Last Checkpoint File.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+import orjson
+
+from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
+from delta_py.log.coordination import named_group, require_coordinator
+from delta_py.log.last_vacuum import LAST_VACUUM_PATH, last_vacuum_text
+from delta_py.log.limits import beyond_limit, limit_bytes
+from delta_py.log.segment import LAST_CHECKPOINT_PATH, json_checksum, read_last_checkpoint
+from delta_py.protocol.actions import Action, CommitInfo, action_to_line, parse_action
+from delta_py.protocol.paths import (
+    LOG_DIRECTORY,
+    SIDECAR_DIRECTORY,
+    LogKind,
+    checksum_file_name,
+    commit_file_name,
+    compacted_file_name,
+    parse_log_name,
+)
+from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.storage.copying import copy_object
+from delta_py.storage.open_store import coordination_of
+from delta_py.storage.store import ObjectStore
+
+_log = logging.getLogger("delta_py")
+
+ASIDE = ".broken"
+"""The end of the names of files that a repair has put aside."""
+
+
+class Outcome(Enum):
+    """What became of an attempt to commit."""
+
+    WON = "won"  # the version is ours
+    LOST = "lost"  # the version is another writer's
+    UNKNOWN = "unknown"  # the store neither confirmed nor refused, and the version is not there (yet)
+
+
+class LogWriter:
+    """Writes to one table's log. config: protocol and metadata that will hold once the commit is made.
+
+    Raises UnsupportedTableFeatureError from the constructor when the table may not be written to.
+    """
+
+    def __init__(self, store: ObjectStore, config: TableConfig) -> None:
+        config.require(Operation.WRITE)
+        require_coordinator(store, config)
+        self._store = store
+
+    @property
+    def root(self) -> str:
+        """The table's root."""
+        return self._store.root
+
+    def put_commit(self, version: int, actions: Iterable[Action], described: Callable[[], bytes] | None = None) -> Outcome:
+        """Try to make the actions version `version` of the table, by one put-if-absent. In a transaction over tables they become
+        one of its commits. described: what that needs to know of it.
+
+        The commitInfo among the actions should carry a txnId that no other attempt uses: by it an attempt that was confirmed
+        to nobody is recognised. Raises StorageError where the store is sure that nothing was written and never will be, and
+        UnsupportedOperationError, before anything is written, for an action that no reader would take.
+        """
+        listed = tuple(actions)
+        path = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
+        coordinated = coordination_of(self._store)
+        if coordinated is not None and coordinated.transaction is not None:
+            listed = named_group(listed, {"transactionId": coordinated.transaction})
+        data = commit_bytes(listed)
+        try:
+            if coordinated is not None and coordinated.transaction is not None:
+                assert described is not None
+                coordinated.propose(version, data, described())
+            else:
+                self._store.put_if_absent(path, data)
+        except FileExistsError:
+            # Ours all the same, if the store repeated a request whose reply was lost.
+            return Outcome.WON if self._holds(path, _txn_id(listed)) else Outcome.LOST
+        except OSError as error:
+            _log.warning("%s: the store did not confirm commit %d: %s", self.root, version, error)
+            return self._look(path, _txn_id(listed))
+        return Outcome.WON
+
+    def put_checksum(self, version: int, data: bytes) -> None:
+        """Write the version checksum of a commit, unless there is one. Raises OSError.
+        Protocol: Version Checksum File."""
+        with contextlib.suppress(FileExistsError):
+            # A machine that fails may leave some empty: these are as if they were not there.
+            self._store.put_if_absent(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", data, durably=False)
+
+    # ------------------------------------------------------------ what commits do without
+
+    def put_checkpoint(self, name: str, data: bytes) -> None:
+        """Write a checkpoint's file into `_delta_log`; one of the same name is replaced. Raises OSError."""
+        log_name = parse_log_name(name)
+        assert log_name is not None and log_name.is_checkpoint, name
+        self._store.put(f"{LOG_DIRECTORY}/{name}", data)
+
+    def put_sidecar(self, name: str, data: bytes) -> None:
+        """Write a sidecar of a checkpoint under a name that nobody else uses. Raises OSError. Protocol: Sidecar Files."""
+        self._store.put(f"{SIDECAR_DIRECTORY}/{name}", data)
+
+    def put_compaction(self, start: int, end: int, data: bytes) -> None:
+        """Write the compaction of the commits start to end, unless there is one. Raises OSError.
+        Protocol: Log Compaction Files."""
+        with contextlib.suppress(FileExistsError):
+            self._store.put_if_absent(f"{LOG_DIRECTORY}/{compacted_file_name(start, end)}", data)
+
+    def put_last_checkpoint(self, version: int, fields: Mapping[str, Any]) -> None:
+        """Point `_last_checkpoint` to a checkpoint, unless it points to a later one. Raises OSError.
+
+        fields: of the file besides version and checksum. Two writers may still leave the older of two checkpoints: it only
+        makes a listing longer.
+        Protocol: Last Checkpoint File Schema; JSON checksum.
+        """
+        known = read_last_checkpoint(self._store)
+        if known is not None and known.version > version:
+            return
+        value = {"version": version, **fields}
+        self._store.put(LAST_CHECKPOINT_PATH, orjson.dumps({**value, "checksum": json_checksum(value)}))
+
+    def put_last_vacuum(self, version: int) -> None:
+        """Note up to which version VACUUM has dealt with what commits removed. Raises OSError."""
+        self._store.put(LAST_VACUUM_PATH, last_vacuum_text(version))
+
+    # ------------------------------------------------------------ repairs
+
+    def replace_checksum(self, version: int, data: bytes) -> None:
+        """Write the version checksum of a commit in the place of a wrong one, or of none. Raises OSError.
+        Protocol: Version Checksum File."""
+        self._store.put(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", data)
+
+    def forget_last_checkpoint(self) -> None:
+        """Delete a `_last_checkpoint` that is wrong: without it the log is listed. Raises OSError."""
+        self._store.delete(LAST_CHECKPOINT_PATH)
+
+    def set_aside(self, path: str) -> None:
+        """Give a compaction, or a file of a checkpoint, a name by which no reader takes it. Raises OSError; it may have both
+        names then."""
+        name = parse_log_name(path.rpartition("/")[2])
+        assert name is not None and (name.is_checkpoint or name.kind is LogKind.COMPACTION), path
+        copy_object(self._store, path, self._store, f"{path}{ASIDE}")
+        self.delete(path)
+
+    def delete(self, path: str) -> None:
+        """Delete a commit, checksum, checkpoint, compaction or sidecar. Raises OSError. Protocol: Metadata Cleanup."""
+        directory, _, name = path.rpartition("/")
+        log_name = parse_log_name(name)
+        in_log = directory == LOG_DIRECTORY and log_name is not None and log_name.kind is not LogKind.LAST_CHECKPOINT
+        assert in_log or (directory == SIDECAR_DIRECTORY and name.endswith(".parquet")), path
+        self._store.delete(path)
+
+    # ------------------------------------------------------------ whose commit it is
+
+    def _look(self, path: str, txn_id: str | None) -> Outcome:
+        holds = self._holds(path, txn_id)
+        if holds is None or (holds is False and txn_id is None):
+            return Outcome.UNKNOWN
+        return Outcome.WON if holds else Outcome.LOST
+
+    def _holds(self, path: str, txn_id: str | None) -> bool | None:
+        """Whether the commit at `path` carries the txnId; None when there is none, or it cannot be read."""
+        try:
+            data = self._store.read(path)
+        except FileNotFoundError:
+            return None
+        except (OSError, StorageError) as error:
+            _log.warning("%s: %s cannot be read to see whose commit it is: %s", self.root, path, error)
+            return None
+        return txn_id is not None and any(_line_txn_id(line) == txn_id for line in data.splitlines() if b'"commitInfo"' in line)
+
+
+def commit_bytes(actions: Iterable[Action]) -> bytes:
+    """The content of a commit's file. Raises UnsupportedOperationError for what no reader would take."""
+    lines = [action_to_line(action) + b"\n" for action in actions]
+    if max(map(len, lines), default=0) > limit_bytes():
+        raise UnsupportedOperationError(
+            f"The commit would hold what nobody could read: {beyond_limit('a line of it')}. Nothing was committed."
+        )
+    return b"".join(lines)
+
+
+def _txn_id(actions: tuple[Action, ...]) -> str | None:
+    return next((action.txn_id for action in actions if isinstance(action, CommitInfo)), None)
+
+
+def _line_txn_id(line: bytes) -> str | None:
+    try:
+        action = parse_action(line)
+    except CorruptTableError:
+        return None  # not a line of ours
+    return action.txn_id if isinstance(action, CommitInfo) else None

@@ -1,0 +1,334 @@
+"""Reading data files on an executor: one ScanState and some ScanFiles in, Arrow batches of the logical columns out.
+
+A file is decoded in batches, only the leaf columns that are wanted, only the row groups that may hold wanted rows. Each
+batch loses its deleted rows, then those that the predicate rules out, and only then are columns converted to the
+table's types; columns that already have them pass as they are. Memory is a batch and the pages under it.
+Protocol: Reader Requirements for Deletion Vectors; Reader Requirements for Column Mapping; Row Tracking.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_py.errors import DataFileError
+from delta_py.parquet.batch_size import BatchSizer, dictionary_bytes
+from delta_py.parquet.buffers import without_views
+from delta_py.parquet.conform_values import CannotRead
+from delta_py.parquet.decode_budget import DecodeBudget
+from delta_py.parquet.read_columns import BatchRows, FileColumns, FilePlan, plan_file
+from delta_py.parquet.rebase import legacy_calendar
+from delta_py.parquet.row_filter import LookAhead, make_row_filter
+from delta_py.parquet.row_groups import FileSide, Run, find_runs, in_part, make_group_filter, split_run
+from delta_py.parquet.row_selection import RowPick, RowSelection, load_selection
+from delta_py.protocol.parquet_ranges import column_ranges
+from delta_py.scan.char_padding import padded_chars
+from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
+from delta_py.storage.arrow_files import expect_ranges, is_prefetching
+from delta_py.storage.cached_objects import KeptObjects
+from delta_py.storage.store import ObjectInfo
+from delta_py.types.schema import LONG, StructField, StructType, to_arrow_schema
+
+_log = logging.getLogger("delta_py")
+
+# Up to this size a file's column chunks are read whole, which is a little faster; beyond, through a buffer a column.
+_WHOLE_CHUNKS_BYTES = 16 * 1024 * 1024
+_BUFFERS_BYTES = 16 * 1024 * 1024
+# Of a file that is far away no more is fetched beside the row group that is decoded. So much at once, as each request takes its
+# time however little it asks for.
+_AHEAD_BYTES = 64 * 1024 * 1024
+_MANY_ROWS_KEPT = 0.8
+_RECENT_PLANS = 8
+
+
+def read_files(
+    state: ScanState, files: Iterable[ScanFile], *, use_threads: bool = False, budget: DecodeBudget | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the files, file after file and in each in the file's order.
+
+    use_threads: decode columns in parallel. budget: None for any amount.
+    Every batch has exactly the schema to_arrow_schema gives for the logical fields of state.columns; batches without
+    rows are left out. A value that the table declares not null is null all the same where a file lacks its column.
+    Raises DataFileError for a file that is missing or cannot be decoded or does not go with the table's types,
+    DeletionVectorError, ExpressionError for a predicate that cannot be evaluated, if state.drop_rows, and OverBudgetError.
+    """
+    reader = ScanReader(state, use_threads, budget)
+    for file in files:
+        yield from reader.read(file)
+
+
+class ScanReader:
+    """Reads files of one scan, as read_files does, whenever they come. It holds what is the same for all of them.
+
+    `_columns` are all that are read, in this order: those that come out, those of the predicate, and the materialized row
+    tracking columns.
+    """
+
+    def __init__(self, state: ScanState, use_threads: bool = False, budget: DecodeBudget | None = None) -> None:
+        self._state, self._store, self._use_threads, self._budget = state, state.store, use_threads, budget
+        self._objects = KeptObjects.of(state.store, state.table_id)
+        self._tracking = _tracking_columns(state)
+        self._columns = (*state.columns, *state.filter_columns, *self._tracking.values())
+        self._chars = [padded_chars(column.logical) for column in self._columns]
+        self._schema = to_arrow_schema(StructType(tuple(column.logical for column in state.columns)))
+        self._row_filter = make_row_filter(state, self._columns)
+        self._group_filter = make_group_filter(state, self._columns)
+        self._counted = [place for place, column in enumerate(state.columns) if column.logical.name in state.counted]
+        self._sizer, self._look_sizer = (BatchSizer(state.batch_rows, state.batch_bytes) for _ in range(2))
+        self._looker = LookAhead()
+        self._plans: list[FilePlan] = []
+        self._warned = False
+
+    def read(self, file: ScanFile) -> Iterator[pa.RecordBatch]:
+        has_begun = False
+        try:
+            with _naming(file), contextlib.ExitStack() as stack:
+                for batch in self._read_rows(file, self._open(file, stack)):
+                    has_begun = True
+                    yield batch
+        except FileNotFoundError as error:
+            if has_begun or not self._state.ignore_missing_files:
+                raise _missing(file, self._state) from error
+            self._warn_of_missing(file)
+
+    def _warn_of_missing(self, file: ScanFile) -> None:
+        if self._warned:
+            return
+        _log.warning(
+            "Data file %s of table %s is missing and skipped, as ignoreMissingFiles asks. "
+            "More missing files of this task are skipped without a message.",
+            file.path,
+            self._store.root,
+        )
+        self._warned = True
+
+    def _open(self, file: ScanFile, stack: contextlib.ExitStack) -> _DataFile:
+        """A remote file whose footer is known is asked for nothing yet: that it is missing shows when it is read."""
+        info = ObjectInfo(file.path, file.size_bytes, file.modification_time_ms)
+        footer = self._objects.footer(info)
+        source = stack.enter_context(self._objects.open_data(info, is_sure=footer is not None))
+        buffer_size = 0
+        if file.size_bytes > _WHOLE_CHUNKS_BYTES and not is_prefetching(source):
+            buffer_size = min(1024 * 1024, max(64 * 1024, _BUFFERS_BYTES // max(1, len(self._columns))))
+        parquet = pq.ParquetFile(
+            source,
+            metadata=footer,
+            pre_buffer=False,
+            buffer_size=buffer_size,
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=self._state.verify_checksums,
+        )
+        return _DataFile(source, stack.enter_context(parquet))
+
+    def _read_rows(self, file: ScanFile, data: _DataFile) -> Iterator[pa.RecordBatch]:
+        parquet = data.parquet
+        footer = parquet.metadata
+        if footer.num_rows == 0:
+            return
+        plan = self._plan(parquet)
+        if self._budget is not None:
+            self._budget.spend_on_vectors(file)
+        selection = load_selection(self._store, file, footer.num_rows)
+        valued = frozenset(place for place in self._counted if plan.has_no_nulls(footer, place))
+        if valued:
+            plan = plan.only(parquet, set(range(len(self._columns))) - valued)
+        columns = FileColumns(self._state, self._columns, self._chars, self._tracking, plan, file, valued)
+        keep = in_part(footer, file.part, file.size_bytes)
+        if self._group_filter is not None:
+            likely = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
+            if likely is not None:
+                keep = likely if keep is None else keep & likely
+        runs: Iterable[Run] = find_runs(footer, selection, keep)
+        if self._budget is not None:
+            runs = list(runs)
+            self._budget.spend_on_runs(footer, runs, plan.leaves)
+        for run in self._matching_runs(file, data, plan, selection, runs):
+            for decoded in self._decode(data, plan, run, self._sizer):
+                if self._budget is not None:
+                    self._budget.spend_on_batch(decoded.row_count, decoded.byte_count)
+                pick = selection.pick(decoded.start, decoded.start + decoded.row_count)
+                if pick is None or len(pick):
+                    batch = self._make_batch(columns, decoded, pick)
+                    if batch is not None:
+                        yield batch
+
+    def _plan(self, parquet: pq.ParquetFile) -> FilePlan:
+        calendar = legacy_calendar(parquet.metadata.metadata, self._state.timezone)
+        for plan in self._plans:
+            if plan.suits(parquet, calendar):
+                return plan
+        plan = plan_file(parquet, self._columns, calendar, by_id=self._state.match_by_id)
+        self._plans = [plan, *self._plans[: _RECENT_PLANS - 1]]
+        return plan
+
+    def _decode(self, data: _DataFile, plan: FilePlan, run: Run, sizer: BatchSizer) -> Iterator[BatchRows]:
+        if not plan.leaves:
+            for start in range(0, run.row_count, self._state.batch_rows):
+                yield BatchRows(run.first_row + start, min(self._state.batch_rows, run.row_count - start), None)
+            return
+        runs = split_run(data.parquet.metadata, run) if plan.has_inner_dictionaries else [run]
+        for part in (part for each in runs for part in data.parts(each, plan.leaves)):
+            yield from self._decode_part(data.parquet, plan, part, sizer)
+
+    def _decode_part(self, parquet: pq.ParquetFile, plan: FilePlan, run: Run, sizer: BatchSizer) -> Iterator[BatchRows]:
+        position, end = run.first_row, run.first_row + run.row_count
+        in_dictionaries = dictionary_bytes(parquet.metadata.row_group(run.groups[0]), plan.text_leaves)
+        batches = parquet.reader.iter_batches(
+            sizer.start(run.row_count, run.byte_count, in_dictionaries),
+            row_groups=list(run.groups),
+            column_indices=plan.leaves,
+            use_threads=self._use_threads,
+        )
+        for batch in map(without_views, batches):
+            pieces = sizer.follow(batch)
+            parquet.reader.set_batch_size(sizer.rows)
+            for piece in pieces:
+                yield BatchRows(position, piece.num_rows, piece)
+                position += piece.num_rows
+        if position != end:
+            raise CannotRead(f"its row groups hold {position - run.first_row} rows where the footer says {run.row_count}")
+
+    def _matching_runs(
+        self, file: ScanFile, data: _DataFile, plan: FilePlan, selection: RowSelection, runs: Iterable[Run]
+    ) -> Iterator[Run]:
+        """The runs, or, where that is promising, of their row groups those in which the predicate is true of some row.
+
+        Finding out takes decoding the predicate's columns twice where it is, so it is tried where they are a small part
+        of what is decoded, and only as long as it goes on to save work.
+        """
+        looker, parquet = self._looker, data.parquet
+        needed = set() if self._row_filter is None else plan.leaves_of(self._row_filter.columns)
+        if self._row_filter is None or not looker.is_promising(parquet.metadata, needed, plan.leaves):
+            yield from runs
+            return
+        narrow = plan.only(parquet, self._row_filter.columns)
+        columns = FileColumns(self._state, self._columns, self._chars, self._tracking, narrow, file)
+        for run in runs:
+            for group in split_run(parquet.metadata, run):
+                decoded = self._decode(data, narrow, group, self._look_sizer)
+                if looker.found(any(self._may_match(columns, selection, rows) for rows in decoded)):
+                    yield group
+
+    def _may_match(self, columns: FileColumns, selection: RowSelection, decoded: BatchRows) -> bool:
+        assert self._row_filter is not None
+        rows = decoded.picked(selection.pick(decoded.start, decoded.start + decoded.row_count))
+        mask = self._row_filter.mask({place: columns.make(place, rows) for place in self._row_filter.columns}, len(rows))
+        return mask is None or bool(mask.any())
+
+    def _make_batch(self, columns: FileColumns, decoded: BatchRows, pick: RowPick | None) -> pa.RecordBatch | None:
+        """The batch that comes out, None if no row is left. pick: the rows that are not deleted."""
+        rows, known = decoded.picked(pick), {}
+        if self._row_filter is not None:
+            known = {place: columns.make(place, rows) for place in self._row_filter.columns}
+            mask = self._row_filter.mask(known, len(rows))
+            kept_count = len(rows) if mask is None else int(mask.sum())
+            if kept_count == 0:
+                return None
+            if mask is not None and (
+                kept_count < len(rows) * _MANY_ROWS_KEPT or (kept_count < len(rows) and self._row_filter.must_drop)
+            ):
+                inner = RowPick.of(mask)
+                rows = decoded.picked(inner if pick is None else pick.narrowed(mask))
+                known = {place: inner.rows_of(array) for place, array in known.items() if place < len(self._schema)}
+        arrays = [known[place] if place in known else columns.make(place, rows) for place in range(len(self._schema))]
+        if not arrays:
+            return pa.RecordBatch.from_arrays([pa.nulls(len(rows))], names=[""]).select([])
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _DataFile:
+    """An open file. source: what parquet reads."""
+
+    source: pa.NativeFile
+    parquet: pq.ParquetFile
+
+    def parts(self, run: Run, leaves: Sequence[int]) -> Iterator[Run]:
+        """What is decoded in one go: the run, or, of a file that is far away, one row group after the other, those behind it
+        fetched meanwhile."""
+        if not is_prefetching(self.source):
+            yield run
+            return
+        footer = self.parquet.metadata
+        groups = list(split_run(footer, run))
+        ranges = [column_ranges(footer, group.groups, leaves) for group in groups]
+        sizes = [sum(length for _, length in of_group) for of_group in ranges]
+        end = 0  # of those that are fetched, or on their way
+        for number, group in enumerate(groups):
+            if end <= number or (end < len(groups) and sum(sizes[number + 1 : end]) <= _AHEAD_BYTES // 2):
+                end = _end_of_window(sizes, number)
+                expect_ranges(self.source, [part for of_group in ranges[number:end] for part in of_group])
+            yield group
+
+
+def _end_of_window(sizes: Sequence[int], first: int) -> int:
+    """Behind the last row group that may be held beside the first."""
+    end, held = first + 1, 0
+    while end < len(sizes) and held + sizes[end] <= _AHEAD_BYTES:
+        held += sizes[end]
+        end += 1
+    return end
+
+
+def _tracking_columns(state: ScanState) -> dict[str, ScanColumn]:
+    """The materialized row tracking columns that the metadata columns of the scan need, by metadata field."""
+    names = {"row_id": state.row_id_column, "row_commit_version": state.row_commit_version_column}
+    wanted: set[str] = set()
+    for column in (*state.columns, *state.filter_columns):
+        if column.source is ColumnSource.METADATA and isinstance(column.logical.data_type, StructType):
+            wanted.update(column.logical.data_type.names)
+    stored_columns = {}
+    for metadata_field, name in names.items():
+        if name is not None and metadata_field in wanted:
+            stored = StructField(name, LONG)
+            stored_columns[metadata_field] = ScanColumn(stored, stored)
+    return stored_columns
+
+
+# ---------------------------------------------------------------- errors
+
+
+@contextlib.contextmanager
+def _naming(file: ScanFile) -> Iterator[None]:
+    """Errors of decoding, in terms of the file."""
+    try:
+        yield
+    except CannotRead as error:
+        raise DataFileError(
+            f"Data file {file.path} does not go with the table: {error}. Compare the file's schema with the table's; "
+            "if another program wrote the file, rewrite it with the table's types.",
+            error_class="FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH",
+            sql_state="KD001",
+            path=file.path,
+        ) from error
+    except (FileNotFoundError, MemoryError):
+        raise
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataFileError(
+            f"Data file {file.path} cannot be read: {error}. It may be cut short or damaged, or its storage failed. "
+            "Restore the file from a backup, or restore the table to a version without it.",
+            error_class="FAILED_READ_FILE.NO_HINT",
+            sql_state="KD001",
+            path=file.path,
+        ) from error
+
+
+def _missing(file: ScanFile, state: ScanState) -> DataFileError:
+    """A scan for a commit cannot leave a file out: the commit would take the file's rows out of the table for good."""
+    cure = (
+        "Restore the file from a backup; or, to give its rows up, take it out of the table (FSCK REPAIR TABLE), which allows "
+        "the change then. No option lets a change of the table leave missing files out."
+        if state.to_write
+        else "Restore the file, read a newer version, or skip missing files with the option ignoreMissingFiles=true "
+        "(in Python ignore_missing_files=True)."
+    )
+    return DataFileError(
+        f"Data file {file.path} is missing, though the table's log lists it. It was removed by hand, or by VACUUM with a "
+        f"retention shorter than this query or version is old. {cure}",
+        path=file.path,
+    )

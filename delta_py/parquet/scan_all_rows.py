@@ -1,0 +1,35 @@
+"""All rows of a version looked at once, in threads: for commands that must know something of each row and keep none.
+
+counts = over_rows(transaction.scan(None, ["id"]), lambda batches: sum(batch.num_rows for batch in batches))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+
+from delta_py.parquet.file_reader import read_files
+from delta_py.scan.file_groups import FileGroup
+from delta_py.scan.planning import Scan
+from delta_py.threads import in_threads
+
+T = TypeVar("T")
+
+_THREADS = 4
+_GROUP_BYTES, _OPEN_COST_BYTES = 128 << 20, 4 << 20
+
+
+def over_rows(scan: Scan, step: Callable[[Iterator[pa.RecordBatch]], T]) -> list[T]:
+    """What the step makes of each group of files; a thread holds one batch at a time. Pages are compared with their checksums:
+    what a command finds out here, the table keeps."""
+    state = replace(scan.state, verify_checksums=True)
+    groups = scan.pack(max_group_bytes=_GROUP_BYTES, open_cost_bytes=_OPEN_COST_BYTES, wanted_groups=_THREADS)
+
+    def run(group: FileGroup) -> T:
+        return step(read_files(state, group.scan_files()))
+
+    return in_threads([partial(run, group) for group in groups], _THREADS, "delta_py-rows") if groups else []

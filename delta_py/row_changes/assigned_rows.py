@@ -1,0 +1,294 @@
+"""New rows of an UPDATE or MERGE: values of columns, from SQL or from Python, in the columns' types.
+
+    values = assigned(scope, target, {"price": "price * 2", "address.city": "'Ulm'"}, "UPDATE")
+    rows = updated_rows(schema, values)         # or inserted_rows
+    rows.of(batch)                              # the struct NEW of row_changes.py, one a row of the batch
+
+Types are settled before any row is read: what Spark's store assignment takes, and texts that are read as values of the column.
+Generated columns that get no value are left out; they are computed where rows are written.
+Protocol: Generated Columns; Default Columns; Identity Columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_py.expressions.coercion import is_atomic
+from delta_py.expressions.evaluate import evaluate
+from delta_py.expressions.functions.text_growth import in_each_row
+from delta_py.expressions.parse import type_of
+from delta_py.expressions.resolve import resolve_cast
+from delta_py.expressions.tree import Expression, columns_of
+from delta_py.protocol.identity_columns import identity_of
+from delta_py.row_changes.sql_scope import Scope, Side
+from delta_py.types.arrow_values import struct_children
+from delta_py.types.column_rules import DEFAULT, GENERATION
+from delta_py.types.names import split_name
+from delta_py.types.schema import DataType, Path, StructField, StructType, find_path, to_arrow_type
+from delta_py.write.row_constraints import default_value
+from delta_py.write.store_assignment_casts import Converter, TimeRules, assign, converter, may_assign
+
+ArrayMaker: TypeAlias = Callable[[pa.RecordBatch], pa.Array]
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """What an expression gives, in the column's type. convert: None where it has that already."""
+
+    expression: Expression
+    convert: Converter | None
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array:
+        values = evaluate(self.expression, batch)
+        return values if self.convert is None else self.convert(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same for all rows. value: of the column's type."""
+
+    value: pa.Scalar
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array:
+        return in_each_row(self.value, batch.num_rows)
+
+
+Value: TypeAlias = Computed | Constant
+Values: TypeAlias = Mapping[Path, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class NewRows:
+    """fields: of the new rows, and what makes the values of each. columns: of the batch, that are needed for them."""
+
+    fields: tuple[pa.Field, ...]
+    makers: tuple[ArrayMaker, ...]
+    columns: frozenset[str]
+
+    def of(self, batch: pa.RecordBatch) -> pa.StructArray:
+        return pa.StructArray.from_arrays([make(batch) for make in self.makers], fields=list(self.fields))
+
+
+# ---------------------------------------------------------------- what is assigned
+
+
+def assigned(scope: Scope, target: Side, updates: Mapping[str, str], action: str) -> Values:
+    """Values by the path of the column or field in the table. target: whose columns are assigned; names may begin with its alias.
+    DEFAULT is the column's default, NULL if it has none; of a generated column it is what is computed.
+
+    action: UPDATE or INSERT. Raises what Scope raises; SchemaMismatchError for a column that the table lacks and for a type that
+    does not fit; UnsupportedOperationError for identity columns, columns that are assigned twice, fields in an INSERT.
+    """
+    values: dict[Path, Value] = {}
+    paths = AssignedPaths(action)
+    for name, sql in updates.items():
+        path = paths.add(_path(target, name, action))
+        column = find_path(target.schema, path)[0]
+        if not _asks_for_default(sql, scope):
+            values[path] = _computed(scope, sql, find_path(target.schema, path)[-1].data_type, name)
+        elif len(path) > 1:
+            raise _no_default(name)
+        elif GENERATION not in column.metadata:
+            values[path] = _default(column, scope)
+    return values
+
+
+def given(scope: Scope, target: Side, new_values: Mapping[str, Any], action: str) -> Values:
+    """As `assigned`, of values as Python has them. Wall clocks without a zone are read in the session's zone."""
+    values: dict[Path, Value] = {}
+    paths = AssignedPaths(action)
+    for name, value in new_values.items():
+        path = paths.add(_path(target, name, action))
+        values[path] = Constant(_from_python(value, find_path(target.schema, path)[-1].data_type, name, scope.clock.time_zone))
+    return values
+
+
+def _from_python(value: Any, wanted: DataType, name: str, time_zone: str) -> pa.Scalar:
+    try:
+        array = pa.array([value]) if is_atomic(wanted) else pa.array([value], to_arrow_type(wanted))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise SchemaMismatchError(
+            f"{value!r:.100} is no value of column {name}: {error}. Nothing was changed.",
+            error_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+            sql_state="42846",
+            column=name,
+        ) from error
+    return assign(array, wanted, name, TimeRules(time_zone))[0]
+
+
+def nested_in_insert(path: Path) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"Nested field is not supported in the INSERT clause of MERGE operation (field = {'.'.join(path)}). Give the whole "
+        "column a value.",
+        error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+        sql_state="0AKDC",
+        column=".".join(path),
+    )
+
+
+class AssignedPaths:
+    """The columns and fields that a clause gives values to, whatever the case of their names. action: UPDATE or INSERT."""
+
+    def __init__(self, action: str) -> None:
+        self._action = action
+        self._paths: dict[Path, Path] = {}
+        self._parents: set[Path] = set()
+
+    def add(self, path: Path) -> Path:
+        """Returns the path. Raises UnsupportedOperationError for one that has a value, in which a field has one, or that is in a
+        struct that has one."""
+        folded = tuple(name.lower() for name in path)
+        starts = [folded[:length] for length in range(1, len(folded))]
+        if folded in self._parents or not self._paths.keys().isdisjoint([*starts, folded]):
+            others = self._paths.items()
+            raise assigned_twice(self._action, next(o for key, o in others if key[: len(folded)] == folded[: len(key)]), path)
+        self._paths[folded] = path
+        self._parents.update(starts)
+        return path
+
+
+def assigned_twice(action: str, other: Path, path: Path) -> UnsupportedOperationError:
+    """action: UPDATE or INSERT."""
+    return UnsupportedOperationError(
+        f"There is a conflict from these {action} columns: {['.'.join(other), '.'.join(path)]}. A column can be given one value. "
+        "Nothing was changed.",
+        error_class="DELTA_CONFLICT_SET_COLUMN" if action == "UPDATE" else "DELTA_DUPLICATE_COLUMNS_ON_INSERT",
+        sql_state="42701",
+        columns=[".".join(other), ".".join(path)],
+    )
+
+
+def _path(target: Side, name: str, action: str) -> Path:
+    written = split_name(name)
+    fields = find_path(target.schema, target.without_alias(written) or written)
+    path = tuple(f.name for f in fields)
+    identity = identity_of(fields[0])
+    if identity is not None and (action == "UPDATE" or not identity.explicit):
+        raise identity_assigned(fields[0].name, action)
+    if action == "INSERT" and len(path) > 1:
+        raise nested_in_insert(path)
+    return path
+
+
+def identity_assigned(name: str, action: str) -> UnsupportedOperationError:
+    """action: UPDATE or INSERT."""
+    update = action.upper() == "UPDATE"
+    return UnsupportedOperationError(
+        f"{'UPDATE on' if update else 'Providing values for GENERATED ALWAYS AS'} IDENTITY column {name} is not supported. Leave "
+        "it out of the clause.",
+        error_class=f"DELTA_IDENTITY_COLUMNS_{'UPDATE' if update else 'EXPLICIT_INSERT'}_NOT_SUPPORTED",
+        sql_state="42808",
+        column=name,
+    )
+
+
+def _asks_for_default(sql: str, scope: Scope) -> bool:
+    """The word DEFAULT alone. A column of that name goes first."""
+    is_word = str(sql).strip().lower() == "default"  # of what is no text, Scope tells so
+    return is_word and all(side.schema.find("default") is None for side in scope.sides)
+
+
+def _no_default(name: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"DEFAULT is for whole columns of the table, and {name} is none. Write the value out.",
+        error_class="DEFAULT_PLACEMENT_INVALID",
+        sql_state="42608",
+        column=name,
+    )
+
+
+def _default(column: StructField, scope: Scope) -> Constant:
+    if DEFAULT in column.metadata:
+        return Constant(default_value(column, scope.clock))
+    return Constant(pa.scalar(None, to_arrow_type(column.data_type)))
+
+
+def _computed(scope: Scope, sql: str, wanted: DataType, name: str) -> Computed:
+    expression = scope.expression(sql)
+    kind = type_of(expression, scope.rows)
+    if is_atomic(kind) and is_atomic(wanted) and not may_assign(kind, wanted):
+        # SET takes more than storing rows does: texts become numbers, or fail.
+        return Computed(resolve_cast(expression, scope.rows, wanted, scope.clock.time_zone).expression, None)
+    return Computed(expression, converter(to_arrow_type(kind), wanted, name, TimeRules(scope.clock.time_zone)))
+
+
+# ---------------------------------------------------------------- new rows
+
+
+def updated_rows(target: Side, values: Values) -> NewRows:
+    """Each column of the table with its new value, or as it is in the batch."""
+    fields, makers = [], []
+    columns = {path[0] for value in values.values() if isinstance(value, Computed) for path in columns_of(value.expression)}
+    values_by_column = by_first_name(values)
+    for f in target.schema.fields:
+        inside = values_by_column.get(f.name, {})
+        if not inside and GENERATION in f.metadata:
+            continue
+        if () not in inside:
+            columns.add(target.prefix + f.name)
+        fields.append(pa.field(f.name, to_arrow_type(f.data_type)))
+        makers.append(_updated(f, target.prefix + f.name, inside))
+    return NewRows(tuple(fields), tuple(makers), frozenset(columns))
+
+
+def by_first_name(values: Mapping[Path, V]) -> dict[str, dict[Path, V]]:
+    """The values by the rest of their paths, by the first name of the path."""
+    groups: dict[str, dict[Path, V]] = {}
+    for path, value in values.items():
+        groups.setdefault(path[0], {})[path[1:]] = value
+    return groups
+
+
+def _updated(column: StructField, name: str, inside: Mapping[Path, Value]) -> ArrayMaker:
+    if not inside:
+        return lambda batch: batch.column(name)
+    if () in inside:
+        return inside[()].of
+    update = _field_updater(column.data_type, inside)
+    return lambda batch: update(batch.column(name), batch)
+
+
+_FieldUpdater: TypeAlias = Callable[[pa.Array, pa.RecordBatch], pa.Array]
+
+
+def _field_updater(data_type: DataType, inside: Mapping[Path, Value]) -> _FieldUpdater:
+    """A function from a struct's values, and the batch that they come from, to the values with the assigned fields. inside: what
+    is assigned, by path from here. A struct that is null becomes one with the assigned fields."""
+    assert isinstance(data_type, StructType)
+    fields = list(to_arrow_type(data_type))
+    values_by_field = by_first_name(inside)
+    updates = [_child_updater(f, values_by_field.get(f.name, {})) for f in data_type.fields]
+
+    def update(old: pa.StructArray, batch: pa.RecordBatch) -> pa.StructArray:
+        parts = [make(child, batch) for make, child in zip(updates, struct_children(old), strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=fields)
+
+    return update
+
+
+def _child_updater(f: StructField, inside: Mapping[Path, Value]) -> _FieldUpdater:
+    if not inside:
+        return lambda old, batch: old
+    if () in inside:
+        value = inside[()]
+        return lambda old, batch: value.of(batch)
+    return _field_updater(f.data_type, inside)
+
+
+def inserted_rows(scope: Scope, target: Side, values: Values) -> NewRows:
+    """Columns without a value get their default, or null."""
+    fields, makers = [], []
+    columns = {path[0] for value in values.values() if isinstance(value, Computed) for path in columns_of(value.expression)}
+    for f in target.schema.fields:
+        value = values.get((f.name,))
+        if value is None and GENERATION in f.metadata:
+            continue
+        fields.append(pa.field(f.name, to_arrow_type(f.data_type)))
+        makers.append((_default(f, scope) if value is None else value).of)
+    return NewRows(tuple(fields), tuple(makers), frozenset(columns))

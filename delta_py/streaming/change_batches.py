@@ -1,0 +1,125 @@
+"""The change feed as a stream: the changes of one commit as numbered files.
+
+The rules are those of the feed in a batch (commit_changes.py), asked for one commit at a time. A commit with change files or
+deletion vectors is not divided: the rows before and after an update stay together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.changes.change_feed import UNORDERED_COMMITS, ChangePruner
+from delta_py.changes.commit_changes import PLACE, CommitChanges, inserts_of, read_actions
+from delta_py.errors import DeltaError
+from delta_py.log.commit_reader import CommitReader
+from delta_py.log.history import commit_times
+from delta_py.log.segment import LogFile
+from delta_py.protocol.paths import encode_paths
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.file_groups import COMMIT_VERSION
+from delta_py.storage.store import ObjectStore
+
+_THREADS = 4
+_COMMITS_KEPT, _CHANGES_KEPT = 256, 50_000
+
+
+class ChangeReader:
+    """The changes of single commits. config: of the version whose schema the stream has; its partition columns are those of
+    every commit, as check_state makes sure. Keeps what it read last."""
+
+    def __init__(self, store: ObjectStore, config: TableConfig) -> None:
+        self._store, self._config = store, config
+        self._known: dict[int, tuple[LogFile, CommitFiles]] = {}
+        self._times: dict[int, int] = {}
+
+    def of(self, file: LogFile, ahead: Sequence[LogFile] = ()) -> CommitFiles:
+        """ahead: commits behind it, which may be asked for next. Raises ChangeDataFeedError, DeletionVectorError,
+        CorruptTableError."""
+        known = self._known.get(file.version)
+        if known is None or known[0] != file:
+            if known is not None:  # the log is another one, whose commits have other times
+                self._times = {}
+            try:
+                commits = self._read([file, *ahead])
+            except DeltaError:  # it may be of another commit, which nobody has asked for
+                commits = self._read([file])
+            self._keep(commits)
+            known = commits[0]
+        return known[1]
+
+    def as_inserts(self, files: pa.RecordBatch, version: int) -> pa.RecordBatch:
+        """PLANNED_CHANGES: the rows of a snapshot's files, as the inserts of its version."""
+        return inserts_of(files, version, self._time(version))
+
+    def _keep(self, commits: Sequence[tuple[LogFile, CommitFiles]]) -> None:
+        """For the next trigger, within bounds."""
+        for file, files in commits:
+            self._known.pop(file.version, None)
+            self._known[file.version] = file, files
+        change_count = sum(files.changed.num_rows for _, files in self._known.values())
+        while len(self._known) > len(commits) and (len(self._known) > _COMMITS_KEPT or change_count > _CHANGES_KEPT):
+            change_count -= self._known.pop(next(iter(self._known)))[1].changed.num_rows
+
+    def _read(self, files: Sequence[LogFile]) -> list[tuple[LogFile, CommitFiles]]:
+        """The first of the commits, and as many more as are worked out with it."""
+        actions = next(read_actions(CommitReader(self._store), files))
+        with ThreadPoolExecutor(_THREADS, "delta_py-changes") as pool:
+            times_ms = {commit.version: self._time(commit.version) for commit in actions.commits}
+            changed = CommitChanges(self._store, pool, times_ms, frozenset(self._config.physical_partition_columns)).of(actions)
+        of_action, of_change = (table[COMMIT_VERSION].to_numpy() for table in (actions.files, changed))
+        commits = []
+        for file, commit in zip(files, actions.commits, strict=False):
+            commit_actions = actions.files.slice(*_run(of_action, commit.version))
+            is_whole = commit.has_change_files or commit_actions["deletion_vector"].null_count < commit_actions.num_rows
+            last_change = commit_actions.num_rows - 1 if commit_actions.num_rows else None
+            part = changed.slice(*_run(of_change, commit.version))
+            commits.append((file, CommitFiles(part, is_whole, last_change)))
+        return commits
+
+    def _time(self, version: int) -> int:
+        """When a version was committed, as the feed says in a batch."""
+        if version not in self._times:
+            times = commit_times(self._store, self._config, max(0, version - UNORDERED_COMMITS), version + UNORDERED_COMMITS)
+            self._times = {time.version: time.timestamp_ms for time in times}
+        return self._times[version]
+
+
+def _run(versions: Any, version: int) -> tuple[int, int]:
+    """Where the rows of a version are among versions, which ascend: (start, length)."""
+    start, stop = np.searchsorted(versions, [version, version + 1])
+    return int(start), int(stop - start)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFiles:
+    """The changes of one commit. changed: CHANGED_FILES. is_whole: they belong into one batch. last_change: the place of the last
+    action that was numbered; None for none."""
+
+    changed: pa.Table
+    is_whole: bool
+    last_change: int | None
+
+    def places(self, first: int) -> Iterator[tuple[Any, Any]]:
+        """(places, sizes in bytes) from the place `first` on."""
+        files = self._between(first, None)
+        yield files[PLACE].to_numpy(), files["size"].to_numpy()
+
+    def batches(self, first: int, stop: int | None, pruner: ChangePruner, exclude: str | None) -> Iterator[pa.RecordBatch]:
+        """PLANNED_CHANGES to read from the place `first` up to `stop`, not included. exclude: as in FileChoice."""
+        files = self._between(first, stop)
+        if exclude is not None:
+            files = files.filter(pc.invert(pc.match_substring_regex(encode_paths(files["path"]), exclude)))
+        yield from pruner.kept(files)
+
+    def _between(self, first: int, stop: int | None) -> pa.Table:
+        places = self.changed[PLACE].to_numpy()
+        start = int(np.searchsorted(places, first))
+        end = self.changed.num_rows if stop is None else int(np.searchsorted(places, stop))
+        return self.changed.slice(start, max(0, end - start))

@@ -1,0 +1,126 @@
+"""Which columns a data file has, and how it holds them: physical names, ids of fields, Arrow types.
+
+Protocol: Data Files; Delta Data Type to Parquet Type Mappings; Writer Requirements for Column Mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.protocol import column_mapping
+from delta_py.types.schema import (
+    VARIANT_ARROW,
+    VOID,
+    ArrayType,
+    DataType,
+    GeospatialType,
+    MapType,
+    StructField,
+    StructType,
+    to_arrow_type,
+)
+from delta_py.write.conform import MATERIALIZED, WriteState
+from delta_py.write.geospatial import parquet_type
+from delta_py.write.store_assignment_casts import runs
+
+
+def file_fields(state: WriteState) -> tuple[StructField, ...]:
+    """The columns that files hold: no void columns and no void fields of structs (a column that a file lacks is null), and no
+    partition columns unless the table asks for them or there would be nothing else; after all others then.
+    Protocol: Data Files."""
+    held = _without_void(state.schema).fields
+    data = tuple(f for f in held if f.name not in state.partition_columns)
+    partitions = tuple(f for f in held if f.name in state.partition_columns)
+    return (*data, *partitions) if state.keep_partition_columns or not data else data
+
+
+def _without_void(struct: StructType) -> StructType:
+    """The struct as files hold it. One of nothing but void fields keeps them: a Parquet group without fields is not valid, and
+    without the group readers could not tell which structs are null. Only rows that another program wrote have such structs."""
+    stored = tuple(
+        replace(f, data_type=_without_void(f.data_type)) if isinstance(f.data_type, StructType) else f
+        for f in struct.fields
+        if f.data_type != VOID
+    )
+    return StructType(stored) if stored else struct
+
+
+def physical_field(f: StructField, mode: str) -> StructField:
+    return f if MATERIALIZED in f.metadata else column_mapping.to_physical(f, mode)
+
+
+def parquet_field(physical: StructField) -> pa.Field:
+    """A field of a data file. All are optional in Parquet, so that a constraint can be dropped without a rewrite.
+    Protocol: Delta Data Type to Parquet Type Mappings; Writer Requirements for Column Mapping."""
+    field_id = physical.metadata.get(column_mapping.ID)
+    metadata = None if field_id is None else {b"PARQUET:field_id": str(field_id).encode()}
+    kind = _parquet_type(physical.data_type, physical.name, physical.metadata.get(column_mapping.NESTED_IDS) or {})
+    return pa.field(physical.name, kind, nullable=True, metadata=metadata)
+
+
+def _parquet_type(data_type: DataType, name: str, nested_ids: Mapping[str, int]) -> pa.DataType:
+    """name: of the nearest field around the type, and the parts between them. Protocol: Iceberg Compatibility V2."""
+
+    def part(kind: DataType, of: str, *, nullable: bool = True) -> pa.Field:
+        number = nested_ids.get(f"{name}.{of}")
+        metadata = None if number is None else {b"PARQUET:field_id": str(number).encode()}
+        return pa.field(of, _parquet_type(kind, f"{name}.{of}", nested_ids), nullable=nullable, metadata=metadata)
+
+    match data_type:
+        case StructType(fields):
+            return pa.struct([parquet_field(f) for f in fields])
+        case ArrayType(element, _):
+            return pa.list_(part(element, "element"))
+        case MapType(key, value, _):
+            return pa.map_(part(key, "key", nullable=False), part(value, "value"))
+        case GeospatialType():
+            return parquet_type(data_type)
+    return to_arrow_type(data_type)
+
+
+def retyped(array: pa.Array, into: pa.DataType) -> pa.Array:
+    """The same values under other names and nullability of nested fields, without the void fields of structs that `into` lacks;
+    no value is copied, but for parts of null variants."""
+    if isinstance(into, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(into, array)
+    if into.equals(VARIANT_ARROW):
+        return _with_parts_below_nulls(array)
+    if array.type.equals(into, check_metadata=True) and not _holds_variant(into):
+        return array
+    if pa.types.is_struct(into):
+        # What stands below a null struct is no value: a variant there is null, too.
+        parts = array.flatten() if array.null_count and _holds_variant(into) else map(array.field, range(array.type.num_fields))
+        if into.num_fields < array.type.num_fields:
+            parts = [part for part in parts if not pa.types.is_null(part.type)]
+        children = [retyped(part, f.type) for part, f in zip(parts, into, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=list(into), mask=array.is_null())
+    if pa.types.is_list(into):
+        offsets, first, count = runs(array)
+        return pa.ListArray.from_arrays(
+            offsets, retyped(array.values.slice(first, count), into.value_type), type=into, mask=array.is_null()
+        )
+    if pa.types.is_map(into):
+        offsets, first, count = runs(array)
+        keys, items = array.keys.slice(first, count), array.items.slice(first, count)
+        return pa.MapArray.from_arrays(
+            offsets, retyped(keys, into.key_type), retyped(items, into.item_type), type=into, mask=array.is_null()
+        )
+    return array
+
+
+def _holds_variant(into: pa.DataType) -> bool:
+    """Whether a variant is inside the type, at any depth."""
+    return into.equals(VARIANT_ARROW) or any(_holds_variant(into.field(i).type) for i in range(into.num_fields))
+
+
+def _with_parts_below_nulls(variants: pa.StructArray) -> pa.StructArray:
+    """Variants of which a null one has empty parts: Parquet requires both parts, and Arrow's writer looks for them below null
+    variants as well. A variant that is there but lacks a part is left for that writer to refuse."""
+    if not variants.null_count:
+        return variants
+    parts = [pc.if_else(variants.is_null(), b"", variants.field(i)) for i in range(variants.type.num_fields)]
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_ARROW), mask=variants.is_null())

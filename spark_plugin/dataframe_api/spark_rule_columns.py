@@ -1,0 +1,121 @@
+"""Rules of a table that only Spark can compute: the hidden columns that answer them, added to the rows of a save.
+
+    answered = with_rule_columns(frame, rules, nonce)
+
+Spark sees nothing of a rule but the text that delta_py/expressions/spark_rules.py prints. It computes it from the row as the
+gate will write it: the columns that a rule names are cast to the table's types by Spark's own store assignment, an empty text of
+a partition column is null, and a missing column is null or has its generated value, from then on as if the user had given it.
+Nothing here uses more than DataFrames, so that it is the same over Spark Connect.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, StructField
+
+from delta_py.errors import DeltaError, SchemaMismatchError
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.types.names import quoted
+from delta_py.types.schema import BINARY, STRING
+from delta_py.types.schema import StructField as DeltaField
+from delta_py.write.rule_columns import RulesForSpark, rules_for_spark
+from delta_py.write.store_assignment_casts import may_assign
+from spark_plugin.data_source import FORMAT
+from spark_plugin.dml.run_near_table import at_table
+from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.options.common import FACTS, FACTS_OF_WRITES
+from spark_plugin.options.settings import TablePath, conf
+from spark_plugin.schema_conversion import delta_type, spark_type
+from spark_plugin.session_source import private
+from spark_plugin.spark_internals import SparkInternals, is_connect
+from spark_plugin.spark_versions import resolvable_rule_text
+
+
+def rules_of_table(spark: Any, table: TablePath, frame: Any) -> RulesForSpark | None:
+    """What Spark has to compute before the frame's rows may be written to the table; None when there is nothing, no table, or
+    when it would not be enough. Over Spark Connect a job asks it of the table."""
+    zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
+    snapshot = at_table(spark, partial(_snapshot_of, table.open_store(spark)))
+    return None if snapshot is None else rules_for_spark(snapshot.config, tuple(frame.columns), zone)
+
+
+def asks_for_saves(spark: Any, table: TablePath) -> bool:
+    """Whether new rows of the table need what a save gives them and Spark's own writes by the catalogs do not: numbers of
+    identity columns, values of generated ones, answers to rules that only Spark can compute. It costs an analysis, no job.
+
+    Raises as `load` for a table that is not there.
+    """
+    asked = private(spark, {FACTS: FACTS_OF_WRITES})
+    fields = spark.read.format(FORMAT).options(**asked, **table.storage).load(table.url).schema.fields
+    return bool(fields) and bool(json.loads(fields[0].metadata[FACTS]).get("asks_for_saves"))
+
+
+def _snapshot_of(store: ObjectStore) -> Snapshot | None:
+    try:
+        return Snapshot.load(store)
+    except (DeltaError, OSError):  # the write has said so, or will
+        return None
+
+
+def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
+    """The frame with the defaults that it lacks, its columns as the table has them, as far as rules name them, and the rules'
+    answers behind them; None when a rule is no condition.
+
+    Raises SchemaMismatchError for a column that the table's does not take, AnalysisException for a rule that Spark refuses;
+    UnsupportedTableFeatureError for a default that Spark must not compute; UnsupportedOperationError as resolvable_rule_text.
+    """
+    from delta_py.expressions.spark_rules import null_if_empty  # sqlglot costs more to import than a small write takes
+    from spark_plugin.dml.column_defaults import default_of
+
+    spark = frame.sparkSession
+    frame = frame.select("*", *(default_of(spark, field).alias(field.name) for field in rules.defaults))
+    if not rules.columns:
+        return frame
+    rows = frame.select(*_inputs(frame, rules))
+    for field in rules.inputs:
+        if field.data_type in (STRING, BINARY) and field.name in rules.partition_columns:
+            rows = rows.withColumn(field.name, F.expr(resolvable_rule_text(spark, null_if_empty(field.name))))
+    for rule in rules.generated:
+        assert rule.value is not None
+        rows = rows.withColumn(rule.rule.name, F.expr(resolvable_rule_text(spark, rule.value)))
+    answers = [F.expr(resolvable_rule_text(spark, rule.condition)).alias(rule.name(nonce)) for rule in rules.columns]
+    answered = rows.select("*", *answers)
+    kinds = [field.dataType for field in answered.schema.fields[-len(answers) :]]
+    return answered if all(isinstance(kind, BooleanType) for kind in kinds) else None
+
+
+def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
+    """The frame's columns, those that rules name under the table's names and in its types; then those that are null."""
+    wanted = {field.name.lower(): field for field in rules.inputs}
+    spark = frame.sparkSession
+    assigning = Assigning(None if is_connect(spark) else SparkInternals(spark), "ANSI", evolves=False)
+    columns = []
+    for given in frame.schema.fields:
+        column, field = F.col(quoted(given.name)), wanted.get(given.name.lower())
+        if field is None:
+            columns.append(column.alias(given.name))
+        else:
+            columns.append(_assigned(column, given, field, assigning).alias(field.name))
+    return [*columns, *(F.lit(None).cast(spark_type(field.data_type)).alias(field.name) for field in rules.absent)]
+
+
+def _assigned(column: Column, given: StructField, field: DeltaField, assigning: Assigning) -> Column:
+    wanted = spark_type(field.data_type)
+    if given.dataType.simpleString() == wanted.simpleString():
+        return column
+    if not may_assign(delta_type(given.dataType), field.data_type):
+        raise SchemaMismatchError(
+            f"Column {field.name} of the table is {wanted.simpleString()} and cannot take {given.dataType.simpleString()} from "
+            "the data: a rule of the table names it, and Spark computes the rule. Nothing was written. Cast the column before "
+            "writing.",
+            error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+            sql_state="22005",
+            column=field.name,
+        )
+    return assigning.cast(Typed(column, given.dataType), wanted, field.name)

@@ -1,0 +1,41 @@
+"""What the tasks of the two jobs do. Each new worker process imports this module and what it names: no more than tasks need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from delta_py.write.rewrite import Rewrite, TakenOut, TouchedFile, take_out
+from delta_py.write.row_changes import ChangeState, write_changes
+from spark_plugin.dml.task_answers import to_text
+from spark_plugin.source.tcp_nodelay import answer_promptly
+
+RESULT = "result"
+
+
+def row_writer(state: ChangeState) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For mapInArrow: writes the changed rows of a task; a task with any answers in one row RESULT."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        answer_promptly()
+        changes = write_changes(state, batches, task=task_number())
+        if changes.touched or changes.written.adds:
+            yield pa.record_batch({RESULT: pa.array([to_text(changes)], pa.string())})
+
+    return run
+
+
+def file_rewriter(rewrite: Rewrite) -> Callable[[Sequence[TouchedFile]], TakenOut]:
+    """Takes rows out of a task's files."""
+
+    def run(files: Sequence[TouchedFile]) -> TakenOut:
+        return take_out(files, rewrite, task=task_number())
+
+    return run
+
+
+def task_number() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()

@@ -1,0 +1,253 @@
+"""The clauses of a MERGE: what the caller said, what it means by the analyzer, and the rows that come of it.
+
+clauses = checked_clauses(clauses)
+merge = ResolvedMerge.of(frame of the target, source, condition, clauses, evolves=False)
+merge.evolved_columns()                             # columns of the source that the table is to get
+merge.new_row(clause, schema, ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import BooleanType, StructField, StructType
+
+from delta_py.errors import SchemaMismatchError
+from delta_py.row_changes.assigned_rows import AssignedPaths, nested_in_insert
+from delta_py.row_changes.merge_clauses import effective_clauses
+from delta_py.row_changes.merge_metrics import Action, Kind
+from delta_py.types.names import split_name
+from spark_plugin.dml.analysis import ConditionParts, Resolved, unresolved
+from spark_plugin.dml.analyzer import Analyzer, analyzer_of
+from spark_plugin.dml.column_defaults import asks_for_default
+from spark_plugin.dml.merge_names import Names
+from spark_plugin.dml.store_assignment import Given, Path, Typed
+from spark_plugin.dml.target_names import Alias
+from spark_plugin.options.settings import is_case_sensitive
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One WHEN clause. condition: None for none. assignments: None for a delete, and for the form that takes all columns
+    of the source by their names."""
+
+    kind: Kind
+    action: Action
+    condition: Column | None = None
+    assignments: Mapping[str, Column] | None = None
+
+    @property
+    def where(self) -> str:
+        """How errors call it."""
+        return f"{self.action.upper()} clause"
+
+
+def checked_clauses(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
+    """The clauses but for updates of nothing at the end of their kind, without a condition: delta-spark ignores these, so that
+    no row counts as changed.
+
+    Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition that others
+    of its kind follow: they could never apply. So it is for an update of nothing, where delta-spark goes on to the others.
+    """
+    return effective_clauses(
+        clauses,
+        lambda clause: clause.action == "update" and clause.assignments == {},
+        lambda clause: clause.condition is not None,
+    )
+
+
+# ---------------------------------------------------------------- by the analyzer
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedClause:
+    """given: for an update or insert, the values by path; of an insert all paths are columns. stars: whether the clause took
+    the columns of the source by their names. defaults: columns that get their defaults because the clause says so."""
+
+    kind: Kind
+    action: Action
+    condition: Resolved | None
+    given: Mapping[Path, Given]
+    stars: bool
+    defaults: tuple[str, ...] = ()
+
+    def described(self) -> dict[str, str]:
+        """For the history."""
+        predicate = {} if self.condition is None else {"predicate": self.condition.sql}
+        return {**predicate, "actionType": self.action}
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedMerge:
+    """target, source: frames of one session. names: what their names mean by the schemas. condition: that of the join;
+    parts: what it asks of each. clauses: in the caller's order."""
+
+    target: DataFrame
+    source: DataFrame
+    names: Names
+    condition: Resolved
+    parts: ConditionParts
+    clauses: tuple[ResolvedClause, ...]
+
+    @classmethod
+    def of(
+        cls,
+        target: DataFrame,
+        columns: Sequence[str],
+        source: DataFrame,
+        condition: Column,
+        clauses: Sequence[Clause],
+        *,
+        evolves: bool,
+        alias: Alias = (),
+    ) -> ResolvedMerge:
+        """columns: of the table. alias: the target's. evolves: columns that only the source has may be assigned.
+
+        Raises what Analyzer.resolve and check_condition raise; SchemaMismatchError and UnsupportedOperationError for assignments
+        that contradict each other, or name what cannot be assigned.
+        """
+        analyzer, both = analyzer_of(target.sparkSession), target.crossJoin(source)
+        (on,) = analyzer.resolve(both, [condition], "search condition")
+        if not isinstance(on.data_type, BooleanType):
+            target.join(source, on.column).schema  # noqa: B018 - Spark has an error of its own for joins
+        analyzer.check_condition(both, on, "search condition of MERGE operation")
+        names = Names(target.schema, source.schema, alias, is_case_sensitive(target.sparkSession))
+        reader = _ClauseReader(analyzer, target, tuple(columns), source, both, names, evolves)
+        parts = analyzer.parts(on, target, source, names)
+        return cls(target, source, names, on, parts, tuple(reader.read(clause) for clause in clauses))
+
+    def of_kind(self, kind: Kind) -> list[tuple[int, ResolvedClause]]:
+        """The clauses of a kind in order, with their numbers."""
+        return [(number, clause) for number, clause in enumerate(self.clauses) if clause.kind == kind]
+
+    @property
+    def only_inserts(self) -> bool:
+        return all(clause.kind == "not matched" for clause in self.clauses)
+
+    @property
+    def deletes_all_matches(self) -> bool:
+        """Whether the one thing that happens to matched rows is that they go: then it does not matter how often."""
+        matched = [clause for clause in self.clauses if clause.kind == "matched"]
+        return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
+
+    @property
+    def changes_every_match(self) -> bool:
+        matched = [clause for clause in self.clauses if clause.kind == "matched"]
+        return bool(matched) and matched[-1].condition is None
+
+    def values(self) -> list[Resolved | Typed]:
+        """All that is computed from rows."""
+        conditions = [clause.condition for clause in self.clauses if clause.condition is not None]
+        return [self.condition, *conditions, *(given.value for clause in self.clauses for given in clause.given.values())]
+
+    def evolved_columns(self) -> StructType:
+        """Of the source's columns those that a clause assigns by their names: what the table must have afterwards."""
+        telling = [clause for clause in self.clauses if clause.kind != "not matched by source"]
+        paths = {tuple(part.lower() for part in path) for clause in telling for path in clause.given}
+        parents = {path[:length] for path in paths for length in range(1, len(path))}
+        return _assigned_part(self.source.schema, paths, parents, ())
+
+
+def _assigned_part(schema: StructType, paths: set[Path], parents: set[Path], base: Path) -> StructType:
+    """parents: of the paths, all of them."""
+    assigned = []
+    for field in schema.fields:
+        path = (*base, field.name.lower())
+        if path in paths:
+            assigned.append(field)
+        elif isinstance(field.dataType, StructType) and path in parents:
+            assigned.append(StructField(field.name, _assigned_part(field.dataType, paths, parents, path), field.nullable))
+    return StructType(assigned)
+
+
+@dataclass(frozen=True)
+class _ClauseReader:
+    analyzer: Analyzer
+    target: DataFrame
+    columns: tuple[str, ...]
+    source: DataFrame
+    both: DataFrame
+    names: Names
+    evolves: bool
+
+    def read(self, clause: Clause) -> ResolvedClause:
+        scope = {"matched": self.both, "not matched": self.source, "not matched by source": self.target}[clause.kind]
+        condition = None
+        if clause.condition is not None:
+            (condition,) = self.analyzer.resolve(scope, [clause.condition], f"{clause.action.upper()} condition")
+            self.analyzer.check_condition(scope, condition, f"{clause.action.upper()} condition of MERGE operation")
+        if clause.action == "delete":
+            return ResolvedClause(clause.kind, clause.action, condition, {}, False)
+        if clause.assignments is None:
+            return ResolvedClause(clause.kind, clause.action, condition, self._all_columns(clause), True)
+        given, defaults = self._assigned(clause, clause.assignments, scope)
+        return ResolvedClause(clause.kind, clause.action, condition, given, False, defaults)
+
+    def _all_columns(self, clause: Clause) -> dict[Path, Given]:
+        """With schema evolution the columns that the source has, otherwise all that the table has."""
+        names = self.source.columns if self.evolves else list(self.columns)
+        values = self.analyzer.resolve_names(self.source, names, clause.where)
+        keeps = self.evolves and clause.action == "update"
+        return {
+            (self._table_names.get(name.lower(), name),): Given(Typed(value.column, value.data_type), keeps)
+            for name, value in zip(names, values, strict=True)
+        }
+
+    def _assigned(
+        self, clause: Clause, assignments: Mapping[str, Column], scope: DataFrame
+    ) -> tuple[dict[Path, Given], tuple[str, ...]]:
+        """The values, by path, and the columns that are to have their defaults."""
+        by_default = {name for name, value in assignments.items() if asks_for_default(scope, value)}
+        given_values = {name: value for name, value in assignments.items() if name not in by_default}
+        values = dict(zip(given_values, self.analyzer.resolve(scope, list(given_values.values()), clause.where), strict=True))
+        given: dict[Path, Given] = {}
+        defaults: list[Path] = []
+        assigned, table_columns = AssignedPaths(clause.action.upper()), frozenset(self.columns)
+        for name, path in zip(assignments, self._paths(list(assignments), clause), strict=True):
+            if clause.action == "insert" and len(path) > 1:
+                raise nested_in_insert(path)
+            assigned.add(path)
+            if name in values:
+                given[path] = Given(Typed(values[name].column, values[name].data_type))
+            elif len(path) == 1 and path[0] in table_columns:
+                defaults.append(path)
+            else:
+                raise _no_default(name, clause)
+        return given, tuple(path[0] for path in defaults)
+
+    def _paths(self, names: Sequence[str], clause: Clause) -> list[Path]:
+        """The columns or fields that names mean: of the table, or, where it may get new ones, of the source."""
+        may_be_new = self.evolves and clause.kind != "not matched by source"
+        new_names = [name for name in names if may_be_new and self._is_new(split_name(name))]
+        is_new = frozenset(new_names)
+        own_names = [name for name in names if name not in is_new]
+        of_table = self.analyzer.resolve_assigned(self.target, own_names, self.names.alias, clause.where)
+        of_source = self.analyzer.resolve_assigned(self.source, new_names, (), clause.where)
+        paths = dict(zip([*own_names, *new_names], [*of_table, *of_source], strict=True))
+        return [self._in_the_tables_spelling(paths[name], name, clause) for name in names]
+
+    def _in_the_tables_spelling(self, path: Path, name: str, clause: Clause) -> Path:
+        column = self._table_names.get(path[0].lower())
+        if column is None and not self.evolves:
+            raise unresolved(name, clause.where, self.columns)
+        return (path[0] if column is None else column, *path[1:])
+
+    @cached_property
+    def _table_names(self) -> Mapping[str, str]:
+        """The table's columns by their names in lower case."""
+        return {name.lower(): name for name in self.columns}
+
+    def _is_new(self, path: Path) -> bool:
+        return self.names.is_known(path, "source") and not self.names.is_known(path, "target")
+
+
+def _no_default(name: str, clause: Clause) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"DEFAULT is for whole columns of the table, and {name} in the {clause.where} is none. Write the value out.",
+        error_class="DEFAULT_PLACEMENT_INVALID",
+        sql_state="42608",
+        column=name,
+    )

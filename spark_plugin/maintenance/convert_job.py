@@ -1,0 +1,87 @@
+"""CONVERT TO DELTA and clones of Parquet files from Spark: footers of many files are read in tasks, those of few where they lie.
+
+    source = ParquetSource(TablePath("/data/events"), ConvertRequest())
+    run_convert(spark, source)
+    run_parquet_clone(spark, source, TablePath("/data/copy"), {"replace_table": False, "properties": {}})
+
+The directory is listed, and the commit made, on the driver, or over Spark Connect in a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from delta_py.copies.clone_parquet import clone_parquet
+from delta_py.copies.convert_to_delta import Converted, ConvertRequest, convert, parts_of, read_here
+from delta_py.optimize.optimize import AtTable
+from delta_py.parquet.foreign_files import FooterReading, read_footers
+from spark_plugin.cached_tables import read_anew
+from spark_plugin.dml.run_near_table import at_table, in_tasks
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options.settings import TablePath, active
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+# A task takes about as long to start as it takes to read the footers of so many files.
+_FILES_A_TASK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSource:
+    """Parquet files that are to be a table, or that one is cloned from. place: their directory."""
+
+    place: TablePath
+    request: ConvertRequest
+
+
+def run_convert(spark: SparkSession, source: ParquetSource) -> Converted:
+    """Raises as delta_py's convert, as Spark raises."""
+    with as_spark_raises(), active(spark):
+        read = partial(_read_footers, spark, "CONVERT")
+        return convert(source.place.open_store(spark), source.request, read, _at(spark))
+
+
+def run_parquet_clone(
+    spark: SparkSession, source: ParquetSource, target: TablePath, arguments: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """arguments: replace_table, properties, and others that say nothing of Parquet files, as of the command for shallow clones.
+    Returns the clone's version and the metrics of its commit. Raises as delta_py's clone_parquet, as Spark raises."""
+    with as_spark_raises(), active(spark):
+        done = clone_parquet(
+            source.place.open_store(spark),
+            target.open_store(spark),
+            source.request,
+            replace_table=arguments["replace_table"],
+            properties=arguments["properties"],
+            read=partial(_read_footers, spark, "CLONE"),
+            at=_at(spark),
+        )
+    read_anew(spark, None, target.url)
+    return done
+
+
+def _at(spark: SparkSession) -> AtTable:
+    def at(step: Callable[[], T], *, once: bool = False) -> T:
+        return at_table(spark, step, once=once)
+
+    return at
+
+
+def _read_footers(spark: SparkSession, command: str, reading: FooterReading, files: pa.Table) -> pa.Table:
+    if files.num_rows <= _FILES_A_TASK:
+        return at_table(spark, partial(read_here, reading, files, command=command))
+    parts = [_alone(part) for part in parts_of(files, _FILES_A_TASK)]
+    return pa.concat_tables(in_tasks(spark, parts, partial(read_footers, reading)))
+
+
+def _alone(part: pa.Table) -> pa.Table:
+    """Copied: a slice would travel with all that it was cut from."""
+    return part.take(pa.array(range(part.num_rows)))

@@ -1,0 +1,90 @@
+"""What the tasks do. Each new worker process imports this module and what it names: no more than tasks need."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+
+import pyarrow as pa
+
+from delta_py.layout.row_order import PIECES, RowOrder
+from delta_py.scan.scan_state import ScanFile
+from delta_py.storage.store import ObjectStore
+from delta_py.write.arranging import (
+    Arrangement,
+    SampledBin,
+    from_bytes,
+    sample_columns,
+    split_rows,
+    to_bytes,
+    write_pieces,
+)
+from delta_py.write.data_files import WrittenFiles
+from delta_py.write.file_compaction import compact
+from delta_py.write.file_copies import Copy, copy_files
+from delta_py.write.rewrite import Rewrite
+from spark_plugin.dml.dml_tasks import task_number
+from spark_plugin.dml.task_answers import to_text
+from spark_plugin.source.tcp_nodelay import answer_promptly
+
+Batches = Iterable[pa.RecordBatch]
+
+SHARE, PIECE, ROWS, FILE, ANSWER = "share", "piece", "rows", "file", "answer"
+
+
+def copier(source: ObjectStore, target: ObjectStore) -> Callable[[Sequence[Copy]], int]:
+    """Copies files of one table to another."""
+
+    def run(copies: Sequence[Copy]) -> int:
+        copy_files(source, target, copies)
+        return len(copies)
+
+    return run
+
+
+def bin_compactor(rewrite: Rewrite) -> Callable[[Sequence[ScanFile]], WrittenFiles]:
+    """Writes the rows of a bin's files to one file."""
+
+    def run(files: Sequence[ScanFile]) -> WrittenFiles:
+        return compact(files, rewrite, task=task_number())
+
+    return run
+
+
+def bin_sampler(arrangement: Arrangement) -> Callable[[SampledBin], pa.Table]:
+    def run(part: SampledBin) -> pa.Table:
+        return sample_columns(part.files, arrangement, part.every)
+
+    return run
+
+
+def row_splitter(arrangement: Arrangement, orders: Sequence[RowOrder]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """For mapInArrow. In: SHARE, (number of a bin, its first file's number, files) pickled by the driver. Out: the FILE that rows
+    belong to, over all bins, their PIECE, and ROWS as bytes."""
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        answer_promptly()
+        for batch in batches:
+            for share in batch.column(0):
+                number, first_file, files = pickle.loads(share.as_py())
+                for piece, rows in split_rows(files, arrangement, orders[number]):
+                    file = first_file + piece // PIECES
+                    columns = [pa.array([file], pa.int32()), pa.array([piece], pa.int32()), pa.array([to_bytes(rows)])]
+                    yield pa.RecordBatch.from_arrays(columns, names=[FILE, PIECE, ROWS])
+
+    return run
+
+
+def piece_writer(arrangement: Arrangement) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """For mapInArrow. In: what row_splitter gives, by FILE and PIECE. Out: FILE, and as ANSWER what was written of it."""
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        answer_promptly()
+        rows = (row for batch in batches for row in zip(batch.column(0).to_pylist(), batch.column(2), strict=True))
+        for file, of_file in groupby(rows, key=lambda row: row[0]):
+            pieces = (from_bytes(data.as_buffer()) for _, data in of_file)
+            written = write_pieces(pieces, arrangement, task=file)
+            yield pa.record_batch({FILE: pa.array([file], pa.int32()), ANSWER: pa.array([to_text(written)], pa.string())})
+
+    return run

@@ -1,0 +1,243 @@
+"""OPTIMIZE as Spark jobs: for each batch of bins a task for each bin, or where rows are put in order a sample and a shuffle.
+
+    frame = run_optimize(spark, table, predicate)      # one row: path, metrics
+
+Which files become one, and how that is committed, is decided in delta_py/optimize/optimize.py, where the table is: on the driver,
+or over Spark Connect in a task.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from delta_py.errors import InvalidOptionError
+from delta_py.layout.row_order import RowOrder
+from delta_py.optimize.optimize import optimize
+from delta_py.optimize.optimize_bins import (
+    DEFAULT_DELETED_RATIO,
+    DEFAULT_MIN_CUBE_BYTES,
+    DEFAULT_TARGET_CUBE_BYTES,
+    Bin,
+    Compaction,
+    OptimizeRequest,
+)
+from delta_py.storage.addresses import location_of
+from delta_py.types.sizes import parse_size
+from delta_py.write.arranging import Arrangement, SampledBin, file_shares
+from delta_py.write.data_files import WrittenFiles, nothing_left
+from delta_py.write.rewrite import Rewrite
+from spark_plugin.dml.run_near_table import abandon, at_table, in_tasks, tasks_worth_while
+from spark_plugin.dml.task_answers import from_text
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.maintenance.job_tasks import (
+    ANSWER,
+    FILE,
+    PIECE,
+    ROWS,
+    SHARE,
+    bin_compactor,
+    bin_sampler,
+    piece_writer,
+    row_splitter,
+)
+from spark_plugin.options.settings import TablePath, active, conf, is_on
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+
+MAX_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
+MIN_FILE_SIZE = "spark.databricks.delta.optimize.minFileSize"
+MAX_DELETED_RATIO = "spark.databricks.delta.optimize.maxDeletedRowsRatio"
+BATCH_SIZE = "spark.databricks.delta.optimize.batchSize"
+CHECK_Z_ORDER_STATS = "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled"
+MIN_CUBE_SIZE = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold"
+TARGET_CUBE_SIZE = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize"
+
+_SHARES = StructType([StructField(SHARE, BinaryType())])
+_SPLIT = StructType([StructField(FILE, IntegerType()), StructField(PIECE, IntegerType()), StructField(ROWS, BinaryType())])
+_WRITTEN = StructType([StructField(FILE, IntegerType()), StructField(ANSWER, StringType())])
+
+
+def run_optimize(
+    spark: SparkSession,
+    table: TablePath,
+    predicate: str | None,
+    kind: type[Compaction] | None = None,
+    *,
+    z_order: tuple[str, ...] = (),
+    full: bool = False,
+) -> DataFrame:
+    """predicate: SQL over partition columns; None for the whole table. kind: as of delta_py's optimize. z_order: columns to put
+    the rows in order by. full: as of OptimizeRequest. Raises as delta_py's optimize, as Spark raises."""
+    with as_spark_raises(), active(spark):
+        store = table.open_store(spark)
+        request = replace(_request(spark, predicate), z_order=z_order, full=full)
+
+        def at(step: Callable[[], T], *, once: bool = False) -> T:
+            return at_table(spark, step, once=once)
+
+        done = optimize(store, request, SparkBinWriters(spark), at, kind)
+        metrics = done.metrics()
+    return spark.createDataFrame([(location_of(done.table_root), metrics)], RESULT)
+
+
+class SparkBinWriters:
+    """BinWriters as Spark jobs. Rows that are put in order go through a shuffle, as Arrow batches in a binary column."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
+        with nothing_left(rewrite.state, partial(abandon, self._spark)):
+            return in_tasks(self._spark, bins, bin_compactor(rewrite))
+
+    def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> list[pa.Table]:
+        shares = [
+            (number, SampledBin(share, part.every))
+            for number, part in enumerate(bins)
+            for share in file_shares(part.files, tasks_worth_while(self._spark))
+        ]
+        samples = in_tasks(self._spark, [share for _, share in shares], bin_sampler(arrangement))
+        parts: list[list[pa.Table]] = [[] for _ in bins]
+        for (number, _), sample in zip(shares, samples, strict=True):
+            if sample.num_rows:
+                parts[number].append(sample)
+        return [pa.concat_tables(part) if part else pa.table({}) for part in parts]
+
+    def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
+        with_rows = [(files, order) for files, order in zip(bins, orders, strict=True) if order is not None]
+        first_files = [0, *accumulate(order.file_count for _, order in with_rows)]
+        shares = [
+            (bytearray(pickle.dumps((number, first_files[number], share))),)
+            for number, (files, _) in enumerate(with_rows)
+            for share in file_shares(files, tasks_worth_while(self._spark))
+        ]
+        if not shares:
+            return [WrittenFiles() for _ in bins]
+        split, write = row_splitter(arrangement, [order for _, order in with_rows]), piece_writer(arrangement)
+        with nothing_left(arrangement.rewrite.state, partial(abandon, self._spark)):
+            frame = self._spark.createDataFrame(shares, _SHARES)
+            frame = frame.repartition(len(shares)).mapInArrow(split, _SPLIT)
+            frame = frame.repartitionById(first_files[-1], FILE).sortWithinPartitions(FILE, PIECE)
+            written = {row[FILE]: from_text(row[ANSWER]) for row in frame.mapInArrow(write, _WRITTEN).collect()}
+        parts = iter(
+            WrittenFiles.of_all(written[number] for number in range(first, end) if number in written)
+            for first, end in pairwise(first_files)
+        )
+        return [WrittenFiles() if order is None else next(parts) for order in orders]
+
+
+def _request(spark: SparkSession, predicate: str | None) -> OptimizeRequest:
+    """With what the session's settings say, by the reference's names."""
+    return OptimizeRequest(
+        predicate,
+        target_file_bytes=_size(spark, MAX_FILE_SIZE),
+        min_file_bytes=_size(spark, MIN_FILE_SIZE),
+        max_deleted_ratio=_ratio(spark, MAX_DELETED_RATIO, DEFAULT_DELETED_RATIO),
+        batch_bytes=_size(spark, BATCH_SIZE),
+        time_zone=conf(spark, "spark.sql.session.timeZone") or "UTC",
+        check_z_order_stats=is_on(spark, CHECK_Z_ORDER_STATS),
+        min_cube_bytes=_size(spark, MIN_CUBE_SIZE) or DEFAULT_MIN_CUBE_BYTES,
+        target_cube_bytes=_size(spark, TARGET_CUBE_SIZE) or DEFAULT_TARGET_CUBE_BYTES,
+    )
+
+
+def _size(spark: SparkSession, name: str) -> int | None:
+    text = conf(spark, name)
+    if text is None:
+        return None
+    size = parse_size(text)
+    if size is None:
+        raise _illegal(name, text, "a number of bytes, such as 1073741824 or 1gb")
+    return size
+
+
+def _ratio(spark: SparkSession, name: str, default: float) -> float:
+    text = conf(spark, name)
+    try:
+        return default if text is None else float(text)
+    except ValueError:
+        raise _illegal(name, str(text), "a number between 0 and 1") from None
+
+
+def _illegal(name: str, text: str, wanted: str) -> InvalidOptionError:
+    return InvalidOptionError(f"The setting {name} is {text!r}: give {wanted}.", option=name)
+
+
+# ---------------------------------------------------------------- the result
+
+
+def _struct(**fields: Any) -> StructType:
+    return StructType([StructField(name, data_type, True) for name, data_type in fields.items()])
+
+
+_LONG = LongType()
+_SIZES = _struct(min=_LONG, max=_LONG, avg=DoubleType(), totalFiles=_LONG, totalSize=_LONG)
+_NUM_AND_SIZE, _FILES_AND_SIZE = _struct(num=_LONG, size=_LONG), _struct(numFiles=_LONG, size=_LONG)
+_Z_ORDER = _struct(
+    strategyName=StringType(),
+    inputCubeFiles=_NUM_AND_SIZE,
+    inputOtherFiles=_NUM_AND_SIZE,
+    inputNumCubes=_LONG,
+    mergedFiles=_NUM_AND_SIZE,
+    numOutputCubes=_LONG,
+    mergedNumCubes=_LONG,
+)
+_CLUSTERING = _struct(
+    inputZCubeFiles=_FILES_AND_SIZE,
+    inputOtherFiles=_FILES_AND_SIZE,
+    inputNumZCubes=_LONG,
+    mergedFiles=_FILES_AND_SIZE,
+    numOutputZCubes=_LONG,
+)
+_PARALLELISM = _struct(
+    maxClusterActiveParallelism=_LONG,
+    minClusterActiveParallelism=_LONG,
+    maxSessionActiveParallelism=_LONG,
+    minSessionActiveParallelism=_LONG,
+)
+_METRICS = _struct(
+    numFilesAdded=_LONG,
+    numFilesRemoved=_LONG,
+    filesAdded=_SIZES,
+    filesRemoved=_SIZES,
+    partitionsOptimized=_LONG,
+    zOrderStats=_Z_ORDER,
+    clusteringStats=_CLUSTERING,
+    numBins=_LONG,
+    numBatches=_LONG,
+    totalConsideredFiles=_LONG,
+    totalFilesSkipped=_LONG,
+    preserveInsertionOrder=BooleanType(),
+    numFilesSkippedToReduceWriteAmplification=_LONG,
+    numBytesSkippedToReduceWriteAmplification=_LONG,
+    startTimeMs=_LONG,
+    endTimeMs=_LONG,
+    totalClusterParallelism=_LONG,
+    totalScheduledTasks=_LONG,
+    autoCompactParallelismStats=_PARALLELISM,
+    deletionVectorStats=_struct(numDeletionVectorsRemoved=_LONG, numDeletionVectorRowsRemoved=_LONG),
+    numTableColumns=_LONG,
+    numTableColumnsWithStats=_LONG,
+)
+RESULT = _struct(path=StringType(), metrics=_METRICS)
+"""Of OPTIMIZE, as the reference's."""

@@ -1,0 +1,31 @@
+"""The picture of a table, made where the table is: on the driver, or over Spark Connect in a task."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from delta_py.report.facts import TableFacts
+from delta_py.report.gathering import ReportRequest, gather
+from delta_py.report.report import Report
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from spark_plugin.dml.run_near_table import at_table
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.maintenance.layout import filtered_columns
+from spark_plugin.options.settings import TablePath, active
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run_report(spark: SparkSession, table: TablePath, *, vacuum: bool, check_log: bool) -> Report:
+    """As DeltaTable.report."""
+    with as_spark_raises(), active(spark):
+        store = table.open_store(spark)
+        request = ReportRequest(vacuum=vacuum, check_log=check_log, filtered=filtered_columns(spark, store))
+        return Report(at_table(spark, partial(_facts, store, request)))
+
+
+def _facts(store: ObjectStore, request: ReportRequest) -> TableFacts:
+    return gather(Snapshot.load(store), request)

@@ -1,0 +1,110 @@
+"""VACUUM from Spark: carried out where the table is, on the driver or over Spark Connect in a task."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
+
+from delta_py.storage.addresses import location_of
+from delta_py.storage.store import ObjectStore
+from delta_py.vacuum.quarantine import restore_quarantined
+from delta_py.vacuum.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum
+from delta_py.vacuum.vacuum_candidates import check_inventory
+from spark_plugin.dml.run_near_table import at_table
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.maintenance.result_frames import to_frame
+from spark_plugin.options.settings import TablePath, active, is_on
+from spark_plugin.spark_versions import to_arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+LITE = "spark.databricks.delta.vacuum.lite.enabled"
+LOGGING = "spark.databricks.delta.vacuum.logging.enabled"
+KEEP_CLONES = "spark.pydelta.vacuum.keepClones"
+
+FOUND = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("size", LongType()),
+        StructField("modification_time", TimestampType()),
+        StructField("reason", StringType()),
+    ]
+)
+"""Of a dry run."""
+
+RESTORED = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("size", LongType()),
+        StructField("quarantined", TimestampType()),
+        StructField("restored", BooleanType()),
+    ]
+)
+"""Of restoreQuarantined."""
+
+
+def run_vacuum(
+    spark: SparkSession,
+    table: TablePath,
+    asked: VacuumRequest,
+    *,
+    dry_run: bool,
+    lite: bool | None,
+    keep_clones: bool | None,
+    inventory: DataFrame | None,
+) -> DataFrame:
+    """As DeltaTable.vacuum. asked: what is not by the session's settings."""
+    with as_spark_raises(), active(spark):
+        is_lite = (inventory is None and is_on(spark, LITE, default=False)) if lite is None else lite
+        request = replace(
+            asked,
+            check_retention=is_on(spark, RETENTION_CHECK),
+            logs=is_on(spark, LOGGING),
+            kind=VacuumKind.LITE if is_lite else VacuumKind.FULL,
+            inventory=None if inventory is None else _rows_of(inventory),
+            keep_clones=is_on(spark, KEEP_CLONES) if keep_clones is None else keep_clones,
+        )
+        store = table.open_store(spark)
+        if not dry_run:
+            at_table(spark, partial(_vacuum, store, request), once=True)
+            return spark.createDataFrame([], StructType([]))
+        found = at_table(spark, partial(_find, store, request))
+    return to_frame(spark, _as_spark_has_it(store.root, found, "modification_time"), FOUND)
+
+
+def run_restore_quarantined(spark: SparkSession, table: TablePath, *, dry_run: bool) -> DataFrame:
+    """As DeltaTable.restoreQuarantined."""
+    with as_spark_raises(), active(spark):
+        store = table.open_store(spark)
+        found = at_table(spark, partial(restore_quarantined, store, dry_run=dry_run), once=not dry_run)
+    return to_frame(spark, _as_spark_has_it(store.root, found, "quarantined"), RESTORED)
+
+
+def _rows_of(inventory: DataFrame) -> pa.Table:
+    """The files, not the directories."""
+    check_inventory(to_arrow_schema(inventory.schema))
+    return inventory.filter("NOT isDir").select("path", "length", "isDir", "modificationTime").toArrow()
+
+
+def _vacuum(store: ObjectStore, request: VacuumRequest) -> int:
+    return vacuum(store, request).deleted
+
+
+def _find(store: ObjectStore, request: VacuumRequest) -> pa.Table:
+    return Vacuum.begin(store, request).find()
+
+
+def _as_spark_has_it(root: str, found: pa.Table, time: str) -> pa.Table:
+    """With whole paths, and times. time: the column."""
+    paths = pc.binary_join_element_wise(location_of(root), found["path"], "/")
+    times = found[time].cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
+    for name, column in (("path", paths), (time, times)):
+        found = found.set_column(found.schema.get_field_index(name), name, column)
+    return found

@@ -1,0 +1,89 @@
+"""Batch writes: `df.write.format("pydelta")`.
+
+    DeltaWriter.open (driver: plan_write) -> write (tasks: write_files) -> commit (driver, another process: commit_write)
+
+Every step is delta_py's; what travels between them is a WritePlan and WrittenFiles. The plan is sealed: tasks, which need no
+more than its WriteState, would import for it what plans and commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
+
+from delta_py.errors import ProtocolChangedException
+from delta_py.types.schema import StructType
+from delta_py.write.data_files import WrittenFiles, write_files
+from spark_plugin.source.batch_writer import BatchWriter
+from spark_plugin.source.pickled_value import PickledValue
+from spark_plugin.source.tcp_nodelay import PromptTask
+
+if TYPE_CHECKING:
+    from delta_py.row_changes.write import WritePlan
+    from spark_plugin.options.write_options import WriteOptions
+
+
+@dataclass(frozen=True)
+class TaskFiles(WriterCommitMessage):
+    """What one task wrote."""
+
+    written: WrittenFiles
+
+
+class DeltaWriter(PromptTask, BatchWriter):
+    """One save. plan: None when there is nothing to do: mode `ignore` found a table, or the table has the write already."""
+
+    def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:
+        self._job = PickledValue.of((options.mode, plan))
+        self._state = None if plan is None else plan.state
+
+    @classmethod
+    def open(cls, options: WriteOptions, schema: StructType) -> Self:
+        """schema: of the DataFrame. Raises, before any task runs, what makes the write impossible."""
+        from delta_py.row_changes.write import plan_write
+
+        plan = plan_write(options.open_store(), schema, options.request)
+        return cls(options, None if isinstance(plan, int) else plan)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        if self._state is None:
+            return TaskFiles(WrittenFiles())
+        context = TaskContext.get()
+        return TaskFiles(write_files(self._state, iterator, task=0 if context is None else context.partitionId()))
+
+    def commit_here(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """The table is where it was planned, whatever the process's directory is by now."""
+        from delta_py.row_changes.write import commit_write
+
+        mode, plan = self._job.open()
+        if plan is None:
+            return
+        try:
+            commit_write(plan.state.store, plan, _written(messages))
+        except ProtocolChangedException:
+            # Another writer created the table meanwhile, and our files are deleted: that is what `ignore` asks for.
+            if mode != "ignore":
+                raise
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Spark aborts a job of which tasks failed, and also when `commit` raised or its process died.
+
+        In the second case all tasks gave their message, and the commit may stand or still appear: then nothing is deleted
+        here, as `commit` has deleted what it knows to be lost. In the first case other tasks may still be writing: those
+        without a message, but for the failed one.
+        """
+        from delta_py.row_changes.write import abort_write
+
+        _, plan = self._job.open()
+        silent = sum(message is None for message in messages)
+        if plan is not None and silent:
+            abort_write(plan.state.store, plan, stragglers=silent > 1)
+
+
+def _written(messages: Sequence[WriterCommitMessage | None]) -> list[WrittenFiles]:
+    return [message.written for message in messages if isinstance(message, TaskFiles)]

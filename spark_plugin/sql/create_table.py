@@ -1,0 +1,172 @@
+"""CREATE TABLE, REPLACE TABLE, and both AS SELECT: what delta.tables' builders and saved DataFrames do.
+
+    CREATE TABLE shop.sales (id BIGINT GENERATED ALWAYS AS IDENTITY, day DATE) USING pydelta PARTITIONED BY (day)
+    CREATE OR REPLACE TABLE shop.daily USING pydelta CLUSTER BY (day) AS SELECT ...
+
+A table AS SELECT is one commit, its rows with it. Without LOCATION the table lies in the database's directory,
+and DROP TABLE deletes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import types as spark_types
+
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol import identity_columns
+from delta_py.types.column_rules import DEFAULT, GENERATION
+from spark_plugin.data_source import FORMAT
+from spark_plugin.dataframe_api import catalog, named_tables
+from spark_plugin.dataframe_api.batch_save import AsSelect, Save
+from spark_plugin.options.settings import conf
+from spark_plugin.sql.results import nothing
+from spark_plugin.sql.targets import our_formats
+from spark_plugin.sql_definitions import ParsedColumn, ParsedDefinition, parsed_definition
+from spark_plugin.sql_internals import ParsedPlan
+from spark_plugin.table_api.arguments import check_rules
+from spark_plugin.table_api.builders import TableRequest, stored_field
+from spark_plugin.table_api.table_names import build_table, path_of_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_DEFAULTS = "delta.feature.allowcolumndefaults"
+_CONSTRAINT = "delta.constraints."
+
+
+def define_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
+    """Returns a frame without columns, as Spark does. Raises what the builders of delta.tables and saved DataFrames raise."""
+    definition = parsed_definition(plan)
+    if definition is None or not _is_ours(spark, definition):
+        return None
+    _check(definition)
+    if definition.kind == "createIfNotExists" and has_name(spark, definition.name):
+        return nothing(spark)
+    if definition.query is None:
+        request = _request(definition)
+        check_rules(spark, request.columns, request.properties or {})
+        build_table(spark, request)
+    else:
+        _define_with_rows(spark, definition)
+    return nothing(spark)
+
+
+def has_name(spark: SparkSession, name: str) -> bool:
+    """Whether the catalog has a table, of whatever format, or a view of a name. False for one that is a path."""
+    return catalog.format_and_path(name) is None and catalog.find_stored(spark, name) is not None
+
+
+def _is_ours(spark: SparkSession, definition: ParsedDefinition) -> bool:
+    """By the path that names the table, else by USING, else by what Spark takes for USING. A name for a table that is there, with
+    options of reads perhaps, is Spark's to enter."""
+    provider, ours = definition.provider, our_formats(spark)
+    named = catalog.format_and_path(definition.name)
+    if named is not None:
+        return named[0] in ours and (provider is None or provider.lower() in ours)
+    if catalog.is_of_another_catalog(spark, definition.name):
+        return False
+    if provider is None and definition.stored_as:
+        return False
+    source = provider or conf(spark, "spark.sql.sources.default") or ""
+    return source.lower() in ours and not (_only_names(definition) and source.lower() == FORMAT)
+
+
+def _only_names(definition: ParsedDefinition) -> bool:
+    """Whether the statement says nothing of the table but where it is."""
+    return not definition.columns and definition.query is None and definition.kind.startswith("create")
+
+
+def _check(definition: ParsedDefinition) -> None:
+    if definition.transforms:
+        buckets = any(transform.startswith("bucket(") for transform in definition.transforms)
+        raise UnsupportedOperationError(
+            f"PARTITIONED BY {', '.join(definition.transforms)}: Delta tables are partitioned by columns. Nothing was created. "
+            "Add a column with the value, generated perhaps, and partition by it.",
+            error_class="DELTA_OPERATION_NOT_ALLOWED_DETAIL" if buckets else "DELTA_OPERATION_NOT_ALLOWED",
+            sql_state="0AKDC",
+        )
+    if definition.options:
+        raise InvalidOptionError(
+            f"OPTIONS ({', '.join(definition.options)}): a Delta table keeps no options. Nothing was created. Use TBLPROPERTIES "
+            "for what the table is to know, and options of the reader for what a query asks.",
+            option=definition.options[0],
+        )
+    others = sorted({constraint.kind for constraint in definition.constraints if constraint.condition is None})
+    if others:
+        raise UnsupportedOperationError(
+            f"{definition.name} would have constraints of the kind {', '.join(others)}: Delta tables have CHECK and NOT NULL, "
+            "and no keys. Nothing was created. Leave them out.",
+            error_class="UNSUPPORTED_FEATURE.TABLE_OPERATION",
+            sql_state="0A000",
+        )
+    with_default = [column.name for column in definition.columns if column.default is not None]
+    if with_default and _DEFAULTS not in (name.lower() for name in definition.properties):
+        raise InvalidOptionError(
+            f"DEFAULT of {', '.join(with_default)}: the table lacks the feature allowColumnDefaults. Nothing was created. "
+            "Add TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported').",
+            error_class="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+            sql_state="0AKDE",
+            columns=with_default,
+        )
+
+
+# ---------------------------------------------------------------- without rows
+
+
+def _request(definition: ParsedDefinition) -> TableRequest:
+    return TableRequest(
+        definition.kind,
+        name=definition.name,
+        location=definition.location,
+        description=definition.comment,
+        columns=tuple(map(_field, definition.columns)),
+        partition_by=definition.partition_by,
+        cluster_by=definition.cluster_by or (),
+        properties=_properties(definition),
+    )
+
+
+def _properties(definition: ParsedDefinition) -> dict[str, str]:
+    """A new table has no rows that could break its constraints."""
+    checks = {f"{_CONSTRAINT}{one.name.lower()}": str(one.condition) for one in definition.constraints}
+    return {**definition.properties, **checks}
+
+
+def _field(column: ParsedColumn) -> spark_types.StructField:
+    metadata: dict[str, object] = {}
+    if column.comment is not None:
+        metadata["comment"] = column.comment
+    if column.default is not None:
+        metadata[DEFAULT] = column.default  # not EXISTS_DEFAULT: delta-spark would give it to rows whose file lacks the column
+    if column.generated is not None:
+        metadata[GENERATION] = column.generated
+    if column.identity is not None:
+        metadata |= {
+            identity_columns.START: column.identity.start,
+            identity_columns.STEP: column.identity.step,
+            identity_columns.ALLOW_EXPLICIT_INSERT: column.identity.by_default,
+        }
+    return stored_field(spark_types.StructField(column.name, column.data_type, column.nullable, metadata))
+
+
+# ---------------------------------------------------------------- AS SELECT
+
+
+def _define_with_rows(spark: SparkSession, definition: ParsedDefinition) -> None:
+    assert definition.query is not None
+    creates = definition.kind in ("create", "createIfNotExists")
+    as_select = AsSelect("create" if creates else definition.kind, definition.comment, _properties(definition))
+    save = Save(definition.query.frame(), "error", {}, definition.partition_by, definition.cluster_by, as_select=as_select)
+    if not creates:
+        save = replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
+    elif definition.kind == "createIfNotExists":
+        save = replace(save, mode="ignore")
+    path = path_of_name(definition.name, definition.location)
+    if path is not None:
+        save.to(path)
+        return
+    if definition.location is not None:
+        save = save.with_options(path=definition.location)
+    named_tables.define_with_rows(save, definition.name, definition.kind)

@@ -1,0 +1,60 @@
+"""ALTER TABLE ... SET LOCATION: what is at the new place is looked at, as delta-spark does, and Spark gives it the name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_py.errors import SchemaMismatchError, TableNotFoundError, UnsupportedOperationError
+from delta_py.snapshot import Snapshot
+from spark_plugin.dml.jobs import newest
+from spark_plugin.options.read_options import local_path
+from spark_plugin.options.settings import TablePath, is_on
+from spark_plugin.schema_conversion import to_spark_schema
+from spark_plugin.sql.targets import find_target
+from spark_plugin.sql_internals import ParsedPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BYPASS_CONF = "spark.databricks.delta.alterLocation.bypassSchemaCheck"
+
+
+def check_location(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
+    """None, for Spark carries it out. Raises UnsupportedOperationError (DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER) for a table
+    that was named by its path; TableNotFoundError (DELTA_MISSING_DELTA_TABLE) where there is no table at the place;
+    SchemaMismatchError (DELTA_SET_LOCATION_SCHEMA_MISMATCH) where it has other columns or partition columns."""
+    parts = plan.name_parts(plan.node.table())
+    target = None if parts is None else find_target(spark, parts)
+    if target is None:
+        return
+    if target.name is None:
+        raise UnsupportedOperationError(
+            f"The table at {target.place.url} was named by its path, which is its location. Nothing was changed. Move the "
+            "directory, or clone the table.",
+            error_class="DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
+            sql_state="42613",
+        )
+    location = str(plan.node.location())
+    try:
+        there = newest(spark, TablePath(local_path(location)))
+    except TableNotFoundError as error:
+        what = f"There is no table at {location}, which {target.name} is to stand for. Nothing was changed."
+        raise TableNotFoundError(f"{what} {error.message}", path=location) from error
+    present, wanted = _columns(newest(spark, target.place)), _columns(there)
+    if present != wanted and not is_on(spark, BYPASS_CONF, default=False):
+        raise SchemaMismatchError(
+            f"The table at {location} has other columns than {target.name}: {wanted}, and not {present}. Nothing was changed. If "
+            f"that is meant, set {BYPASS_CONF} to true.",
+            error_class="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
+            sql_state="42KD7",
+            table=target.name,
+        )
+
+
+def _columns(table: Snapshot) -> str:
+    fields = ", ".join(
+        f"{field.name} {field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}"
+        for field in to_spark_schema(table.schema).fields
+    )
+    partitions = ", ".join(table.metadata.partition_columns)
+    return f"{fields} PARTITIONED BY ({partitions})" if partitions else fields

@@ -1,0 +1,122 @@
+"""START TRANSACTION, COMMIT, ROLLBACK: what the session's statements change between them, in several tables, is one transaction.
+
+    START TRANSACTION
+    UPDATE shop.accounts SET balance = balance - 10 WHERE id = 1
+    INSERT INTO shop.entries VALUES (1, -10)
+    COMMIT                                  -- table, version; or ROLLBACK
+
+The ledger has the transaction, and a setting of the session its identity, which every read and write of the session then has as
+an option: of statements, of DataFrames, and of DeltaTable. Spark's own parser has no word for any of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from delta_py import transactions
+from delta_py.coordinator.ledger import CoordinatorUnavailableError
+from delta_py.errors import UnsupportedOperationError
+from spark_plugin.cached_tables import read_all_anew
+from spark_plugin.options.catalog_session_settings import TRANSACTION
+from spark_plugin.options.settings import conf
+from spark_plugin.sql.results import nothing
+from spark_plugin.sql.syntax import SyntaxFault, Words
+from spark_plugin.sql_router import Statement, second_word
+from spark_plugin.transactions import coordinator_of, plain_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+T = TypeVar("T")
+
+
+def run_transaction(spark: SparkSession, statement: Statement) -> DataFrame | None:
+    """Raises SqlSyntaxError, UnsupportedOperationError where no transaction is under way, or one is already, and what
+    DeltaTransaction raises. None, and nothing done, for a script, which begins with BEGIN too, and is not read any further."""
+    begins = statement.word in ("START", "BEGIN")
+    if begins and second_word(statement.text) != "TRANSACTION":
+        return None
+    try:
+        words = Words(statement.text, statement.args)
+        if begins:
+            words.expect(statement.word, "TRANSACTION")
+            _isolation(words)
+            words.end()
+            return _begin(spark)
+        commits = words.take("COMMIT")
+        if not commits:
+            words.expect("ROLLBACK")
+        if not words.take("TRANSACTION"):
+            words.take("WORK")
+        words.end()
+    except SyntaxFault as fault:
+        raise fault.raised() from fault
+    return _commit(spark) if commits else _roll_back(spark)
+
+
+def _isolation(words: Words) -> None:
+    """SNAPSHOT: what SELECT has read is not held against others."""
+    if words.take("ISOLATION"):
+        words.expect("LEVEL")
+        if words.take("SERIALIZABLE"):
+            raise UnsupportedOperationError(
+                "Transactions of SQL have the isolation SNAPSHOT: what SELECT reads in them is not held against others. Nothing "
+                "was begun. Leave ISOLATION LEVEL out, or use DeltaTransaction(spark), whose read() is."
+            )
+        words.expect("SNAPSHOT")
+
+
+def _begin(spark: SparkSession) -> DataFrame:
+    identity = conf(spark, TRANSACTION)
+    if identity is not None:
+        raise UnsupportedOperationError(
+            f"The session is in the transaction {identity} already. Nothing was begun. COMMIT or ROLLBACK it first, or begin "
+            "another one in a session of its own (spark.newSession()).",
+            transaction=identity,
+        )
+    begun = _transaction(spark).__enter__()
+    spark.conf.set(TRANSACTION, begun.identity)
+    return spark.createDataFrame([(begun.identity,)], "transaction string")
+
+
+def _commit(spark: SparkSession) -> DataFrame:
+    versions = _ended(spark, "commit", lambda transaction: transaction.commit())
+    return spark.createDataFrame(sorted(versions.items()), "table string, version bigint")
+
+
+def _roll_back(spark: SparkSession) -> DataFrame:
+    _ended(spark, "roll back", lambda transaction: transaction.abort())
+    return nothing(spark)
+
+
+def _ended(spark: SparkSession, what: str, end: Callable[[transactions.DeltaTransaction], T]) -> T:
+    """The session is out of its transaction then, also where that failed, but for a ledger that gave no answer: it may be asked
+    again."""
+    identity = conf(spark, TRANSACTION)
+    if identity is None:
+        raise UnsupportedOperationError(
+            f"There is no transaction to {what}: the session is in none. Begin one with START TRANSACTION."
+        )
+    try:
+        result = end(_transaction(spark).resume(identity))
+    except CoordinatorUnavailableError:
+        raise
+    except BaseException:
+        _leave(spark)
+        raise
+    _leave(spark)
+    return result
+
+
+def _leave(spark: SparkSession) -> None:
+    """Rows that Spark holds of tables are those that the transaction saw."""
+    spark.conf.unset(TRANSACTION)
+    read_all_anew(spark)
+
+
+def _transaction(spark: SparkSession) -> transactions.DeltaTransaction:
+    options = partial(plain_options, spark)
+    return transactions.DeltaTransaction(coordinator_of(spark), isolation="snapshot", storage_options=options)

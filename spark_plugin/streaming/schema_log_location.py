@@ -1,0 +1,85 @@
+"""Where a stream with `schemaTrackingLocation` keeps its log of schemas, and whose it is.
+
+Spark tells a Python source neither its checkpoint nor its number in the query. The log has to lie in the checkpoint, whose
+directory is known by the file in which Spark notes the query's id; it is there when the query runs, not when it is loaded.
+"""
+
+from __future__ import annotations
+
+from delta_py.errors import InvalidOptionError, SchemaMismatchError, StorageError
+from delta_py.protocol.table_config import TableConfig
+from delta_py.snapshot import Snapshot
+from delta_py.storage.open_store import open_store
+from delta_py.storage.store_options import StorageOptions
+from delta_py.streaming.schema_log import SchemaLog, TrackedSchema
+from delta_py.streaming.schema_tracking import SchemaTracker, is_alike, merged
+from spark_plugin.options.streaming_options import SchemaTracking
+
+_QUERY_ID, _SOURCES = "metadata", "sources"
+
+
+def look_up(tracking: SchemaTracking, snapshot: Snapshot) -> TrackedSchema | None:
+    """The schema with which the stream goes on, None for a new one. Notes changes that follow each other as one."""
+    log = _open_log(tracking, snapshot)
+    log.check_owner(snapshot.metadata.id, None)
+    return merged(log, snapshot.store).newest
+
+
+def open_tracker(tracking: SchemaTracking, snapshot: Snapshot, config: TableConfig) -> SchemaTracker:
+    """For a query that runs. config: what the stream's columns were taken from.
+
+    Raises InvalidOptionError (DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT); SchemaMismatchError
+    (DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART); what SchemaTracker and its check_allowed raise.
+    """
+    log = _open_log(tracking, snapshot)
+    if log.newest is not None and not is_alike(config, log.newest.config(snapshot.config)):
+        raise SchemaMismatchError(
+            f"The stream of the table at {snapshot.table_root} was loaded before the schema of version {log.newest.version} was "
+            f"noted in its log of schemas at {log.location}. Load it again (readStream...load), and start the query anew.",
+            error_class="DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART",
+            sql_state="KD007",
+            version=log.newest.version,
+        )
+    tracker = SchemaTracker(config, log, _source_path(tracking, log, snapshot.store.options))
+    tracker.check_allowed(tracking.allowed)
+    return tracker
+
+
+def _open_log(tracking: SchemaTracking, snapshot: Snapshot) -> SchemaLog:
+    suffix = "" if tracking.tracking_id is None else f"_{tracking.tracking_id}"
+    directory = f"_schema_log_{snapshot.metadata.id}{suffix}"
+    store = open_store(tracking.location, snapshot.store.options)
+    return SchemaLog.of(store, directory, snapshot.table_root)
+
+
+def _source_path(tracking: SchemaTracking, log: SchemaLog, options: StorageOptions) -> str:
+    """The name that Spark gives the source: a directory in the checkpoint. Its number is the first unless the log says more."""
+    checkpoint = _checkpoint_of(tracking.location, options)
+    sources = f"{'file:' if checkpoint.startswith('/') else ''}{checkpoint}/{_SOURCES}/"
+    noted = None if log.newest is None else log.newest.source_path
+    return noted if noted is not None and noted.startswith(sources) else f"{sources}0"
+
+
+def _checkpoint_of(location: str, options: StorageOptions) -> str:
+    """The location, or the nearest directory above it that Spark has noted a query's id in."""
+    here = open_store(location, options).root
+    above = [here.rsplit("/", depth)[0] for depth in range(here.partition("://")[2].count("/") or here.count("/"))]
+    checkpoint = next((path for path in above if _is_checkpoint(path, options)), None)
+    if checkpoint is None:
+        raise InvalidOptionError(
+            f"The schemaTrackingLocation {location} is in no query's checkpoint. Name the checkpointLocation of the query that "
+            "reads the stream, or a directory in it.",
+            error_class="DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT",
+            sql_state="22000",
+            option="schemaTrackingLocation",
+            location=location,
+        )
+    return checkpoint
+
+
+def _is_checkpoint(directory: str, options: StorageOptions) -> bool:
+    try:
+        open_store(directory, options).read_range(_QUERY_ID, 0, 1)
+    except (FileNotFoundError, PermissionError, StorageError):
+        return False
+    return True

@@ -1,0 +1,151 @@
+"""What ALTER TABLE methods of DeltaTable are told, as commands that travel: columns, changes of columns, constraints.
+
+new_columns("x INT COMMENT 'c', y STRING")     # arguments of the command addColumns
+add_constraint(spark, table, "positive", "amount > 0")
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark_types
+
+from delta_py.alter.table_constraints import check_new_constraint
+from delta_py.errors import DeltaError
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.write.row_constraints import RowRule
+from delta_py.write.rule_columns import rule_column
+from spark_plugin.data_source import FORMAT
+from spark_plugin.dml.run_near_table import at_table
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options.settings import TablePath, check_rule_text, conf
+from spark_plugin.run_command import run_command
+from spark_plugin.spark_versions import resolvable_rule_text
+from spark_plugin.table_api.arguments import check_flag, check_text, wrong_type
+
+_OF_NEW_COLUMNS = frozenset({"name", "dataType", "nullable", "comment", "default", "first", "after"})
+_OF_CHANGES = frozenset({"dataType", "nullable", "comment", "default", "dropDefault", "first", "after"})
+
+
+def new_columns(columns: Any) -> list[dict[str, Any]]:
+    """columns: DDL, a StructType, or a list of StructFields and of dicts with name, dataType and what else is to be said."""
+    if isinstance(columns, str):
+        columns = spark_types.StructType.fromDDL(columns)
+    if isinstance(columns, spark_types.StructType):
+        return [_new_column(f.name, f, quoted=True) for f in columns.fields]
+    given = columns if isinstance(columns, list | tuple) else [columns]
+    return [_of_given(column) for column in given]
+
+
+def _of_given(column: Any) -> dict[str, Any]:
+    if isinstance(column, spark_types.StructField):
+        return _new_column(column.name, column)
+    if not isinstance(column, dict):
+        wrong_type("Columns must be DDL, a StructType, or a list of StructFields and dicts.", [column])
+    _check_keys(column, _OF_NEW_COLUMNS)
+    check_text(column.get("name"), "name")
+    field = spark_types.StructField("column", _type_of(column.get("dataType")), column.get("nullable", True))
+    told = {key: column[key] for key in ("comment", "default", "first", "after") if column.get(key) is not None}
+    return _new_column(column["name"], field) | told
+
+
+def _new_column(name: str, field: spark_types.StructField, *, quoted: bool = False) -> dict[str, Any]:
+    """quoted: the name is one name, whatever characters it has."""
+    return {"name": [name] if quoted else name, "schema": _schema_of(field)}
+
+
+def column_changes(changes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """changes: by column, dicts with what is to be other."""
+    return [_change(name, change) for name, change in changes.items()]
+
+
+def _change(name: Any, change: Mapping[str, Any]) -> dict[str, Any]:
+    check_text(name, "name")
+    _check_keys(change, _OF_CHANGES)
+    told: dict[str, Any] = {"name": name}
+    for key, value in change.items():
+        if value is None:
+            continue
+        if key == "dataType":
+            told["schema"] = _schema_of(spark_types.StructField("column", _type_of(value)))
+        elif key in ("nullable", "dropDefault", "first"):
+            check_flag(value, key)
+            told["drop_default" if key == "dropDefault" else key] = value
+        else:
+            check_text(value, key)
+            told[key] = value
+    return told
+
+
+def check_defaults(spark: Any, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The columns, new or changed. Raises InvalidOptionError for a default that the session's parser would read otherwise."""
+    with as_spark_raises():
+        for column in columns:
+            if "default" in column:
+                check_rule_text(spark, f"The default of column {column['name']}", column["default"])
+    return columns
+
+
+def replaced_columns(columns: Any) -> str:
+    """columns: DDL, a StructType, or a list of StructFields."""
+    if isinstance(columns, str):
+        columns = spark_types.StructType.fromDDL(columns)
+    if isinstance(columns, list | tuple):
+        columns = spark_types.StructType(list(columns))
+    if not isinstance(columns, spark_types.StructType):
+        wrong_type("Columns must be DDL, a StructType, or a list of StructFields.", [columns])
+    return str(columns.json())
+
+
+def _check_keys(given: Mapping[str, Any], known: frozenset[str]) -> None:
+    strange = sorted(given.keys() - known)
+    if strange:
+        raise ValueError(f"{', '.join(strange)}: of a column can be said {', '.join(sorted(known))}.")
+
+
+def _type_of(given: Any) -> spark_types.DataType:
+    if not isinstance(given, str | spark_types.DataType):
+        wrong_type("Column data type must be str or DataType.", [given])
+    return spark_types.DataType.fromDDL(given) if isinstance(given, str) else given
+
+
+def _schema_of(field: spark_types.StructField) -> str:
+    return json.dumps({"type": "struct", "fields": [field.jsonValue()]})
+
+
+# ---------------------------------------------------------------- constraints
+
+
+def add_constraint(spark: Any, table: TablePath, name: str, sql: str) -> None:
+    """Have Spark count the rows of the newest version that break the condition, and add it if there are none.
+
+    Raises as delta_py's add_constraint; InvalidOptionError for a condition that the session's parser would read otherwise.
+    """
+    zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
+    with as_spark_raises():
+        check_rule_text(spark, f"The constraint {name}", sql)
+        version, condition = at_table(spark, partial(_checkable, table.open_store(spark), name, sql, zone))
+    # A missing file may have rows that break the condition, whatever the session says of missing files.
+    strict = {"versionAsOf": str(version), "ignoreMissingFiles": "false"}
+    rows = spark.read.format(FORMAT).options(**table.storage).options(**strict).load(table.url)
+    with as_spark_raises():
+        resolvable = resolvable_rule_text(spark, condition)
+    broken = rows.where(~F.coalesce(F.expr(f"({resolvable})"), F.lit(False))).count()
+    arguments = {"name": name, "sql": sql, "version": version, "broken_rows": broken, "time_zone": zone}
+    run_command(spark, table, "addConstraint", arguments)
+
+
+def _checkable(store: ObjectStore, name: str, sql: str, time_zone: str) -> tuple[int, str]:
+    """The newest version, and the condition as Spark is to compute it: where that can be, without functions of the session."""
+    snapshot = Snapshot.load(store)
+    rule = RowRule("check", name, sql)
+    check_new_constraint(snapshot.config, rule, time_zone)
+    try:
+        return snapshot.version, rule_column(rule, snapshot.schema, snapshot.config.partition_columns).condition
+    except DeltaError:
+        return snapshot.version, sql

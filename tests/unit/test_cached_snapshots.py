@@ -1,0 +1,491 @@
+"""Snapshots that keep what they read: only where the log is listed as it was, and within a bound of memory."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, cached_snapshots, write_delta
+from delta_py.cached_snapshots import CachedSnapshot, SnapshotCache
+from delta_py.errors import SchemaMismatchError, TableNotFoundError
+from delta_py.expressions.tree import Column, Comparison, Literal
+from delta_py.parquet.file_reader import read_files
+from delta_py.scan.planning import plan_scan
+from delta_py.snapshot import Snapshot
+from delta_py.storage.open_store import open_store
+from delta_py.storage.store import FileId, ObjectInfo
+from delta_py.types.schema import LONG
+from tests.support.small_table import append, make_table, reproducible_table
+
+LEAVES = {("id",): LONG}
+
+
+@pytest.fixture(autouse=True)
+def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[SnapshotCache]:
+    """What is kept, by a test alone. Tables of any age are kept."""
+    own = SnapshotCache()
+    monkeypatch.setattr(cached_snapshots, "KEPT", own)
+    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)
+    yield own
+    own.forget()
+    assert own.memory_bytes == 0
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files of logs that are read, listings aside."""
+    from delta_py.storage.local import LocalStore
+
+    found: list[str] = []
+    read = LocalStore.read
+
+    def noted(self: LocalStore, path: str) -> bytes:
+        found.append(path)
+        return read(self, path)
+
+    monkeypatch.setattr(LocalStore, "read", noted)
+    return found
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table({"id": pa.array(numbers, pa.int64())})
+
+
+def load(path: str, **which: Any) -> CachedSnapshot:
+    return CachedSnapshot.load(open_store(path), **which)
+
+
+def paths(snapshot: Snapshot, leaves: Any = LEAVES) -> list[str]:
+    return [path for batch in snapshot.file_batches(leaves) for path in batch.files["path"].to_pylist()]
+
+
+def age(path: Path, seconds: float) -> None:
+    """Let the log say that it was modified so long ago. When it was changed nobody can set."""
+    for file in (path / "_delta_log").iterdir():
+        os.utime(file, (time.time() - seconds,) * 2)
+
+
+def replace_by(path: Path, other: Path, how: str) -> None:
+    match how:
+        case "copied":
+            shutil.rmtree(path)
+            shutil.copytree(other, path)
+        case "moved":
+            path.rename(path.with_name("aside"))
+            other.rename(path)
+        case "written over":
+            for file in other.rglob("*.*"):
+                shutil.copy2(file, path / file.relative_to(other))
+
+
+def rows_where(path: Path, low: int) -> list[int]:
+    return rows_of(load(str(path)), low)
+
+
+def rows_of(snapshot: Snapshot, low: int) -> list[int]:
+    scan = plan_scan(snapshot, None, Comparison(">=", Column(("id",)), Literal(low, LONG)))
+    return sorted(row["id"] for batch in read_files(scan.state, scan.scan_files()) for row in batch.to_pylist())
+
+
+def listed_times(root: Path) -> list[tuple[str, int, int]]:
+    files = (path for path in root.rglob("*") if path.is_file())
+    return sorted((str(path.relative_to(root)), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+
+
+FILE_SYSTEMS: dict[str, Callable[[os.stat_result], FileId | None]] = {
+    "usual": lambda status: FileId(status.st_dev, status.st_ino, status.st_ctime_ns),
+    "image built in the same way": lambda status: FileId(7, 12, status.st_mtime_ns),
+    "change time is that of the mount": lambda status: FileId(7, 12, 1_700_000_000_000_000_000),
+    "no change time": lambda status: FileId(7, 12, 0),
+    "nothing": lambda status: None,
+}
+"""What a file system says of a file."""
+
+
+@pytest.fixture(params=FILE_SYSTEMS)
+def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    from delta_py.storage import local
+
+    def info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
+        status = entry.stat()
+        file_id = FILE_SYSTEMS[request.param](status)
+        return None if entry.is_dir() else ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000, file_id=file_id)
+
+    monkeypatch.setattr(local, "_info", info)
+    return str(request.param)
+
+
+@pytest.fixture
+def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of the log, in a store that is taken for a remote one."""
+    from delta_py.storage.local import LocalStore
+
+    found: list[str] = []
+    list_from = LocalStore.list_from
+
+    def noted(self: LocalStore, directory: str, start: str = "") -> Any:
+        found.append(start)
+        return list_from(self, directory, start)
+
+    monkeypatch.setattr(LocalStore, "list_from", noted)
+    monkeypatch.setattr(LocalStore, "is_remote", True)
+    return found
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def test_second_load_reads_nothing_of_the_log_and_gives_the_same(tmp_path: Path, reads: list[str]) -> None:
+    path = make_table(tmp_path / "t", [rows(1), rows(2)])
+    first = load(path)
+    files = paths(first)
+    assert reads, "the first one reads"
+    reads.clear()
+    again = load(path)
+    assert (paths(again), again.num_files, again.version, again.schema) == (files, 2, 1, first.schema)
+    assert paths(CachedSnapshot.of(pickle.loads(pickle.dumps(again)))) == files
+    assert reads == []
+    assert sorted(files) == sorted(Snapshot.load(open_store(path)).files()["path"].to_pylist())
+
+
+def test_statistics_that_were_not_asked_for_before_are_read(tmp_path: Path, reads: list[str]) -> None:
+    path = make_table(tmp_path / "t", [rows(1), rows(2)])
+    paths(load(path), None)
+    reads.clear()
+    predicate = Comparison("=", Column(("id",)), Literal(2, LONG))
+    assert plan_scan(load(path), None, predicate).report.files_kept == 1
+    assert reads
+    reads.clear()
+    assert plan_scan(load(path), None, predicate).report.files_kept == 1
+    assert reads == []
+
+
+def test_pickle_is_of_a_plain_snapshot_and_the_same_each_time(tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t", [rows(1)])
+    pickles = [pickle.dumps(load(path)) for _ in range(3)]
+    assert type(pickle.loads(pickles[0])) is Snapshot
+    assert len(set(pickles)) == 1
+
+
+def test_new_commit_is_seen_and_old_versions_stay(tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t", [rows(1)])
+    assert len(paths(load(path))) == 1
+    append(tmp_path / "t", rows(2))
+    assert [len(paths(load(path))), len(paths(load(path, version=0)))] == [2, 1]
+
+
+def test_list_that_was_not_taken_whole_is_not_kept(tmp_path: Path, kept: SnapshotCache) -> None:
+    path = make_table(tmp_path / "t", [rows(1), rows(2)])
+    reading = load(path).file_batches(LEAVES)
+    next(reading)
+    assert kept.memory_bytes > 0, "what is being read counts"
+    reading.close()
+    assert kept.memory_bytes == 0
+    assert len(paths(load(path))) == 2
+
+
+# ---------------------------------------------------------------- another table in its place
+
+
+def test_table_made_anew_at_its_place_with_the_same_version_and_sizes_is_another(tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    seen = []
+    for _ in range(3):
+        path = make_table(root, [rows(1)])
+        found = load(path)
+        seen.append((found.metadata.id, *paths(found)))
+        time.sleep(0.01)  # more than the steps in which this machine's disks tell times
+        shutil.rmtree(root)
+    assert len(set(seen)) == 3
+
+
+@pytest.mark.parametrize("commits", [0, 2])
+@pytest.mark.parametrize("how", ["copied", "moved", "written over"])
+def test_table_of_the_same_names_sizes_and_times_in_its_place_is_another(
+    tmp_path: Path, reads: list[str], file_system: str, how: str, commits: int
+) -> None:
+    if file_system == "change time is that of the mount" and not commits:
+        pytest.skip("of a single file nobody can tell that its change time is no such")
+    more = [rows(90)] * commits  # the newest commits are the same
+    one = reproducible_table(tmp_path / "one", [rows(10, 11), *more])
+    two = reproducible_table(tmp_path / "two", [rows(50, 51), *more])
+    assert listed_times(one) == listed_times(two)
+    live = tmp_path / "live"
+    shutil.copytree(one, live)
+    kept_rows = [90] * commits
+    assert [rows_where(live, 0), rows_where(live, 50)] == [[10, 11, *kept_rows], kept_rows]
+    reads.clear()
+    assert rows_where(live, 50) == kept_rows and reads == [], "it is kept"
+    pinned = pickle.loads(pickle.dumps(load(str(live))))
+    replace_by(live, two, how)
+    assert [rows_where(live, 0), rows_where(live, 50)] == [[50, 51, *kept_rows]] * 2
+    assert rows_of(CachedSnapshot.of(pinned), 50) == [50, 51, *kept_rows], "the list of files of the replaced table is not used"
+
+
+def test_held_table_reads_the_log_that_is_there_now(tmp_path: Path) -> None:
+    """A table that says that it is the same one, with the same schema."""
+    one, two = (reproducible_table(tmp_path / str(day), [rows(day, day + 1)]) for day in (10, 50))
+    live = tmp_path / "live"
+    shutil.copytree(one, live)
+    held = DeltaTable(str(live))
+    assert held.to_arrow(filter="id >= 50")["id"].to_pylist() == []
+    replace_by(live, two, "copied")
+    assert held.to_arrow(filter="id >= 50")["id"].to_pylist() == [50, 51]
+    assert held.to_arrow(filter="id < 50")["id"].to_pylist() == []
+
+
+def test_log_is_not_kept_before_its_last_change_is_a_minute_past(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
+) -> None:
+    """A copy that keeps old times is young: within one step of the clock, another copy may take its place and its inode."""
+    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 60_000)
+    path, now = make_table(tmp_path / "t", [rows(1)]), time.time()
+    age(tmp_path / "t", 1000)
+    for seconds, is_kept in ((0, False), (50, False), (70, True)):
+        monkeypatch.setattr("time.time", lambda seconds=seconds: now + seconds)
+        paths(load(path))
+        reads.clear()
+        paths(load(path))
+        assert bool(reads) != is_kept, seconds
+
+
+def test_log_that_got_a_second_link_is_read_again_and_is_the_same(tmp_path: Path, reads: list[str]) -> None:
+    """A backup by links sets the time of the last change."""
+    path = make_table(tmp_path / "t", [rows(1)])
+    held = load(path)
+    files = paths(held)
+    os.link(tmp_path / "t" / "_delta_log" / f"{0:020d}.json", tmp_path / "backup")
+    assert paths(held) == files
+    assert paths(load(path)) == files
+    reads.clear()
+    assert paths(load(path)) == files and reads == []
+
+
+def test_young_log_is_not_kept_as_another_could_have_the_same_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
+) -> None:
+    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 60_000)
+    path, now = make_table(tmp_path / "t", [rows(1)]), time.time()
+    age(tmp_path / "t", 0)
+    for seconds, is_kept in ((0, False), (50, False), (70, True)):
+        monkeypatch.setattr("time.time", lambda seconds=seconds: now + seconds)
+        paths(load(path))
+        reads.clear()
+        paths(load(path))
+        assert bool(reads) != is_kept, seconds
+
+
+def test_file_of_another_size_time_or_name_is_another_log(tmp_path: Path, reads: list[str]) -> None:
+    path = make_table(tmp_path / "t", [rows(1), rows(2)])
+    commit = tmp_path / "t" / "_delta_log" / f"{1:020d}.json"
+    paths(load(path))
+
+    def is_read() -> bool:
+        reads.clear()
+        paths(load(path))
+        return bool(reads)
+
+    assert not is_read()
+    commit.write_text(commit.read_text() + "\n")
+    assert is_read() and not is_read()
+    os.utime(commit, ns=(time.time_ns() - 10**9,) * 2)
+    assert is_read() and not is_read()
+    first = commit.with_name(f"{0:020d}.json")
+    commit.with_name(f"{0:020d}.{1:020d}.compacted.json").write_text(first.read_text() + commit.read_text())
+    assert is_read() and not is_read()
+
+
+def test_what_is_read_after_the_directory_was_changed_for_another_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table is moved away after its log was checked, another takes its place and is read, and the first one comes back."""
+    root, other = tmp_path / "t", tmp_path / "other"
+    path, aside = make_table(root, [rows(1)], times_ms=[1_700_000_000_000]), tmp_path / "aside"
+    make_table(other, [rows(2)], times_ms=[1_700_000_000_001])
+    own = Snapshot.load(open_store(path)).files()["path"].to_pylist()
+    pinned = CachedSnapshot.of(pickle.loads(pickle.dumps(load(path))))
+
+    def swapped(_: Snapshot) -> None:
+        root.rename(aside)
+        other.rename(root)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Snapshot, "check_log", swapped)
+        assert paths(pinned) != own, "as a plain snapshot does"
+    root.rename(other)
+    aside.rename(root)
+    assert paths(load(path)) == own
+
+
+def test_protocol_and_metadata_of_a_changed_directory_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, other, aside = tmp_path / "t", tmp_path / "other", tmp_path / "aside"
+    path = make_table(root, [rows(1)], times_ms=[1_700_000_000_000])
+    make_table(other, [rows(2)], times_ms=[1_700_000_000_001])
+    own = Snapshot.load(open_store(path)).metadata.id
+    original = Snapshot.of_segment.__func__  # type: ignore[attr-defined]
+
+    def in_between(cls: type[Snapshot], store: Any, segment: Any) -> Snapshot:
+        root.rename(aside)
+        other.rename(root)
+        return original(cls, store, segment)  # type: ignore[no-any-return]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Snapshot, "of_segment", classmethod(in_between))
+        assert load(path).metadata.id != own
+    root.rename(other)
+    aside.rename(root)
+    assert load(path).metadata.id == own
+
+
+# ---------------------------------------------------------------- the bound of memory
+
+
+def test_memory_is_bounded_and_what_was_used_last_stays(
+    tmp_path: Path, kept: SnapshotCache, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = [make_table(tmp_path / name, [rows(1)]) for name in "abc"]
+    paths(load(tables[0]))
+    one = kept.memory_bytes
+    assert one > 0
+    kept.most_bytes = int(2.5 * one)
+    paths(load(tables[1]))
+    paths(load(tables[0]))
+    paths(load(tables[2]))  # in the place of the second
+    assert kept.memory_bytes <= kept.most_bytes
+    for table, is_read in zip(tables, (False, True, False), strict=True):
+        reads.clear()
+        CachedSnapshot.load(open_store(table))
+        assert reads == [], "protocol and metadata of all are kept"
+        if not is_read:
+            paths(load(table))
+            assert reads == []
+    kept.most_bytes_of_one = one - 1
+    kept.forget()
+    assert len(paths(load(tables[0]))) == 1
+    assert kept.memory_bytes == 0
+
+
+def test_versions_are_bounded(tmp_path: Path, kept: SnapshotCache, reads: list[str]) -> None:
+    kept.most_versions = 2
+    path = make_table(tmp_path / "t", [rows(number) for number in range(4)])
+    for version in range(4):
+        load(path, version=version)
+    reads.clear()
+    load(path, version=3), load(path, version=2)
+    assert reads == []
+    load(path, version=0)
+    assert reads
+
+
+def test_lists_that_are_read_at_once_count_together(tmp_path: Path, kept: SnapshotCache) -> None:
+    path = make_table(tmp_path / "t", [rows(1)])
+    paths(load(path))
+    one = kept.memory_bytes
+    kept.forget()
+    kept.most_bytes = int(1.5 * one)
+    first, second = load(path).file_batches(LEAVES), load(path).file_batches(LEAVES)
+    next(first), next(second)
+    assert kept.memory_bytes == one, "the second one is not kept"
+    assert [list(first), list(second)] == [[], []]
+    assert kept.memory_bytes == one
+
+
+def test_threads_share_what_is_kept(tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t", [rows(number) for number in range(20)])
+    wanted, found = sorted(Snapshot.load(open_store(path)).files()["path"].to_pylist()), []
+
+    def work() -> None:
+        for _ in range(10):
+            found.append(sorted(paths(load(path))) == wanted)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 60
+
+
+# ---------------------------------------------------------------- whether the log is still the one that was listed
+
+
+def test_log_is_listed_once_in_a_second_by_whoever_lists_it(
+    tmp_path: Path, listings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, now = make_table(tmp_path / "t", [rows(1)]), time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    paths(load(path))
+    for _ in range(2):
+        listings.clear()
+        now += 2
+        paths(CachedSnapshot.of(pickle.loads(pickle.dumps(load(path)))))
+        assert len(listings) == 1
+    listings.clear()
+    now += 2
+    paths(CachedSnapshot.of(load(path).again()))
+    assert len(listings) == 1
+
+
+def test_reading_the_log_for_long_is_not_listing_it(
+    tmp_path: Path, listings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other, now = make_table(tmp_path / "t", [rows(1)]), make_table(tmp_path / "other", [rows(1)]), time.monotonic()
+    age(tmp_path / "other", 5)  # both may be made within one step in which this machine's disks tell times
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    original = Snapshot.of_segment.__func__  # type: ignore[attr-defined]
+
+    def slow(cls: type[Snapshot], store: Any, segment: Any) -> Snapshot:
+        nonlocal now
+        snapshot: Snapshot = original(cls, store, segment)
+        now += 2
+        shutil.rmtree(path)
+        Path(other).rename(path)
+        return snapshot
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Snapshot, "of_segment", classmethod(slow))
+        snapshot = load(path)
+    with pytest.raises(SchemaMismatchError, match="deleted and made anew"):
+        paths(CachedSnapshot.of(snapshot))
+
+
+def test_table_that_is_gone_is_not_answered_from_memory(tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t", [rows(1)])
+    snapshots = [load(path), Snapshot.load(open_store(path))]
+    assert [len(paths(snapshot)) for snapshot in snapshots] == [1, 1]
+    shutil.rmtree(path)
+    for snapshot in snapshots:
+        with pytest.raises(TableNotFoundError, match="DELTA_PATH_DOES_NOT_EXIST"):
+            paths(snapshot)
+
+
+def test_log_that_went_on_otherwise_is_another_one(tmp_path: Path) -> None:
+    path, backup = str(tmp_path / "t"), tmp_path / "backup"
+    write_delta(path, rows(1))
+    shutil.copytree(path, backup)
+    write_delta(path, rows(2), mode="append")
+    held, info = load(path), Path(path, "_delta_log", f"{1:020}.json").stat()
+    shutil.rmtree(path)
+    backup.rename(path)
+    write_delta(path, rows(3), mode="append")
+    assert Path(path, "_delta_log", f"{1:020}.json").stat().st_size == info.st_size
+    with pytest.raises(SchemaMismatchError, match="replaced by another"):
+        paths(held)
+
+
+def test_log_that_was_found_alike_is_not_loaded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make_table(tmp_path / "t", [rows(1)])
+    held = Snapshot.load(open_store(path))
+    age(Path(path), 10)
+    assert len(paths(held)) == 1
+    monkeypatch.setattr("delta_py.snapshot.load_segment", lambda *_: pytest.fail("the log was loaded again"))
+    assert len(paths(held)) == 1
