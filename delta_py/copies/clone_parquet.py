@@ -2,9 +2,9 @@
 
     clone_parquet(source_store, target_store, ConvertRequest())     # {"version": 0, "metrics": {...}}
 
-The files are read as CONVERT TO DELTA reads them (convert_to_delta.py), which tells columns, partition values and statistics; what
-comes of that is cloned as a table is (clone.py). Nothing is written at the source. No VACUUM but that of a table around it
-looks there, and none of the clone: the two may not lie in each other.
+CONVERT TO DELTA's code (convert_to_delta.py) reads columns, partition values and statistics of the files. The result is cloned
+like a table (clone.py). Nothing is written at the source. Only the VACUUM of a table around the source looks there. Source and
+clone may not lie in each other, so that the clone's VACUUM never does.
 Protocol: Add File and Remove File; Per-file Statistics; Partition Value Serialization.
 """
 

@@ -3,10 +3,10 @@
     report = rebuild_ledger(url, ["/data/accounts", "/data/entries"])                    # a dry run
     rebuild_ledger(url, paths, take={"/data/entries": [name]}, dry_run=False)
 
-Published versions are certain. Which of the staged commits beyond them were ratified the ledger alone knew; ratification_evidence.py
-works out what the files prove, and the caller decides the rest. No file is written or deleted: a writer that still runs may have
-its staged commit ratified by the new ledger. That takes the identity of the lost one and all tables in one transaction of its
-database, so that whoever dies in between leaves nothing, and may begin again.
+Published versions are certain. Only the ledger knew which of the staged commits after them were ratified.
+ratification_evidence.py works out what the files prove, and the caller decides the rest. No file is written or deleted: if a
+writer still runs, the new ledger may ratify its staged commit. The new ledger takes the identity of the lost one and all tables
+in one transaction of its database. A process that dies before the end leaves nothing, and can start again.
 Protocol: Getting Ratified Commits from the Catalog; Commit Protocol; Publishing Commits.
 """
 

@@ -7,8 +7,8 @@
 
 Job 1 makes the changed rows; its tasks write the new ones and tell the places of the old. Job 2 takes the old ones out of
 their files, in Arrow alone. What tasks wrote becomes the table's by one commit at the end, or is deleted. Over Spark Connect
-everything that looks at the table between the jobs runs in tasks too (run_near_table.py); the list of files lies beside the table's
-own files meanwhile.
+everything that looks at the table between the jobs runs in tasks too (run_near_table.py), and the list of files is next to the
+table's own files until the end.
 """
 
 from __future__ import annotations
