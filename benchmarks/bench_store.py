@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from delta_py.storage.open_store import open_store
+from delta_py.object_stores.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from tests.support.cutting_proxy import CuttingProxy, Exchange, Request
 from tests.support.emulator_programs import ToolError

@@ -25,8 +25,8 @@ from benchmarks.state_run import peak_memory_mb
 
 def pydelta(path: str) -> Callable[[], object]:
     from delta_py.commit.post_commit import checkpoint
+    from delta_py.object_stores.open_store import open_store
     from delta_py.snapshot import Snapshot
-    from delta_py.storage.open_store import open_store
 
     return lambda: checkpoint(Snapshot.load(open_store(path)))
 

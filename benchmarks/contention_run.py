@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import DeltaConcurrentModificationException
+from delta_py.object_stores.open_store import open_store
 from delta_py.storage import publication
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store_options import StorageOptions
 from delta_py.transactions import DeltaTransaction
 

@@ -39,9 +39,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from delta_py import DeltaTable, write_delta
 from delta_py.coordinator.ledger import Ratified, VersionTakenError
 from delta_py.coordinator.open_coordinator import open_ledger
+from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.paths import staged_commit_name
 from delta_py.storage import publication
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store_options import StorageOptions
 from delta_py.transactions import DeltaTransaction
 from tests.support.emulators import DYNAMODB, dynamodb_ledger_url, running

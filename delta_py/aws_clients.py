@@ -130,8 +130,8 @@ def aws_client(service: str, access: AwsAccess, **settings: Any) -> Any:
 
 
 def ask(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
-    """One request, whose errors are those of ObjectClient (storage/client.py). where: for messages. Raises BeyondTheEnd for a
-    range of an object that begins behind its end, TransactionCancelled."""
+    """One request, whose errors are those of ObjectClient (object_stores/client.py). where: for messages. Raises BeyondTheEnd for
+    a range that begins after the end of the object, TransactionCancelled."""
     try:
         return request()
     except ClientError as error:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 import pyarrow as pa
 
 from delta_py.errors import InvalidOptionError
+from delta_py.object_stores.open_store import PathLike, open_store, path_text
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.scan.time_travel import named_version, to_timestamp_ms
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import PathLike, open_store, path_text
 from delta_py.storage.storage_errors import raises_storage_errors, storage_failures
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions

@@ -35,11 +35,11 @@ from delta_py.errors import (
     UnsupportedOperationError,
 )
 from delta_py.expressions.parse import parse_predicate
+from delta_py.object_stores.open_store import PathLike, named_coordination, open_store, path_text
 from delta_py.row_changes.write import write_delta
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import place_of, root_of
-from delta_py.storage.open_store import PathLike, named_coordination, open_store, path_text
 from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions

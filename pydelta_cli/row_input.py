@@ -20,10 +20,10 @@ import typer
 
 from delta_py.errors import DataFileError, DeltaError, ExpressionError, SchemaMismatchError, StorageError, shown
 from delta_py.expressions.text_casts import to_timestamp
+from delta_py.object_stores.open_store import open_store
+from delta_py.row_rules.store_assignment_casts import runs
 from delta_py.storage.addresses import has_scheme
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store_options import StorageOptions
-from delta_py.write.store_assignment_casts import runs
 from pydelta_cli.json_lines import BLOCK_BYTES, Names, for_pyarrow, names, whole_lines
 
 _BY_SUFFIX = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}

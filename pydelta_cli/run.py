@@ -73,7 +73,7 @@ class Run:
 
     def store(self, path: str) -> ObjectStore:
         """Raises as place."""
-        from delta_py.storage.open_store import open_store
+        from delta_py.object_stores.open_store import open_store
         from delta_py.storage.store_options import StorageOptions
 
         return open_store(self.place(path), StorageOptions.of(self.storage))

@@ -17,8 +17,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from delta_py.storage.addresses import has_scheme
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.options.read_options import local_path
-from spark_plugin.spark_internals import SparkInternals, is_connect
 
 _log = logging.getLogger("pydelta")
 

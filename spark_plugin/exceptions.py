@@ -55,7 +55,7 @@ from delta_py.errors import (
     VersionsNotContiguousError,
 )
 from delta_py.storage.storage_errors import storage_error
-from spark_plugin.pyspark_internals import message_without_stack, shown_as_raised, translate_exceptions
+from spark_plugin.internals.pyspark_internals import message_without_stack, shown_as_raised, translate_exceptions
 
 __all__ = [
     "ChangeDataFeedError",

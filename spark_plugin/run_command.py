@@ -9,12 +9,12 @@ from typing import Any
 from spark_plugin.cached_tables import read_anew
 from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.internals.spark_internals import is_connect
+from spark_plugin.internals.wrapping import original
 from spark_plugin.options.common import COMMAND, SESSION
 from spark_plugin.options.settings import TablePath, write_settings
 from spark_plugin.session_source import private
 from spark_plugin.source.commands import carry_out
-from spark_plugin.spark_internals import is_connect
-from spark_plugin.wrapping import original
 
 
 def run_command(spark: Any, table: TablePath, name: str, arguments: Mapping[str, Any]) -> Any:

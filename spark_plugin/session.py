@@ -17,16 +17,16 @@ from spark_plugin import exceptions, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_channel import sql_requests
 from spark_plugin.driver_planning.offers import offer_once
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.wrapping import Method, wrap
 from spark_plugin.java.build import build
 from spark_plugin.java.jars import Jar, MissingJarError, jar_for
 from spark_plugin.options.settings import check_disabled
 from spark_plugin.self_test import switch_off_what_fails
 from spark_plugin.session_source import hand_down, is_registered, nonce_of, register_source, take_over
-from spark_plugin.spark_internals import SparkInternals, is_connect
 from spark_plugin.spark_versions import CLIENTS_CLONE_SESSIONS, refuse_older
 from spark_plugin.sql_catalog import uploaded
 from spark_plugin.sql_catalog.install import install as install_catalogs
-from spark_plugin.wrapping import Method, wrap
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

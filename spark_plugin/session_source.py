@@ -16,8 +16,8 @@ from functools import cache
 from typing import Any
 
 from spark_plugin.data_source import DeltaSource
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.options.private import signed
-from spark_plugin.spark_internals import SparkInternals, is_connect
 
 # Classic sessions of one process share it, as one's frames may be used in another (foreachBatch has a copy of its session).
 _OF_PROCESS = secrets.token_hex(16)

@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField
 
 from delta_py.types.names import joined_name, quoted
-from spark_plugin.jvm_plans import data_type_from, data_type_of
+from spark_plugin.internals.jvm_plans import data_type_from, data_type_of
+from spark_plugin.internals.wrapping import spark_sql
 from spark_plugin.spark_versions import HAS_INSERT_CLAUSES
 from spark_plugin.sql_internals import ParsedPlan, ParsedTarget, items
-from spark_plugin.wrapping import spark_sql
 
 _PRIVILEGES = "__required_write_privileges__"  # which Spark's parser puts among a relation's options
 

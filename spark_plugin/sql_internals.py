@@ -23,8 +23,8 @@ from pyspark.sql import functions as F
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.types.names import quoted
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.options.settings import VARIABLES, conf, is_on
-from spark_plugin.spark_internals import SparkInternals, is_connect
 
 ActionName: TypeAlias = Literal["update", "delete", "insert"]
 ClauseKind: TypeAlias = Literal["matched", "not matched", "not matched by source"]

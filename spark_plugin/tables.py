@@ -13,13 +13,14 @@ from delta_py.errors import InvalidOptionError, TableNotFoundError
 from delta_py.vacuum.vacuum import VacuumRequest
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.catalog import full_name, path_in_name
-from spark_plugin.dml.merge_job_clauses import Clause
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.internals.spark_internals import is_connect
 from spark_plugin.maintenance.fsck_job import run_fsck, run_restore_check
 from spark_plugin.maintenance.layout import run_layout
 from spark_plugin.maintenance.report_job import run_report
 from spark_plugin.maintenance.vacuum_job import run_restore_quarantined, run_vacuum
+from spark_plugin.merge.merge_job_clauses import Clause
 from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
 from spark_plugin.options.settings import TablePath, conf, is_on
@@ -28,7 +29,6 @@ from spark_plugin.retries import run_with_retries
 from spark_plugin.run_command import run_command
 from spark_plugin.session import register
 from spark_plugin.session_source import private
-from spark_plugin.spark_internals import is_connect
 from spark_plugin.table_api.alter_methods import (
     add_constraint,
     check_defaults,

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Self
 from delta_py import transactions
 from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.object_stores.open_store import open_store
 from delta_py.scan.time_travel import to_timestamp_ms
 from delta_py.storage.coordinated import place_of
-from delta_py.storage.open_store import open_store
 from spark_plugin.cached_tables import read_anew
 from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises

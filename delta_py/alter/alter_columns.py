@@ -33,6 +33,8 @@ from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_paths
 from delta_py.protocol.features import Properties
 from delta_py.protocol.identity_columns import identity_columns
 from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.row_rules.dependents import rules_naming
+from delta_py.row_rules.type_changes import with_recorded_changes
 from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats_columns import PROPERTY as STATS_COLUMNS
 from delta_py.storage.store import ObjectStore
@@ -49,8 +51,6 @@ from delta_py.types.schema import (
     type_name,
 )
 from delta_py.types.schema_edits import edit_field, edit_fields, field_at, is_field, resolve_path
-from delta_py.write.dependents import rules_naming
-from delta_py.write.type_changes import with_recorded_changes
 
 
 def add_columns(store: ObjectStore, columns: Sequence[NewColumn]) -> int:

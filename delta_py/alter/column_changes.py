@@ -16,6 +16,8 @@ from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol.features import all_fields
 from delta_py.protocol.identity_columns import identity_of
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.new_rules import check_default
+from delta_py.row_rules.type_changes import is_widening
 from delta_py.types.char_types import char_type_of, with_lengths, with_texts
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.names import joined_name, split_name
@@ -31,8 +33,6 @@ from delta_py.types.schema import (
     type_name,
 )
 from delta_py.types.schema_edits import edit_field, edit_fields, field_at, is_field, placed, resolve_path
-from delta_py.write.new_rules import check_default
-from delta_py.write.type_changes import is_widening
 
 COMMENT = "comment"
 

@@ -31,12 +31,12 @@ from delta_py.errors import (
 )
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import available_in, list_log
+from delta_py.object_stores.open_store import refuse_in_transaction
 from delta_py.protocol.features import FEATURES, PROTECTED_BEFORE, PROTECTION
 from delta_py.protocol.intervals import LOG_RETENTION, TRUNCATED_HISTORY, retention_ms
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import refuse_in_transaction
 from delta_py.storage.store import ObjectStore
 
 _BARRIERS = 3  # a client may try so many older checkpoints when it cannot read one

@@ -33,6 +33,7 @@ from delta_py.errors import DeltaConcurrentModificationException, UnsupportedOpe
 from delta_py.index.definition import PREFIX as INDEX_PREFIX
 from delta_py.log.coordination import FEATURE as COORDINATED
 from delta_py.log.coordination import IDENTITY_PROPERTY
+from delta_py.object_stores.open_store import coordination_of
 from delta_py.optimize.optimize import LocalBinWriters, optimize
 from delta_py.optimize.optimize_bins import OptimizeRequest
 from delta_py.optimize.reorg import Purge
@@ -42,14 +43,13 @@ from delta_py.protocol.column_mapping import mode as mapping_mode
 from delta_py.protocol.column_usage import FLAG as USAGE_FLAG
 from delta_py.protocol.features import PROTECTED_BEFORE, PROTECTION, Properties, fields_with_paths, has_geospatial
 from delta_py.protocol.paths import LogKind
+from delta_py.row_rules.type_changes import without_recorded_changes
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import coordination_of
 from delta_py.storage.store import ObjectStore
 from delta_py.types.column_rules import TYPE_CHANGES
 from delta_py.types.schema import parse_schema, schema_to_json
 from delta_py.vacuum.vacuum_paths import vector_files
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.type_changes import without_recorded_changes
 
 _VECTORS = "delta.enableDeletionVectors"
 _WIDENING = "delta.enableTypeWidening"

@@ -21,12 +21,12 @@ from delta_py.expressions.resolve import resolve
 from delta_py.parquet.scan_all_rows import over_rows
 from delta_py.protocol.features import Properties
 from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.row_rules.row_constraints import CHECK_PREFIX, Clock, RowCheck, RowRule
+from delta_py.row_rules.rule_columns import rule_column
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import BOOLEAN, StructType
-from delta_py.write.row_constraints import CHECK_PREFIX, Clock, RowCheck, RowRule
-from delta_py.write.rule_columns import rule_column
 
 _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 

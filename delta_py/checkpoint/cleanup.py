@@ -21,6 +21,7 @@ from delta_py.log.commit_reader import CommitReader
 from delta_py.log.history import CommitClock
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import Checkpoint, list_log, load_segment, log_file
+from delta_py.object_stores.open_store import coordination_of
 from delta_py.protocol.features import PROTECTED_BEFORE
 from delta_py.protocol.intervals import LOG_RETENTION, retention_ms
 from delta_py.protocol.paths import (
@@ -33,7 +34,6 @@ from delta_py.protocol.paths import (
     version_prefix,
 )
 from delta_py.protocol.table_config import TableConfig
-from delta_py.storage.open_store import coordination_of
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 _log = logging.getLogger("delta_py")

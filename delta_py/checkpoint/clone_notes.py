@@ -24,9 +24,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from delta_py.errors import CommitOutcomeUnknownError, DeltaError, StorageError
+from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.paths import CLONE_DIRECTORY, LOG_DIRECTORY, is_absolute
 from delta_py.storage.addresses import in_reach
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.types.json_text import parse_json
 

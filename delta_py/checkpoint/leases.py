@@ -28,8 +28,8 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from delta_py.errors import InvalidOptionError, StorageError
+from delta_py.object_stores.open_store import coordination_of
 from delta_py.protocol.paths import LEASE_DIRECTORY
-from delta_py.storage.open_store import coordination_of
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 DEFAULT_SECONDS = 3_600

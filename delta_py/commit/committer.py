@@ -25,9 +25,9 @@ from delta_py.commit.prepared import PreparedCommit, WinningCommit
 from delta_py.coordinator.ledger import CoordinatorContendedError, CoordinatorUnavailableError, Ratified, VersionTakenError
 from delta_py.errors import CorruptTableError, DeltaConcurrentModificationException, DeltaError, StorageError
 from delta_py.log.log_writer import LogWriter, commit_bytes
+from delta_py.object_stores.open_store import coordination_of
 from delta_py.protocol.actions import Action
 from delta_py.storage.coordinated import CoordinatedStore
-from delta_py.storage.open_store import coordination_of
 from delta_py.threads import in_threads
 
 _log = logging.getLogger("delta_py")

@@ -42,12 +42,12 @@ from delta_py.errors import (
 )
 from delta_py.log.coordination import named_group
 from delta_py.log.log_writer import LogWriter, commit_bytes
+from delta_py.object_stores.open_store import named_coordination
 from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot, replaced
 from delta_py.storage.coordinated import CoordinatedStore
-from delta_py.storage.open_store import named_coordination
 from delta_py.storage.store import ObjectStore
 from delta_py.threads import in_threads
 from delta_py.write.data_files import delete_files

@@ -49,6 +49,7 @@ from delta_py.log.coordination import FEATURE as COORDINATED
 from delta_py.log.coordination import coordinated_by
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.reconciliation import gathered
+from delta_py.object_stores.open_store import coordination_of, is_in_transaction
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.column_usage import tracked
 from delta_py.protocol.features import Properties
@@ -59,7 +60,6 @@ from delta_py.release import own_version
 from delta_py.scan.partition_set import PartitionSet
 from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import coordination_of, is_in_transaction
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, schema_to_json
 from delta_py.write.data_files import WrittenFiles, delete_files

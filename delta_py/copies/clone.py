@@ -36,6 +36,7 @@ from delta_py.errors import (
 from delta_py.index.definition import PREFIX as INDEX_PREFIX
 from delta_py.index.definition import definitions_of
 from delta_py.log.coordination import FEATURE as COORDINATED
+from delta_py.object_stores.open_store import coordination_of
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
@@ -47,7 +48,6 @@ from delta_py.repair.file_check import paths_named_by
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import coordination_of
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import added, removed

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from delta_py.errors import SchemaMismatchError
+from delta_py.row_rules.conform import check_new_schema
+from delta_py.row_rules.evolution import STORED_AS_INT32, SchemaMerge
+from delta_py.row_rules.type_changes import is_widening
 from delta_py.types.schema import (
     DataType,
     Path,
@@ -23,9 +26,6 @@ from delta_py.types.schema import (
     parse_schema,
     type_name,
 )
-from delta_py.write.conform import check_new_schema
-from delta_py.write.evolution import STORED_AS_INT32, SchemaMerge
-from delta_py.write.type_changes import is_widening
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,10 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddFile, Metadata, Protocol
 from delta_py.protocol.features import Properties
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.conform import STRING_PREFIX
 from delta_py.statistics.stats_columns import stats_columns
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, schema_to_json
-from delta_py.write.conform import STRING_PREFIX
 from delta_py.write.data_files import WrittenFiles
 
 _READ_AT_ONCE = 1000

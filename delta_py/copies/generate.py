@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from delta_py.commit.symlink_manifests import write_manifests
 from delta_py.errors import InvalidOptionError
-from delta_py.storage.open_store import refuse_in_transaction
+from delta_py.object_stores.open_store import refuse_in_transaction
 from delta_py.storage.store import ObjectStore
 
 SYMLINK_MANIFEST = "symlink_format_manifest"

@@ -33,13 +33,13 @@ from delta_py.definition.row_tracking import renumbered
 from delta_py.definition.timestamps import ENABLED as TIMESTAMPS
 from delta_py.errors import DataFileError, DeletionVectorError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_py.log.history import version_at_timestamp
+from delta_py.object_stores.open_store import is_in_transaction
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata
 from delta_py.repair.file_check import absent, file_faults, paths_named_by
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import is_in_transaction
 from delta_py.storage.store import ObjectStore
 from delta_py.vacuum.quarantine import list_quarantine
 from delta_py.write.data_files import WrittenFiles

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from delta_py.errors import UnsupportedOperationError
+from delta_py.row_rules.plain_layout import plain_batches
 from delta_py.types.arrow_layouts import plain_schema
 from delta_py.types.schema import from_arrow_schema
-from delta_py.write.plain_layout import plain_batches
 
 _EXTENSION_NAME = b"ARROW:extension:name"
 _PANDAS_PERIOD, _OPAQUE = "pandas.period", "arrow.opaque"

@@ -18,9 +18,9 @@ from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_domain, clustering_paths, with_columns_of
 from delta_py.protocol.features import Properties
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.evolution import merged_schema, replaced_schema
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructType, schema_to_json
-from delta_py.write.evolution import merged_schema, replaced_schema
 
 
 def changed_metadata(

@@ -31,12 +31,12 @@ from delta_py.protocol import column_mapping, identity_columns
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.conform import check_definition
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.types.column_rules import GENERATION
 from delta_py.types.schema import StructField, StructType, map_fields, schema_to_json
-from delta_py.write.conform import check_definition
 from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import removed
 

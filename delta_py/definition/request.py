@@ -13,7 +13,7 @@ from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.table_config import TableConfig
 
 if TYPE_CHECKING:
-    from delta_py.write.conform import WriteState
+    from delta_py.row_rules.conform import WriteState
 
 _LONGEST_TRANSACTION_VERSION = 2**63 - 1
 # As the history names them.
@@ -59,7 +59,7 @@ class WriteRequest:
     isolation_level: for this write only. time_zone: of the session, in which texts and times are turned into each other.
     truncate_nanoseconds: cut times down to the microsecond, toward the past; without it a time that has nanoseconds is refused.
     tasks: how many tasks write at most, as far as that is known. rule_nonce: of the data's hidden columns that answer rules of
-    the table (write/rule_columns.py). auto_compact: what the commit does about small files. recorded: more parameters of the
+    the table (row_rules/rule_columns.py). auto_compact: what the commit does about small files. recorded: more parameters of the
     operation, for the history alone.
     """
 

@@ -18,12 +18,12 @@ from delta_py.errors import (
     UnsupportedTableFeatureError,
 )
 from delta_py.log.segment import list_commits
+from delta_py.object_stores.open_store import coordination_of
 from delta_py.protocol.actions import Action, CommitInfo
 from delta_py.protocol.features import FEATURES
 from delta_py.protocol.paths import LOG_DIRECTORY, STAGED_DIRECTORY, commit_file_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.coordinated import CoordinatedStore
-from delta_py.storage.open_store import coordination_of
 from delta_py.storage.store import ObjectStore
 
 FEATURE = "catalogManaged"

@@ -26,8 +26,8 @@ from delta_py.errors import (
     shown,
 )
 from delta_py.log.limits import HINT_BYTES
+from delta_py.object_stores.open_store import is_in_transaction
 from delta_py.protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, LogKind, LogName, parse_log_name, version_prefix
-from delta_py.storage.open_store import is_in_transaction
 from delta_py.storage.store import FileId, ObjectInfo, ObjectStore
 
 LAST_CHECKPOINT_PATH = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}"

@@ -33,6 +33,7 @@ from delta_py.layout.row_order import RowOrder
 from delta_py.optimize.optimize_metrics import counts, history_metrics
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import dv_file_bytes
+from delta_py.row_rules.conform import new_write_id, write_state
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.file_pruner import partition_texts
 from delta_py.scan.packing import cut, equal_runs
@@ -42,7 +43,6 @@ from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats import parse_stats
 from delta_py.types.schema import TIMESTAMP
 from delta_py.write.arranging import Arrangement, SampledBin
-from delta_py.write.conform import new_write_id, write_state
 from delta_py.write.data_files import WrittenFiles, delete_files
 from delta_py.write.file_compaction import for_compaction, moved_rows
 from delta_py.write.rewrite import Rewrite, removed, with_vector

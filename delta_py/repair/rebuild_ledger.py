@@ -34,6 +34,7 @@ from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
 from delta_py.log.coordination import FEATURE, IDENTITY_PROPERTY, OPTION
 from delta_py.log.segment import list_commits, list_log, load_segment
+from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.actions import CommitInfo, parse_action
 from delta_py.protocol.paths import LOG_DIRECTORY, STAGED_DIRECTORY, checksum_file_name, commit_file_name
 from delta_py.repair.ratification_evidence import (
@@ -46,7 +47,6 @@ from delta_py.repair.ratification_evidence import (
 )
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import place_of
-from delta_py.storage.open_store import open_store
 from delta_py.storage.storage_errors import storage_failures
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.storage.store_options import StorageOptions

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from delta_py.definition.request import AutoCompact
 from delta_py.index_commands.index_upkeep import index_new_files
+from delta_py.object_stores.open_store import is_in_transaction
 from delta_py.optimize.auto_compact import compact_if_due
 from delta_py.protocol.table_config import TableConfig
-from delta_py.storage.open_store import is_in_transaction
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles
 

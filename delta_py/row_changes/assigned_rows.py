@@ -26,12 +26,12 @@ from delta_py.expressions.resolve import resolve_cast
 from delta_py.expressions.tree import Expression, columns_of
 from delta_py.protocol.identity_columns import identity_of
 from delta_py.row_changes.sql_scope import Scope, Side
+from delta_py.row_rules.row_constraints import default_value
+from delta_py.row_rules.store_assignment_casts import Converter, TimeRules, assign, converter, may_assign
 from delta_py.types.arrow_values import struct_children
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.names import split_name
 from delta_py.types.schema import DataType, Path, StructField, StructType, find_path, to_arrow_type
-from delta_py.write.row_constraints import default_value
-from delta_py.write.store_assignment_casts import Converter, TimeRules, assign, converter, may_assign
 
 ArrayMaker: TypeAlias = Callable[[pa.RecordBatch], pa.Array]
 V = TypeVar("V")

@@ -36,6 +36,7 @@ from delta_py.expressions.tree import Call, Cast, Column, Expression, IsNull, Li
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_changes.after_commit import after_commit
+from delta_py.row_rules.conform import WriteState, write_state
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.file_pruner import FilePruner
 from delta_py.scan.planning import NUMBERED_FILE_SCHEMA, ScanOptions
@@ -43,7 +44,6 @@ from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats import parse_stats
 from delta_py.storage.store import ObjectStore
-from delta_py.write.conform import WriteState, write_state
 from delta_py.write.data_files import WrittenFiles, delete_files, delete_files_of
 from delta_py.write.rewrite import Repeats, Rewrite, TakenOut, TouchedFile, removed, row_count_of
 from delta_py.write.row_changes import ChangeState, TaskChanges, TouchedRows

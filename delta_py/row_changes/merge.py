@@ -35,16 +35,16 @@ from delta_py.row_changes.merge_join import JoinCondition, SourceIndex, beside
 from delta_py.row_changes.merge_metrics import Kind, merge_metrics
 from delta_py.row_changes.row_jobs import address, change_rows, target_rows
 from delta_py.row_changes.sql_scope import SOURCE, TARGET, Scope, Side
+from delta_py.row_rules.conform import check_duplicates
+from delta_py.row_rules.row_constraints import Clock
+from delta_py.row_rules.store_assignment_casts import TimeRules, assign
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, from_arrow_schema, to_arrow_type
-from delta_py.write.conform import check_duplicates
 from delta_py.write.data_files import gathered
 from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
-from delta_py.write.row_constraints import Clock
-from delta_py.write.store_assignment_casts import TimeRules, assign
 
 _CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
 _SLICE_ROWS = 1 << 16
@@ -109,8 +109,8 @@ class TableMerger:
 
         It may be called again, as after a conflict: the source is kept. Raises, before any row is read, what Scope, `assigned`
         and check_order raise; UnsupportedOperationError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) when several
-        rows of the source match one of the table, unless all that happens to matched rows is that they go, or only inserts are
-        asked for; what the gate (write/conform.py) raises for new rows; conflicts as Transaction.commit. Nothing is changed then.
+        rows of the source match one of the table, unless the clauses only delete matched rows, or only insert; what
+        row_rules/conform.py raises for new rows; conflicts as Transaction.commit. Nothing is changed then.
         """
         clauses = effective_clauses(
             self._clauses,

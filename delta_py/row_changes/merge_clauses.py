@@ -15,8 +15,8 @@ from delta_py.expressions.tree import Expression, columns_of
 from delta_py.row_changes.assigned_rows import NewRows, assigned, inserted_rows, updated_rows
 from delta_py.row_changes.merge_metrics import Action, Kind
 from delta_py.row_changes.sql_scope import Scope, Side
+from delta_py.row_rules.row_constraints import Clock
 from delta_py.types.names import quoted, split_name
-from delta_py.write.row_constraints import Clock
 
 _OMITTED = {
     "matched": "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",

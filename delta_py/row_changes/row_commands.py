@@ -21,9 +21,9 @@ from delta_py.row_changes.assigned_rows import assigned, given, updated_rows
 from delta_py.row_changes.dml import Dml
 from delta_py.row_changes.row_jobs import address, change_rows, target_rows
 from delta_py.row_changes.sql_scope import Scope, Side
+from delta_py.row_rules.row_constraints import Clock
 from delta_py.storage.store import ObjectStore
 from delta_py.write.row_changes import DELETED, NEW, UPDATED
-from delta_py.write.row_constraints import Clock
 
 
 def delete(store: ObjectStore, predicate: str | None = None, *, time_zone: str = "UTC") -> dict[str, int]:

@@ -17,8 +17,8 @@ from delta_py.expressions.evaluate import can_evaluate
 from delta_py.expressions.evaluation_errors import not_supported
 from delta_py.expressions.parse import parse_named
 from delta_py.expressions.tree import Column, Expression
+from delta_py.row_rules.row_constraints import Clock
 from delta_py.types.schema import DataType, Path, StructType, find_path
-from delta_py.write.row_constraints import Clock
 
 TARGET, SOURCE = "t.", "s."
 """What the columns of the table, and of a MERGE's source, are called by where rows of both stand beside each other."""

@@ -37,27 +37,27 @@ from delta_py.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
+from delta_py.object_stores.open_store import PathLike, coordination_of, open_store
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_leaves, clustering_paths, logical_clustering_paths
 from delta_py.protocol.identity_columns import START as IDENTITY_START
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_changes.after_commit import after_commit
+from delta_py.row_rules.conform import Conformer, WriteState, write_state
+from delta_py.row_rules.evolution import FOREIGN_METADATA
+from delta_py.row_rules.geospatial import check_same_shapes
+from delta_py.row_rules.rule_columns import HiddenColumns
 from delta_py.snapshot import Snapshot
 from delta_py.snapshot import replaced as made_anew
 from delta_py.statistics.stats_columns import with_paths
-from delta_py.storage.open_store import PathLike, coordination_of, open_store
 from delta_py.storage.storage_errors import storage_failures
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.names import joined_name
 from delta_py.types.schema import Path, StructField, StructType, from_arrow_schema, map_fields, to_arrow_schema
-from delta_py.write.conform import Conformer, WriteState, write_state
 from delta_py.write.data_files import WrittenFiles, delete_files, delete_files_of, write_files
-from delta_py.write.evolution import FOREIGN_METADATA
-from delta_py.write.geospatial import check_same_shapes
 from delta_py.write.rewrite import TakenOut
-from delta_py.write.rule_columns import HiddenColumns
 
 # Spark kills the Python worker of a task 2 s after the task was cancelled (spark.python.task.killTimeout).
 _STRAGGLER_ROUNDS, _STRAGGLER_WAIT_SECONDS = 3, 1.0

@@ -13,8 +13,8 @@ from operator import index
 from typing import SupportsIndex
 
 from delta_py.errors import InvalidOptionError
+from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.paths import LOG_DIRECTORY
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 from delta_py.time_zones import offset_seconds, region_name, zone_rules
 

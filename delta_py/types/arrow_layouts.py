@@ -3,14 +3,14 @@
     plain_type(dictionary<values=string_view, indices=uint32>)  -> string
     plain_type(large_list_view<item: run_end_encoded<int64>>)   -> list<item: int64>
 
-In: any Arrow type. Out: the type with the layout that pydelta works with, for the same values. write/plain_layout.py moves them.
+In: any Arrow type. Out: the type with the layout that pydelta works with. row_rules/plain_layout.py converts values.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-# Shapes keep their extension type, since its metadata has the CRS that write/geospatial.py compares with the column's.
+# Shapes keep their extension type, since its metadata has the CRS that row_rules/geospatial.py compares with the column's.
 _SHAPES = "geoarrow."
 
 

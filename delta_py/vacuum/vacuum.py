@@ -46,11 +46,11 @@ from delta_py.log.history import CommitClock, commit_at_timestamp
 from delta_py.log.last_vacuum import read_last_vacuum
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import list_log
+from delta_py.object_stores.open_store import coordination_of, refuse_in_transaction
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, are_plain
 from delta_py.protocol.table_config import Operation
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import coordination_of, refuse_in_transaction
 from delta_py.storage.parallel_files import for_each_file
 from delta_py.storage.store import ObjectStore
 from delta_py.vacuum.quarantine import Quarantine, are_quarantined, list_quarantine, places_of

@@ -27,12 +27,12 @@ from delta_py.log.last_vacuum import read_last_vacuum
 from delta_py.log.segment import LogFile, list_commits, list_log
 from delta_py.protocol.actions import AddCDCFile
 from delta_py.protocol.paths import are_plain
+from delta_py.row_rules.plain_layout import plain_batches
 from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import below
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.types.arrow_layouts import plain_schema
 from delta_py.vacuum.vacuum_paths import is_text, vector_files
-from delta_py.write.plain_layout import plain_batches
 
 UNKNOWN = "no version that the log knows of has it"
 REMOVED = "it was removed"

@@ -26,11 +26,11 @@ from delta_py.errors import DeltaError, TableNotFoundError, shown
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.history import history_of
 from delta_py.log.segment import list_commits
+from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
 from delta_py.protocol.paths import are_plain
 from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import below, in_reach
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.vacuum.quarantine import are_quarantined, places_of
 from delta_py.vacuum.vacuum_candidates import removed_since

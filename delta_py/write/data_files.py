@@ -28,6 +28,8 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.identity_columns import identity_columns
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, data_file_name, partition_directory
+from delta_py.row_rules.conform import Conformer, LawfulBatch, WriteState, unchanged
+from delta_py.row_rules.identity_numbers import IdentityValues
 from delta_py.scan.file_groups import CHANGE_TYPE
 from delta_py.statistics.stats_collector import StatsCollector
 from delta_py.storage.arrow_files import discard
@@ -36,8 +38,6 @@ from delta_py.types.schema import (
     StructType,
     find_path,
 )
-from delta_py.write.conform import Conformer, LawfulBatch, WriteState, unchanged
-from delta_py.write.identity_numbers import IdentityValues
 from delta_py.write.partition_split import PartitionKey, split_by_partition
 from delta_py.write.written_columns import file_fields, parquet_field, physical_field, retyped
 

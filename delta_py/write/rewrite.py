@@ -33,12 +33,12 @@ from delta_py.protocol.deletion_vectors import (
     read_deletion_vector,
 )
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.conform import WriteState
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, make_state
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.statistics.stats import parse_stats
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, StructField, StructType
-from delta_py.write.conform import WriteState
 from delta_py.write.data_files import (
     FileSetWriter,
     WrittenFiles,

@@ -14,9 +14,9 @@ import pyarrow as pa
 from delta_py.errors import CorruptTableError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.conform import MATERIALIZED, WriteState
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.types.schema import LONG, StructField, StructType
-from delta_py.write.conform import MATERIALIZED, WriteState
 
 _ICEBERG_IDS = ({column_mapping.ID: 2147483540}, {column_mapping.ID: 2147483539})  # which Iceberg reserves for them
 _METADATA_FIELDS = ("row_id", "row_commit_version")

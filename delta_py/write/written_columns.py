@@ -12,6 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.protocol import column_mapping
+from delta_py.row_rules.conform import MATERIALIZED, WriteState
+from delta_py.row_rules.geospatial import parquet_type
+from delta_py.row_rules.store_assignment_casts import runs
 from delta_py.types.schema import (
     VARIANT_ARROW,
     VOID,
@@ -23,9 +26,6 @@ from delta_py.types.schema import (
     StructType,
     to_arrow_type,
 )
-from delta_py.write.conform import MATERIALIZED, WriteState
-from delta_py.write.geospatial import parquet_type
-from delta_py.write.store_assignment_casts import runs
 
 
 def file_fields(state: WriteState) -> tuple[StructField, ...]:

@@ -22,17 +22,17 @@ from delta_py.types.names import quoted
 from spark_plugin.cached_tables import read_anew
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.spark_rule_columns import rules_of_table, with_rule_columns
-from spark_plugin.dml.matching import MATCHING_OPTIONS, Matching, matching_of
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
+from spark_plugin.internals.pyspark_internals import new_writer
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.wrapping import original
+from spark_plugin.merge.matching import MATCHING_OPTIONS, Matching, matching_of
 from spark_plugin.options.common import AS_SELECT, CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW
 from spark_plugin.options.private import refuse_private
 from spark_plugin.options.settings import TablePath, active, check_condition_text, conf, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
-from spark_plugin.pyspark_internals import new_writer
 from spark_plugin.session_source import private
 from spark_plugin.source.arrow_batches import unweighed
-from spark_plugin.spark_internals import SparkInternals, is_connect
-from spark_plugin.wrapping import original
 
 OPTIMIZE_CONF = "spark.databricks.delta.optimizeWrite.enabled"
 _OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite"
@@ -126,7 +126,7 @@ class Save:
 
     def _replace(self, path: str | None, matching: Matching) -> None:
         """Write in the place of the rows that those of the frame match."""
-        from spark_plugin.dml.replace_matching import replace_matching  # with all of MERGE, which few sessions want
+        from spark_plugin.merge.replace_matching import replace_matching  # with all of MERGE, which few sessions want
 
         table = self.table_path(path or self.option("path") or "")
         told = {name: text for name, text in self._texts().items() if name not in MATCHING_OPTIONS}

@@ -22,12 +22,12 @@ from delta_py.protocol.paths import decode_path
 from delta_py.storage.addresses import has_scheme
 from delta_py.types.names import quoted, unquoted
 from spark_plugin.data_source import FORMAT
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.wrapping import spark_sql
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
 from spark_plugin.options.settings import conf, is_case_sensitive
 from spark_plugin.schema_conversion import metadata_value, without_metadata
-from spark_plugin.spark_internals import SparkInternals, is_connect
 from spark_plugin.sql_catalog.install import DELTA_SPARK_CATALOG, PATH_CATALOG, TABLES_CATALOG, catalog_conf
-from spark_plugin.wrapping import spark_sql
 
 _SESSION_CATALOG = "spark_catalog"
 _NAME_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")

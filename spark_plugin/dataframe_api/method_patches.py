@@ -27,17 +27,17 @@ from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.streaming_start import StreamSave
 from spark_plugin.driver_planning.loads import load as driver_load
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.internals.pyspark_internals import callback_of, frame_of, readwriter_modules, session_of
+from spark_plugin.internals.spark_internals import is_connect
+from spark_plugin.internals.wrapping import Method, wrap
+from spark_plugin.internals.wrapping import original as original_method
 from spark_plugin.options.common import ASKED_SCHEMA, CHANGE_FEED, SESSION, STREAM
 from spark_plugin.options.private import admitted, is_private
 from spark_plugin.options.settings import active, check_condition_text, read_settings
 from spark_plugin.options.streaming_options import tracks_schema
 from spark_plugin.options.write_options import save_mode
 from spark_plugin.pruning import with_columns_of_batches, with_metadata_column
-from spark_plugin.pyspark_internals import callback_of, frame_of, readwriter_modules, session_of
 from spark_plugin.session_source import nonce_of, private
-from spark_plugin.spark_internals import is_connect
-from spark_plugin.wrapping import Method, wrap
-from spark_plugin.wrapping import original as original_method
 
 _CALLS = "_pydelta_calls"
 _LIMITED_TEXT = re.compile(r'(ype":)"(?:var)?char\(\d+\)"')  # as a type, elementType, keyType or valueType in JSON

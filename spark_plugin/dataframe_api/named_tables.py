@@ -17,19 +17,19 @@ from pyspark.sql import DataFrame
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, TableAlreadyExistsError, TableNotFoundError
 from delta_py.types.names import split_name
 from spark_plugin.cached_tables import read_anew
-from spark_plugin.connect_internals import ClientLiteral, ClientSql, client_expression, client_node
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.catalog import Entry
 from spark_plugin.dml.inserted_columns import TableColumns, table_column, with_table_columns
 from spark_plugin.dml.jobs import newest
-from spark_plugin.dml.matching import Matching
 from spark_plugin.dml.store_assignment import Assigning, overflows_as_the_gates
-from spark_plugin.jvm_plans import expression_sql
+from spark_plugin.internals.connect_internals import ClientLiteral, ClientSql, client_expression, client_node
+from spark_plugin.internals.jvm_plans import expression_sql
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.merge.matching import Matching
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import SparkInternals, is_connect
 
 
 def save_as_table(save: Save, name: str) -> None:

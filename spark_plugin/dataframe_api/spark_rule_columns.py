@@ -19,21 +19,21 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField
 
 from delta_py.errors import DeltaError, SchemaMismatchError
+from delta_py.row_rules.rule_columns import RulesForSpark, rules_for_spark
+from delta_py.row_rules.store_assignment_casts import may_assign
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.types.names import quoted
 from delta_py.types.schema import BINARY, STRING
 from delta_py.types.schema import StructField as DeltaField
-from delta_py.write.rule_columns import RulesForSpark, rules_for_spark
-from delta_py.write.store_assignment_casts import may_assign
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.run_near_table import at_table
 from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.options.common import FACTS, FACTS_OF_WRITES
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.schema_conversion import delta_type, spark_type
 from spark_plugin.session_source import private
-from spark_plugin.spark_internals import SparkInternals, is_connect
 from spark_plugin.spark_versions import resolvable_rule_text
 
 

@@ -16,13 +16,13 @@ from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import Save
+from spark_plugin.internals.wrapping import original
 from spark_plugin.options.common import CLUSTER_BY, PARTITION_BY, SESSION
 from spark_plugin.options.private import refuse_private
 from spark_plugin.options.settings import active, conf, write_settings
 from spark_plugin.options.streaming_options import CHECKPOINT_LOCATION, stream_write_options
 from spark_plugin.session_source import private
 from spark_plugin.source.arrow_batches import unweighed
-from spark_plugin.wrapping import original
 
 _MODES = ("append", "complete")
 _CHECKPOINT_CONF = "spark.sql.streaming.checkpointLocation"

@@ -16,7 +16,7 @@ from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperatio
 from delta_py.scan.planning import METADATA_COLUMN
 from delta_py.types.names import quoted
 from spark_plugin.dml.connect_conditions import condition_text
-from spark_plugin.jvm_plans import expression_sql
+from spark_plugin.internals.jvm_plans import expression_sql
 
 GENERATOR = "UNSUPPORTED_GENERATOR"
 _UNRESOLVED = "UNRESOLVED_COLUMN"

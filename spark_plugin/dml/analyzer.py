@@ -21,7 +21,7 @@ from spark_plugin.dml.merge_names import Names
 from spark_plugin.dml.name_analyzer import NameAnalyzer
 from spark_plugin.dml.plan_analyzer import PlanAnalyzer
 from spark_plugin.dml.target_names import Alias
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.internals.spark_internals import is_connect
 
 
 class Analyzer(Protocol):

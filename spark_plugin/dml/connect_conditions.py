@@ -26,7 +26,8 @@ from delta_py.scan.char_padding import ends_in_char
 from delta_py.types.names import split_name
 from delta_py.types.schema import DataType, StructType, find_path, primitive_from_name
 from delta_py.types.schema import DecimalType as DeltaDecimal
-from spark_plugin.connect_internals import (
+from spark_plugin.dml.target_names import Alias, without_alias
+from spark_plugin.internals.connect_internals import (
     ClientCast,
     ClientFunction,
     ClientLiteral,
@@ -35,7 +36,6 @@ from spark_plugin.connect_internals import (
     client_expression,
     client_node,
 )
-from spark_plugin.dml.target_names import Alias, without_alias
 from spark_plugin.options.settings import conf, read_otherwise
 from spark_plugin.pruning.needed_rows import Wanted
 from spark_plugin.schema_conversion import delta_type

@@ -73,7 +73,7 @@ def update(
 
     assignments: by column name; fields of structs by their path. Values may use the row's old ones; DEFAULT is
     the column's default. Raises as `delete`, and
-    what assigned_paths, Analyzer.check_values, new_row and the gate (write/conform.py) raise.
+    what assigned_paths, Analyzer.check_values, new_row and the gate (row_rules/conform.py) raise.
     """
     with open_target(spark, table, "UPDATE", alias=alias) as target:
         planned = planned_update(target, condition, assignments)

@@ -29,8 +29,8 @@ from pyspark.sql.types import (
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.evolution import keeps_type, takes_type
 from delta_py.types.names import quoted
-from delta_py.write.evolution import keeps_type, takes_type
 from spark_plugin.dml.store_assignment import Assigning, Typed
 from spark_plugin.schema_conversion import FieldsByName, from_spark_schema, to_spark_schema
 

@@ -46,6 +46,7 @@ from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.dml.target_names import Alias, called
 from spark_plugin.dml.task_answers import from_text
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.internals.spark_internals import is_connect
 from spark_plugin.options.common import DISABLED, FILES, SESSION
 from spark_plugin.options.settings import TablePath, active, conf, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
@@ -55,7 +56,6 @@ from spark_plugin.roads import Road
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.session_source import private
 from spark_plugin.source.arrow_batches import unweighed
-from spark_plugin.spark_internals import is_connect
 
 Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
 Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]

@@ -17,7 +17,6 @@ from pyspark.sql.types import DataType, IntegralType, StructType
 from delta_py.errors import UnsupportedOperationError
 from delta_py.types.names import quoted, split_name
 from delta_py.types.schema import Path
-from spark_plugin.connect_internals import may_have_subqueries
 from spark_plugin.dml.analysis import (
     GENERATOR,
     TURNED,
@@ -39,6 +38,7 @@ from spark_plugin.dml.analysis import (
 from spark_plugin.dml.connect_conditions import condition_text, is_plain, key_parts
 from spark_plugin.dml.merge_names import Named, Names
 from spark_plugin.dml.target_names import Alias, without_alias
+from spark_plugin.internals.connect_internals import may_have_subqueries
 from spark_plugin.schema_conversion import FieldsByName, find_field
 from spark_plugin.spark_versions import WINDOW_IN_FILTER_41
 

@@ -29,7 +29,7 @@ from spark_plugin.dml.analysis import (
 )
 from spark_plugin.dml.merge_names import Names
 from spark_plugin.dml.target_names import Alias
-from spark_plugin.jvm_plans import (
+from spark_plugin.internals.jvm_plans import (
     NotRowByRow,
     aliased,
     attribute_path,
@@ -44,7 +44,7 @@ from spark_plugin.jvm_plans import (
     unanalyzed_sql,
     uses_only,
 )
-from spark_plugin.spark_internals import SparkInternals
+from spark_plugin.internals.spark_internals import SparkInternals
 
 
 class PlanAnalyzer:

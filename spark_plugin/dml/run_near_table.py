@@ -22,8 +22,8 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from delta_py.errors import CommitOutcomeUnknownError
 from spark_plugin.dml.task_answers import Failure, from_text, to_text
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import SparkInternals, is_connect
 
 A = TypeVar("A")
 T = TypeVar("T")

@@ -30,10 +30,10 @@ from pyspark.sql.types import (
 )
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
-from spark_plugin.connect_internals import client_cast
+from spark_plugin.internals.connect_internals import client_cast
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.options.settings import conf
 from spark_plugin.schema_conversion import FieldsByName
-from spark_plugin.spark_internals import SparkInternals, is_connect
 
 Path: TypeAlias = tuple[str, ...]
 

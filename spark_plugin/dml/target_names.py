@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from spark_plugin.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 
 Alias: TypeAlias = tuple[str, ...]
 """The parts of a name, of which the last one, or the last ones, stand before a column's. Empty for none. Over Spark Connect only

@@ -193,7 +193,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def _snapshot(parts: list[Any]) -> Any:
-    from delta_py.storage.open_store import open_store  # as _MODULES
+    from delta_py.object_stores.open_store import open_store  # as _MODULES
 
     segment, protocol, metadata, checksum = (_unpacked(part) for part in parts)
     return _listed("Snapshot")(open_store(segment.table_root), segment, protocol, metadata, checksum)

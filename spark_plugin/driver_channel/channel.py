@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from spark_plugin.driver_channel.server import ChannelServer, Handler
-from spark_plugin.spark_internals import SparkInternals
+from spark_plugin.internals.spark_internals import SparkInternals
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

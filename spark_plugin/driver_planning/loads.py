@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from spark_plugin.data_source import FORMAT, pickled_whole
 from spark_plugin.driver_planning.offers import failed, loads_of, succeeded
 from spark_plugin.driver_planning.sources import source_here
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.options.common import SESSION
 from spark_plugin.options.private import signed
 from spark_plugin.session_source import nonce_of
-from spark_plugin.spark_internals import SparkInternals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

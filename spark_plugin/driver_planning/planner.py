@@ -24,8 +24,8 @@ from pyspark.sql.types import StructType
 from delta_py.scan.filtered_columns import counted_elsewhere
 from spark_plugin.data_source import pickled_whole
 from spark_plugin.driver_planning.sources import source_here, unpickled
+from spark_plugin.internals.pyspark_internals import data_type_of_json, planned_as_by_worker
 from spark_plugin.pruning.scan_request import ScanRequest
-from spark_plugin.pyspark_internals import data_type_of_json, planned_as_by_worker
 
 _PLANNING = struct.Struct("!i??i")
 _LENGTH = struct.Struct("!i")

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from delta_py.scan.filtered_columns import counted_elsewhere
 from spark_plugin.driver_planning.sources import unpickled
-from spark_plugin.pyspark_internals import (
+from spark_plugin.internals.pyspark_internals import (
     data_type_of_json,
     partitions_as_by_worker,
 )

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from delta_py.scan.filtered_columns import counted_elsewhere
 from spark_plugin.driver_planning.sources import source_here
-from spark_plugin.pyspark_internals import data_type_of_json, written_as_by_worker
+from spark_plugin.internals.pyspark_internals import data_type_of_json, written_as_by_worker
 
 _LENGTH = struct.Struct("!i")
 _NO_MESSAGE = -1

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field
 
 from delta_py.checkpoint.leases import DEFAULT_SECONDS, LEAST_SECONDS, MOST_SECONDS
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError, shown
+from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.intervals import parse_interval
 from delta_py.scan.time_travel import parse_timestamp_ms
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import NO_OPTIONS, StorageOptions, is_storage_option
 from delta_py.types.names import split_list, unquoted

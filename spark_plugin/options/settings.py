@@ -11,11 +11,12 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from delta_py.errors import InvalidOptionError
+from delta_py.object_stores.open_store import open_store
 from delta_py.storage.addresses import kind_of
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
-from spark_plugin.connect_internals import activated_client
+from spark_plugin.internals.connect_internals import activated_client
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.options.catalog_session_settings import (
     COORDINATOR,
     READ_SETTINGS,
@@ -31,7 +32,6 @@ from spark_plugin.options.common import CONFS, PROPERTY_DEFAULTS, STORAGE, WRITE
 from spark_plugin.options.deprecated import warn_deprecated
 from spark_plugin.options.storage import storage_options
 from spark_plugin.roads import DISABLE_CONF, OLDER_SETTINGS, parse_disabled
-from spark_plugin.spark_internals import SparkInternals, is_connect
 
 VARIABLES = "spark.sql.variable.substitute"
 """Whether Spark's parser puts settings into texts that name them: ${setting}."""

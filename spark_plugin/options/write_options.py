@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from delta_py.definition.request import AutoCompact, WriteRequest
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.parquet_settings import compression_codec
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 from delta_py.types.sizes import parse_size

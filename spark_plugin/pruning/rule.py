@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from spark_plugin import read_limits
+from spark_plugin.internals.pyspark_internals import reason_of
+from spark_plugin.internals.spark_internals import RULE, SparkInternals, is_connect
 from spark_plugin.pruning.needed_rows import Wanted
-from spark_plugin.pyspark_internals import reason_of
 from spark_plugin.roads import PRUNING
-from spark_plugin.spark_internals import RULE, SparkInternals, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

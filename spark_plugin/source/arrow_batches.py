@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from spark_plugin.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
 from delta_py.errors import InvalidOptionError
-from delta_py.storage.open_store import open_store
+from delta_py.object_stores.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from spark_plugin.options.common import COMMAND, property_defaults, single_path, storage_of_session
 from spark_plugin.options.storage import storage_options, without_storage

@@ -13,12 +13,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from spark_plugin.internals.pyspark_internals import reason_of
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.options.catalog_session_settings import SETTINGS
 from spark_plugin.options.settings import conf, is_on
 from spark_plugin.pruning.rule import installed_rule
-from spark_plugin.pyspark_internals import reason_of
 from spark_plugin.session_source import nonce_of
-from spark_plugin.spark_internals import SparkInternals
 from spark_plugin.sql_catalog.procedures import procedures_json
 
 if TYPE_CHECKING:

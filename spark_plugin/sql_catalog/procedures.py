@@ -1,4 +1,4 @@
-"""The procedures of the catalog `pydelta`, as Spark is told of them; spark_plugin/sql/call_procedure.py carries them out.
+"""The procedures of the catalog `pydelta`, as Spark is told of them; spark_plugin/statements/call_procedure.py carries them out.
 
     CALL pydelta.system.optimize(table => 'shop.sales', zorder_by => array('id'))
 """

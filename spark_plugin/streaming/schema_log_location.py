@@ -7,9 +7,9 @@ directory is known by the file in which Spark notes the query's id; it is there 
 from __future__ import annotations
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, StorageError
+from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store_options import StorageOptions
 from delta_py.streaming.schema_log import SchemaLog, TrackedSchema
 from delta_py.streaming.schema_tracking import SchemaTracker, is_alike, merged

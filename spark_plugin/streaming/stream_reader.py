@@ -31,9 +31,9 @@ from delta_py.streaming.source import StreamSource
 from delta_py.streaming.stream_options import StreamOptions, StreamStart
 from delta_py.types.schema import StructType as DeltaSchema
 from delta_py.types.schema import to_arrow_schema as delta_arrow_schema
+from spark_plugin.internals.pyspark_internals import read_limit_as_by_worker
 from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
 from spark_plugin.pruning import ANSWER, MessagePartition, ScanRequest, parse_batch_start, plan_message, question_of
-from spark_plugin.pyspark_internals import read_limit_as_by_worker
 from spark_plugin.schema_conversion import check_requested, from_spark_schema
 from spark_plugin.source.pinned import offered, scan_options, selected, with_filter
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled

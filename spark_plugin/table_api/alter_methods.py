@@ -16,10 +16,10 @@ from pyspark.sql import types as spark_types
 
 from delta_py.alter.table_constraints import check_new_constraint
 from delta_py.errors import DeltaError
+from delta_py.row_rules.row_constraints import RowRule
+from delta_py.row_rules.rule_columns import rule_column
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
-from delta_py.write.row_constraints import RowRule
-from delta_py.write.rule_columns import rule_column
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.run_near_table import at_table
 from spark_plugin.exceptions import as_spark_raises

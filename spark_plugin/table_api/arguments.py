@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from pyspark.sql import Column
 from pyspark.sql.types import StructField
 
+from delta_py.row_rules.row_constraints import CHECK_PREFIX
 from delta_py.types.column_rules import DEFAULT, GENERATION
-from delta_py.write.row_constraints import CHECK_PREFIX
 from spark_plugin.options.settings import check_rule_text
 
 

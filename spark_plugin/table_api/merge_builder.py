@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from delta_py.row_changes.merge_metrics import Action, Kind
-from spark_plugin.dml.merge_job_clauses import Clause
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.merge.merge_job_clauses import Clause
 from spark_plugin.options.settings import TablePath
 from spark_plugin.retries import run_with_retries
 from spark_plugin.table_api.arguments import as_assignments, as_condition
@@ -66,9 +66,9 @@ class DeltaMergeBuilder:
 
         retries: how often the whole of it may run again when another writer's commit forbids ours.
 
-        Raises what spark_plugin.dml.merge_job.merge raises.
+        Raises what spark_plugin.merge.merge_job.merge raises.
         """
-        from spark_plugin.dml.merge_job import merge
+        from spark_plugin.merge.merge_job import merge
 
         run = partial(
             merge,

@@ -36,13 +36,13 @@ from delta_py.definition.create import create_table, define_table
 from delta_py.errors import CommitOutcomeUnknownError, DataFileError, DeltaError, StorageError, TableNotFoundError
 from delta_py.index_commands.index import TableIndexes
 from delta_py.index_commands.index_build import BuildLimits
+from delta_py.object_stores import open_store
 from delta_py.optimize.optimize import TableOptimizer
 from delta_py.optimize.reorg import TableReorg
 from delta_py.repair.rebuild_ledger import rebuild_ledger
 from delta_py.report.report import Report
 from delta_py.row_changes.merge import TableMerger
 from delta_py.scan.planning import Scan
-from delta_py.storage import open_store
 from delta_py.storage.local import LocalStore
 from delta_py.transactions import DeltaTransaction, transact
 from delta_py.types.schema import LONG, StructField, StructType

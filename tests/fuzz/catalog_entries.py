@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from delta_py import DeltaTable
 from delta_py.errors import DeltaError
-from delta_py.storage.open_store import open_store
+from delta_py.object_stores.open_store import open_store
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, local_path

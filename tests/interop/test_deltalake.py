@@ -15,8 +15,8 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commit.post_commit import checkpoint
+from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from tests.support.rows import difference
 
 SCHEMA = pa.schema(

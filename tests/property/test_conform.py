@@ -13,6 +13,10 @@ from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchE
 from delta_py.expressions.value_casts import cast_values
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.conform import Conformer, WriteState
+from delta_py.row_rules.evolution import merged_schema
+from delta_py.row_rules.row_constraints import RowRule
+from delta_py.row_rules.store_assignment_casts import may_assign
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import (
     BYTE,
@@ -34,10 +38,6 @@ from delta_py.types.schema import (
     to_arrow_schema,
     to_arrow_type,
 )
-from delta_py.write.conform import Conformer, WriteState
-from delta_py.write.evolution import merged_schema
-from delta_py.write.row_constraints import RowRule
-from delta_py.write.store_assignment_casts import may_assign
 
 NUMBERS: dict[DataType, st.SearchStrategy[Any]] = {
     BYTE: st.integers(-128, 127),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_py.protocol.identity_columns import Identity
-from delta_py.write.identity_numbers import IdentityValues
+from delta_py.row_rules.identity_numbers import IdentityValues
 
 STEPS = st.integers(-7, 7).filter(bool)
 WRITES = st.lists(

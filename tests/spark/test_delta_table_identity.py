@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.identity_columns import identity_columns
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from spark_plugin import DeltaTable
 from spark_plugin.exceptions import InvariantViolationError, SchemaMismatchError
 from spark_plugin.tables import IdentityGenerator

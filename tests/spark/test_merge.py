@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
-from spark_plugin.dml.merge_source import _RowWidth
 from spark_plugin.exceptions import UnsupportedOperationError
+from spark_plugin.merge.merge_source import _RowWidth
 from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("plain_plans")

@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
-from spark_plugin.dml.merge_job_clauses import ResolvedMerge, checked_clauses
 from spark_plugin.dml.store_assignment import Assigning, Typed
 from spark_plugin.exceptions import DeltaError, UnsupportedOperationError
+from spark_plugin.merge.merge_job_clauses import ResolvedMerge, checked_clauses
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
 
 pytestmark = pytest.mark.usefixtures("plain_plans")

@@ -21,11 +21,11 @@ from delta_py import write_delta
 from delta_py.row_changes.dml import Candidates, Dml
 from spark_plugin import DeltaTable
 from spark_plugin.data_source import FORMAT
-from spark_plugin.dml import merge_job
 from spark_plugin.dml.jobs import DmlResult
-from spark_plugin.dml.merge_job_clauses import Clause
+from spark_plugin.internals.spark_internals import SparkInternals
+from spark_plugin.merge import merge_job
+from spark_plugin.merge.merge_job_clauses import Clause
 from spark_plugin.options.settings import TablePath
-from spark_plugin.spark_internals import SparkInternals
 from tests.support.sampling import sampled
 
 FILES = 6

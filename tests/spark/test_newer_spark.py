@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_py import write_delta
 from spark_plugin import pruning, register, self_test
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.java import jars
 from spark_plugin.java.build import archive_of, compiled, jars_of_pyspark
 from spark_plugin.roads import DISABLE_CONF, OLDER_SETTINGS, Road, parse_disabled
 from spark_plugin.self_test import PARTS, Part
-from spark_plugin.spark_internals import SparkInternals
 from tests.support.settings import restore
 
 

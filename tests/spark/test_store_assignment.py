@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from delta_py.errors import DeltaError
+from delta_py.row_rules.store_assignment_casts import TimeRules, assign, converter, may_assign
 from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
@@ -29,7 +30,6 @@ from delta_py.types.schema import (
     to_arrow_type,
     type_name,
 )
-from delta_py.write.store_assignment_casts import TimeRules, assign, converter, may_assign
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
+from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.exceptions import (
     DeltaError,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from delta_py.object_stores.open_store import open_store
+from delta_py.object_stores.remote import RemoteStore
 from delta_py.storage.local import LocalStore
-from delta_py.storage.open_store import open_store
-from delta_py.storage.remote import RemoteStore
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from tests.support.emulators import DYNAMODB, KINDS, Emulator, running

@@ -15,7 +15,7 @@ from delta_py.checkpoint.clone_notes import list_notes
 from delta_py.copies.clone_parquet import clone_parquet
 from delta_py.copies.convert_to_delta import ConvertRequest
 from delta_py.errors import InvalidOptionError
-from delta_py.storage.open_store import open_store
+from delta_py.object_stores.open_store import open_store
 from delta_py.storage.store_options import StorageOptions
 from delta_py.types.schema import LONG, StructField, StructType
 from delta_py.vacuum.vacuum import VacuumKind, VacuumRequest, vacuum

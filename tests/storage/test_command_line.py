@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from delta_py import DeltaTable, write_delta
-from delta_py.storage.open_store import open_store
+from delta_py.object_stores.open_store import open_store
 from delta_py.storage.store_options import is_secret_option
 from pydelta_cli.main import COMMANDS, app
 from tests.storage.conftest import new_url

@@ -179,8 +179,8 @@ def test_list_after_a_write_has_it_at_once(store: ObjectStore) -> None:
 
 def test_list_of_more_objects_than_a_page_holds_gives_each_once(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page of S3 is the largest, and what it is at other stores is made smaller."""
-    monkeypatch.setattr("delta_py.storage.azure._PAGE", 100)
-    monkeypatch.setattr("delta_py.storage.gcs._PAGE", 100)
+    monkeypatch.setattr("delta_py.object_stores.azure._PAGE", 100)
+    monkeypatch.setattr("delta_py.object_stores.gcs._PAGE", 100)
     count = 1100 if store.root.startswith("s3:") else 230
     wanted = [f"log/{number:05d}.json" for number in range(count)]
     with ThreadPoolExecutor(16) as threads:

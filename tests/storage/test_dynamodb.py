@@ -14,8 +14,8 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import StorageError, TableNotFoundError
+from delta_py.object_stores.s3_dynamodb import CommitEntry, CommitTable, DynamoDbStore
 from delta_py.remote_requests import NotAnswered
-from delta_py.storage.s3_dynamodb import CommitEntry, CommitTable, DynamoDbStore
 from delta_py.storage.store_options import StorageOptions
 from tests.storage.conftest import CONTAINER, remote_settings
 from tests.support.emulators import Emulator, boto3_client

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.object_stores.azure import AzureClient
+from delta_py.object_stores.open_store import open_store
 from delta_py.storage.addresses import address_of
-from delta_py.storage.azure import AzureClient
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store_options import StorageOptions
 from tests.storage.conftest import new_url
 from tests.support.cutting_proxy import CuttingProxy

@@ -14,8 +14,8 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError
+from delta_py.object_stores.open_store import open_store
 from delta_py.storage.local import LocalStore
-from delta_py.storage.open_store import open_store
 
 
 def test_root_given_in_several_spellings_is_one_root(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import CommitOutcomeUnknownError, DeltaError
 from delta_py.log.history import history
-from delta_py.storage.open_store import open_store
+from delta_py.object_stores.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from tests.storage.conftest import REMOTE_STORES, new_url, remote_settings, started_emulators

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.common import HERE, run_json
 from benchmarks.make_store_tables import make_file_table
-from delta_py.storage.open_store import open_store
+from delta_py.object_stores.open_store import open_store
 from tests.storage.conftest import new_url
 from tests.support.emulators import Emulator
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from delta_py.object_stores.open_store import open_store
 from delta_py.storage.arrow_files import discard
 from delta_py.storage.copying import copy_object
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from tests.storage.conftest import new_url
 from tests.support.cutting_proxy import CuttingProxy, Request

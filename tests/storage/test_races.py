@@ -15,7 +15,7 @@ import pytest
 
 from delta_py import write_delta
 from delta_py.errors import StorageError
-from delta_py.storage.remote import RemoteStore
+from delta_py.object_stores.remote import RemoteStore
 from delta_py.storage.store import ObjectStore
 from tests.storage.conftest import CONTAINER, new_url
 from tests.support.cutting_proxy import CuttingProxy, Request
@@ -73,7 +73,7 @@ def put_in_process(store: ObjectStore, writer: int, names: list[str], size: int,
 
 def race_of_processes(store: ObjectStore, names: list[str], size: int) -> dict[int, list[str]]:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["delta_py.storage.remote", "boto3", "google.cloud.storage", "azure.storage.blob"])
+    context.set_forkserver_preload(["delta_py.object_stores.remote", "boto3", "google.cloud.storage", "azure.storage.blob"])
     start, done = context.Barrier(WRITERS), context.SimpleQueue()
     processes = [
         context.Process(target=put_in_process, args=(store, writer, names, size, start, done)) for writer in range(WRITERS)

@@ -18,7 +18,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import DeltaError, StorageError, StoreUnavailableError
-from delta_py.storage.remote import RemoteStore
+from delta_py.object_stores.remote import RemoteStore
 from delta_py.storage.store_options import StorageOptions
 from tests.storage.conftest import CONTAINER, new_url
 from tests.support.emulators import KINDS, Emulator, EmulatorKind

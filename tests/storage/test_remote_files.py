@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py.errors import StorageError, StoreUnavailableError
+from delta_py.object_stores.remote import RemoteStore
 from delta_py.storage.arrow_files import ByteRange, discard, expect_ranges
-from delta_py.storage.remote import RemoteStore
 from tests.storage.conftest import CONTAINER, new_url
 from tests.support.cutting_proxy import CuttingProxy, FailingFrom, Fault, FaultPlan, Plan, Request
 from tests.support.emulators import KINDS, Emulator, boto3_client

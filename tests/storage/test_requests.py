@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.object_stores.open_store import open_store
 from delta_py.storage import content_identity
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from tests.storage.conftest import new_url
 from tests.support.cutting_proxy import CuttingProxy

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from delta_py.storage.remote import RemoteStore
+from delta_py.object_stores.remote import RemoteStore
 from tests.storage.conftest import new_url
 from tests.support.emulators import Emulator
 from tests.support.spark_script import run_script

@@ -16,9 +16,9 @@ from delta_py.coordinator import open_coordinator as ledgers
 from delta_py.coordinator.ledger import CoordinatorUnavailableError, Ledger
 from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import DeltaError
-from delta_py.storage import open_store as stores
+from delta_py.object_stores import open_store as stores
+from delta_py.object_stores.open_store import open_store
 from delta_py.storage.local import LocalStore
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from tests.support.faulty_store import Fault, FaultyStore

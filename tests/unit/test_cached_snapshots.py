@@ -18,10 +18,10 @@ from delta_py import DeltaTable, cached_snapshots, write_delta
 from delta_py.cached_snapshots import CachedSnapshot, SnapshotCache
 from delta_py.errors import SchemaMismatchError, TableNotFoundError
 from delta_py.expressions.tree import Column, Comparison, Literal
+from delta_py.object_stores.open_store import open_store
 from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import FileId, ObjectInfo
 from delta_py.types.schema import LONG
 from tests.support.small_table import append, make_table, reproducible_table

@@ -22,10 +22,10 @@ FOREIGN_TO_PROTOCOL = ("os", "io", "pathlib", "shutil", "socket", "subprocess", 
 
 # The modules that reach behind the public API of Spark and of Py4J: the JVM and pyspark, and a client of Spark Connect.
 INTERNALS = (
-    "spark_plugin/spark_internals.py",
-    "spark_plugin/jvm_plans.py",
-    "spark_plugin/pyspark_internals.py",
-    "spark_plugin/connect_internals.py",
+    "spark_plugin/internals/spark_internals.py",
+    "spark_plugin/internals/jvm_plans.py",
+    "spark_plugin/internals/pyspark_internals.py",
+    "spark_plugin/internals/connect_internals.py",
     "spark_plugin/sql_internals.py",
     "spark_plugin/sql_definitions.py",
     "spark_plugin/driver_channel/sql_requests.py",
@@ -40,7 +40,7 @@ JVM_METHODS = (
 )
 BEHIND_THE_API = ("py4j", "pyspark.java_gateway", "pyspark.errors.exceptions", "pyspark.sql.classic", "pyspark.sql.connect")
 # (module, import): what is imported of these all the same, because it is the public name of an error that users catch too.
-PUBLIC_NAMES = {("spark_plugin/dml/merge_job.py", "py4j.protocol.Py4JJavaError")}
+PUBLIC_NAMES = {("spark_plugin/merge/merge_job.py", "py4j.protocol.Py4JJavaError")}
 # (module, name): of the standard library, how a process ends.
 PROCESS_END = {("pydelta_cli/main.py", "_exit"), ("pydelta_cli/main.py", "_run_exitfuncs")}
 

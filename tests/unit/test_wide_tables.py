@@ -27,12 +27,12 @@ from delta_py.protocol.column_mapping import ID
 from delta_py.row_changes.assigned_rows import AssignedPaths, assigned, updated_rows
 from delta_py.row_changes.merge_clauses import Clause, resolved_clauses
 from delta_py.row_changes.sql_scope import SOURCE, TARGET, Scope, Side
+from delta_py.row_rules.not_null import check_not_null
+from delta_py.row_rules.row_constraints import Clock, RowCheck, RowRule
 from delta_py.scan.scan_state import ScanColumn
 from delta_py.statistics.stats import json_to_struct
 from delta_py.statistics.stats_collector import StatsCollector
 from delta_py.types.schema import INTEGER, LONG, StructField, StructType, to_arrow_field, to_arrow_schema
-from delta_py.write.not_null import check_not_null
-from delta_py.write.row_constraints import Clock, RowCheck, RowRule
 
 Prepare: TypeAlias = Callable[[int], Callable[[], object]]
 """Makes what a case needs for a number of columns, and returns what is measured."""

@@ -21,7 +21,7 @@ PLANNING = (
     "delta_py.expressions.evaluate",
     "spark_plugin.source.pinned",
 )
-WRITING = ("delta_py.write.conform", "delta_py.commit.transaction", "spark_plugin.source.task_writer")
+WRITING = ("delta_py.row_rules.conform", "delta_py.commit.transaction", "spark_plugin.source.task_writer")
 COMMITTING = (
     "delta_py.row_changes.write",
     "delta_py.definition.request",
@@ -33,7 +33,7 @@ COMMITTING = (
 NOT_OF_LOCAL_READS = (
     "delta_py.protocol.actions",
     "delta_py.protocol.features",
-    "delta_py.storage.remote",
+    "delta_py.object_stores.remote",
     "delta_py.storage.coordinated",
     "delta_py.coordinator.ledger",
     "spark_plugin.data_source",
@@ -50,10 +50,10 @@ DRIVER = (
     "spark_plugin.dataframe_api.method_patches",
     "spark_plugin.tables",
     "spark_plugin.pruning.rule",
-    "spark_plugin.spark_internals",
-    "spark_plugin.jvm_plans",
-    "spark_plugin.pyspark_internals",
-    "spark_plugin.connect_internals",
+    "spark_plugin.internals.spark_internals",
+    "spark_plugin.internals.jvm_plans",
+    "spark_plugin.internals.pyspark_internals",
+    "spark_plugin.internals.connect_internals",
 )
 
 

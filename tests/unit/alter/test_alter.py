@@ -29,9 +29,9 @@ from delta_py.errors import (
     UnsupportedOperationError,
     UnsupportedTableFeatureError,
 )
+from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, DataType, StructField, StructType
 

@@ -88,7 +88,7 @@ NEVER = {
 }
 ROWS = {"delta_py.parquet.file_reader", "delta_py.scan.planning"}
 SQL = {"sqlglot", "delta_py.expressions.parse", "delta_py.expressions.evaluate"}
-WRITING = {"delta_py.commit.transaction", "delta_py.write.conform", "delta_py.checkpoint.checkpoint"}
+WRITING = {"delta_py.commit.transaction", "delta_py.row_rules.conform", "delta_py.checkpoint.checkpoint"}
 WRITING |= {"delta_py.changes.change_feed"}
 MODULES = """
 import atexit, sys

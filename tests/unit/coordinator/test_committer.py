@@ -22,10 +22,10 @@ from delta_py.coordinator.ledger import CoordinatorContendedError, CoordinatorUn
 from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.coordinator.sqlite_ledger import SqliteLedger
 from delta_py.errors import CommitOutcomeUnknownError, DeltaConcurrentModificationException, StorageError
+from delta_py.object_stores.open_store import coordination_of
 from delta_py.protocol.actions import RemoveFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import CoordinatedStore
-from delta_py.storage.open_store import coordination_of
 from delta_py.write.data_files import WrittenFiles
 from tests.support.coordination import FaultyLedger, coordinated, create_coordinated, ledger_url, rows_of
 

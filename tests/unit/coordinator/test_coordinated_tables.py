@@ -31,10 +31,10 @@ from delta_py.errors import (
 )
 from delta_py.log.history import history
 from delta_py.log.log_writer import LogWriter
+from delta_py.object_stores.open_store import coordination_of
 from delta_py.repair.fsck import fsck
 from delta_py.storage.coordinated import CoordinatedStore, place_of, root_of
 from delta_py.storage.local import LocalStore
-from delta_py.storage.open_store import coordination_of
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.types.schema import STRING, StructField, StructType
 from tests.support.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of

@@ -35,7 +35,7 @@ from delta_py.errors import (
     StorageError,
     UnsupportedOperationError,
 )
-from delta_py.storage.open_store import coordination_of
+from delta_py.object_stores.open_store import coordination_of
 from delta_py.transactions import CheckFailedError, DeltaTransaction, Step, check, delete, transact, update
 from delta_py.transactions import append as append_rows
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum

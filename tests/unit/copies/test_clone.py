@@ -13,8 +13,8 @@ from delta_py import DeltaTable, write_delta
 from delta_py.copies.clone import clone_table, shallow_clone
 from delta_py.definition.create import create_table, define_table
 from delta_py.errors import DeltaError
+from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, STRING, StructField, StructType
 

@@ -16,9 +16,9 @@ from delta_py.copies.clone_parquet import clone_parquet
 from delta_py.copies.convert_to_delta import ConvertRequest
 from delta_py.copies.restore import restore
 from delta_py.errors import DeltaError
+from delta_py.object_stores.open_store import open_store
 from delta_py.parquet.foreign_files import FooterReading
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from delta_py.types.schema import DATE, INTEGER, STRING, StructField, StructType
 
 DAY = ConvertRequest(StructType((StructField("day", DATE),)))

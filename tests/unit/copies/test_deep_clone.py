@@ -20,12 +20,12 @@ from delta_py.commit.row_count_check import row_ids_given
 from delta_py.copies.clone import clone_table
 from delta_py.copies.deep_clone import DeepClone, deep_clone
 from delta_py.errors import DataFileError, DeltaConcurrentModificationException, DeltaError, StorageError
+from delta_py.object_stores.open_store import open_store
 from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.paths import encode_path
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.write.file_copies import Copy, copy_files
 from tests.support.memory_store import MemoryStore

@@ -28,10 +28,10 @@ from delta_py.errors import (
     UnsupportedTableFeatureError,
     VersionNotFoundError,
 )
+from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.identity_columns import identity_columns
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, STRING, StructField, StructType
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum

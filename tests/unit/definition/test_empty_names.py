@@ -15,9 +15,9 @@ from delta_py.alter.column_changes import ColumnChange, NewColumn
 from delta_py.definition.create import define_table
 from delta_py.errors import SchemaMismatchError
 from delta_py.row_changes.write import write_delta
+from delta_py.row_rules import conform
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, STRING, ArrayType, MapType, StructField, StructType
-from delta_py.write import conform
 
 NAMELESS = StructType((StructField("", LONG),))
 ROWS = pa.table({"id": [1], "s": pa.array([{"x": 1}])})

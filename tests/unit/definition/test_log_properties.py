@@ -19,8 +19,8 @@ from delta_py.copies.restore import restore
 from delta_py.definition.create import define_table
 from delta_py.definition.replace import build_table
 from delta_py.log.history import version_at_timestamp
+from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, StructField, StructType
 from tests.support.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of

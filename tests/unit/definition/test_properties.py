@@ -17,9 +17,9 @@ from delta_py.definition.create import define_table
 from delta_py.definition.properties import PROPERTIES, Treatment, split_configuration
 from delta_py.definition.replace import build_table
 from delta_py.errors import DeltaError, InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.object_stores.open_store import open_store
 from delta_py.row_changes.row_commands import delete
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import INTEGER, LONG, STRING, ArrayType, StructField, StructType
 

@@ -11,8 +11,8 @@ from delta_py import DeltaTable, write_delta
 from delta_py.definition.create import TableDefinition, define_table
 from delta_py.definition.replace import build_table
 from delta_py.errors import DeltaError
+from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from delta_py.types.schema import LONG, STRING, StructField, StructType
 
 SCHEMA = StructType((StructField("id", LONG), StructField("name", STRING)))

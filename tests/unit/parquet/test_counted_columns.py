@@ -14,11 +14,11 @@ import pytest
 
 from delta_py.errors import DataFileError
 from delta_py.expressions.tree import Column, Comparison, Literal
+from delta_py.object_stores.open_store import open_store
 from delta_py.parquet.file_reader import read_files
 from delta_py.row_changes.write import write_delta
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from delta_py.types.schema import (
     BINARY,
     BOOLEAN,

@@ -15,12 +15,12 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.copies.clone import clone_table
 from delta_py.errors import CorruptTableError, DataFileError, TableNotFoundError, UnsupportedOperationError
+from delta_py.object_stores.open_store import open_store
 from delta_py.repair import file_check
 from delta_py.repair.fsck import fsck
 from delta_py.repair.log_check import CHECKPOINT, CHECKSUM, COMMIT, COMPACTION, LAST_CHECKPOINT
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from delta_py.storage.open_store import open_store
 from tests.support.flipped_bits import chunk_places, flipped
 from tests.support.memory_store import MemoryStore
 from tests.support.sampling import takes_all

@@ -15,10 +15,10 @@ from delta_py import DeltaTable, write_delta
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import create_table, define_table
 from delta_py.errors import DeltaError, InvariantViolationError, MetadataChangedException
+from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.identity_columns import identity_columns
 from delta_py.row_changes.write import WriteRequest, commit_write, plan_write
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, STRING, StructField, StructType, from_arrow_schema
 from delta_py.write.data_files import write_files

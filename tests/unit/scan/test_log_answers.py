@@ -13,12 +13,12 @@ import pytest
 
 from delta_py.expressions.parse import parse_predicate
 from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.object_stores.open_store import open_store
 from delta_py.parquet.file_reader import read_files
 from delta_py.scan import log_answers
 from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from tests.support.memory_store import MemoryStore
 from tests.support.small_table import make_table
 from tests.support.table_builder import Json, TableBuilder, add, stats, vector

@@ -21,9 +21,9 @@ import pytest
 from delta_py import write_delta
 from delta_py.cached_snapshots import KEPT, CachedSnapshot
 from delta_py.errors import InvalidOptionError, TableNotFoundError, VersionNotFoundError
+from delta_py.object_stores.open_store import open_store
 from delta_py.scan.filtered_columns import FILTERED
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning import loads, offers
 from spark_plugin.driver_planning.planner import opened, planned

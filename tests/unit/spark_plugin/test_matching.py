@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from delta_py.errors import InvalidOptionError
-from spark_plugin.dml.matching import Matching, matching_of
+from spark_plugin.merge.matching import Matching, matching_of
 
 
 def test_options_say_which_rows_the_source_matches() -> None:

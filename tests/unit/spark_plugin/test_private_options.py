@@ -12,10 +12,10 @@ from pyspark import cloudpickle
 from delta_py.errors import InvalidOptionError
 from spark_plugin import session_source
 from spark_plugin.data_source import DeltaSource
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.options import common
 from spark_plugin.options.private import admitted, is_private, signed
 from spark_plugin.session_source import nonce_of, private, register_source, source_with
-from spark_plugin.spark_internals import SparkInternals
 
 NAMES = sorted(value for value in vars(common).values() if isinstance(value, str) and is_private(value))
 

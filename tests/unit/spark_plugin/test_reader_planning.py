@@ -15,8 +15,8 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.definition.create import create_table, define_table
 from delta_py.errors import SchemaMismatchError
+from delta_py.object_stores.open_store import open_store
 from delta_py.scan.log_answers import Question
-from delta_py.storage.open_store import open_store
 from delta_py.streaming.stream_options import StreamStart
 from delta_py.types.schema import LONG, STRING, StructField, StructType
 from spark_plugin import read_limits

@@ -11,7 +11,7 @@ import pytest
 from delta_py.errors import UnsupportedOperationError
 from spark_plugin import register
 from spark_plugin.data_source import DeltaSource
-from spark_plugin.pyspark_internals import read_limit_as_by_worker
+from spark_plugin.internals.pyspark_internals import read_limit_as_by_worker
 from spark_plugin.spark_versions import (
     CAPABILITIES,
     SUPPORTED,

@@ -24,8 +24,8 @@ from delta_py.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
+from delta_py.object_stores.open_store import open_store
 from delta_py.parquet.file_reader import read_files
-from delta_py.storage.open_store import open_store
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.options.streaming_options import is_stream_read
 from spark_plugin.pruning.scan_request import MARKER_KEY

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_plugin.wrapping import original, wrap
+from spark_plugin.internals.wrapping import original, wrap
 
 
 @pytest.fixture

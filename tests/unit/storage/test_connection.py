@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from delta_py.errors import StorageError, StoreUnavailableError
+from delta_py.object_stores.connection import Connection
 from delta_py.remote_requests import NotAnswered
-from delta_py.storage.connection import Connection
 from delta_py.storage.store_options import StorageOptions
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.object_stores.open_store import open_store
+from delta_py.object_stores.remote import RemoteStore
 from delta_py.storage.addresses import Address, address_of, canonical, in_reach, is_same_place, is_within
 from delta_py.storage.local import LocalStore
-from delta_py.storage.open_store import open_store
-from delta_py.storage.remote import RemoteStore
 from delta_py.storage.store_options import OPTION_NAMES, StorageOptions
 
 

@@ -17,10 +17,10 @@ from delta_py.checkpoint.leases import Lease
 from delta_py.copies.clone import clone_table
 from delta_py.copies.restore import restore
 from delta_py.errors import DataFileError, StorageError
+from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.paths import CLONE_DIRECTORY
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from delta_py.storage.open_store import open_store
 from delta_py.vacuum.quarantine import restore_quarantined
 from delta_py.vacuum.vacuum import REMOVED, Vacuum, VacuumKind, VacuumRequest, vacuum
 from tests.unit.vacuum.test_vacuum import FEED, VECTORS, append, delete, dry, files_of, ids, in_hours, on_disk

@@ -68,6 +68,6 @@ def test_what_cannot_be_is_refused(path: str, properties: dict[str, str], error:
 
 
 def test_a_pyarrow_that_cannot_write_them_is_an_error(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delta_py.write.bloom_filters.pq.ParquetWriter", dict)
+    monkeypatch.setattr("delta_py.row_rules.bloom_filters.pq.ParquetWriter", dict)
     with pytest.raises(UnsupportedOperationError, match="pyarrow 26"):
         write_delta(path, ROWS, configuration={f"{ENABLED}id": "true"})

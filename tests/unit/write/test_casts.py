@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py.errors import InvariantViolationError, SchemaMismatchError, UnsupportedTableFeatureError
+from delta_py.row_rules.store_assignment_casts import TimeRules, assign, converter, runs
 from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
@@ -34,7 +35,6 @@ from delta_py.types.schema import (
     StructType,
     to_arrow_type,
 )
-from delta_py.write.store_assignment_casts import TimeRules, assign, converter, runs
 
 POINT = StructType((StructField("x", LONG), StructField("y", STRING)))
 

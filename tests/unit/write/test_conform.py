@@ -19,6 +19,7 @@ from delta_py.errors import (
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.conform import Conformer, WriteState, check_new_schema, write_state
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import (
     DATE,
@@ -34,7 +35,6 @@ from delta_py.types.schema import (
     schema_to_json,
     to_arrow_schema,
 )
-from delta_py.write.conform import Conformer, WriteState, check_new_schema, write_state
 
 SCHEMA = StructType((StructField("id", LONG, nullable=False), StructField("name", STRING), StructField("day", DATE)))
 

@@ -14,6 +14,8 @@ import pytest
 from delta_py.errors import ExpressionError, InvariantViolationError, SchemaMismatchError, UnsupportedTableFeatureError
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.conform import Conformer, WriteState, write_state
+from delta_py.row_rules.row_constraints import RowRule
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import (
     BINARY,
@@ -31,8 +33,6 @@ from delta_py.types.schema import (
     schema_to_json,
     to_arrow_schema,
 )
-from delta_py.write.conform import Conformer, WriteState, write_state
-from delta_py.write.row_constraints import RowRule
 
 AB = StructType((StructField("a", INTEGER), StructField("b", INTEGER)))
 

@@ -11,6 +11,8 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import Properties
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.evolution import check_same_types, merged_schema, replaced_schema
+from delta_py.row_rules.type_changes import TYPE_CHANGES, is_widening
 from delta_py.types.schema import (
     BYTE,
     DATE,
@@ -32,8 +34,6 @@ from delta_py.types.schema import (
     StructType,
     schema_to_json,
 )
-from delta_py.write.evolution import check_same_types, merged_schema, replaced_schema
-from delta_py.write.type_changes import TYPE_CHANGES, is_widening
 
 
 def struct(**columns: DataType) -> StructType:

@@ -18,6 +18,7 @@ import pytest
 from delta_py.errors import InvariantViolationError, StorageError
 from delta_py.protocol.column_mapping import assign as assign_names
 from delta_py.protocol.features import Properties
+from delta_py.row_rules.conform import WriteState
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectInfo
 from delta_py.types.schema import (
@@ -44,7 +45,6 @@ from delta_py.types.schema import (
     from_arrow_schema,
     to_arrow_schema,
 )
-from delta_py.write.conform import WriteState
 from delta_py.write.data_files import WrittenFiles, delete_files, delete_files_of, gathered, write_files, write_unchanged
 from delta_py.write.partition_split import split_by_partition
 

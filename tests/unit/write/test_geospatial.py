@@ -22,6 +22,8 @@ from delta_py.errors import DeltaError, UnsupportedTableFeatureError
 from delta_py.optimize.optimize import LocalBinWriters, optimize
 from delta_py.optimize.optimize_bins import OptimizeRequest
 from delta_py.protocol.features import supported_features
+from delta_py.row_rules.geospatial import can_mark, check_same_shapes
+from delta_py.row_rules.store_assignment_casts import assign
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import (
@@ -37,8 +39,6 @@ from delta_py.types.schema import (
     primitive_from_name,
     schema_to_json,
 )
-from delta_py.write.geospatial import can_mark, check_same_shapes
-from delta_py.write.store_assignment_casts import assign
 
 GEOMETRY = primitive_from_name("geometry(OGC:CRS84)")
 GEOGRAPHY = primitive_from_name("geography(OGC:CRS84, SPHERICAL)")

@@ -6,7 +6,7 @@ import pytest
 
 from delta_py.errors import InvariantViolationError, UnsupportedOperationError
 from delta_py.protocol.identity_columns import Identity
-from delta_py.write.identity_numbers import IdentityValues
+from delta_py.row_rules.identity_numbers import IdentityValues
 
 COLUMN = Identity("id", 1, 1, None, False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.row_rules.new_rules import check_default, check_new_rules
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.schema import (
     BOOLEAN,
@@ -23,7 +24,6 @@ from delta_py.types.schema import (
     StructField,
     StructType,
 )
-from delta_py.write.new_rules import check_default, check_new_rules
 
 STRUCT = StructType((StructField("a", INTEGER),))
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from delta_py.errors import UnsupportedOperationError
+from delta_py.row_rules import plain_layout
+from delta_py.row_rules.plain_layout import plain_batches
 from delta_py.types.arrow_layouts import plain_type
-from delta_py.write import plain_layout
-from delta_py.write.plain_layout import plain_batches
 
 LISTS = (
     pa.list_(pa.string_view()),

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from spark_plugin.sql.client_inserts import written_insert
 from spark_plugin.sql.syntax import SyntaxFault, Words
 from spark_plugin.sql_definitions import ParsedInsert, WrittenQuery, WrittenReplaceOn
 from spark_plugin.sql_internals import ParsedTarget
+from spark_plugin.statements.client_inserts import written_insert
 
 
 def read(text: str, args: Any = None) -> ParsedInsert | None:

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.types import IntegerType, StringType, StructField
 
 from delta_py.errors import InvalidOptionError
-from spark_plugin.sql.create_table import _field
+from spark_plugin.definition_statements.create_table import _field
 from spark_plugin.sql_definitions import ParsedColumn, _called_for, _partitioning, _sql_text
 from spark_plugin.table_api.alter_methods import check_defaults
 from spark_plugin.table_api.arguments import check_rules

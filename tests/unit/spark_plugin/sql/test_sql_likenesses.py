@@ -13,11 +13,11 @@ from delta_py.alter.alter import set_properties
 from delta_py.alter.drop_feature import drop_feature
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import TableDefinition, define_table
+from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
-from delta_py.storage.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import parse_schema
-from spark_plugin.sql.create_like import _of_table
+from spark_plugin.definition_statements.create_like import _of_table
 from spark_plugin.table_api.builders import TableRequest
 from tests.support.coordination import create_coordinated, ledger_url
 

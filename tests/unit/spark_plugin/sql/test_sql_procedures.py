@@ -14,10 +14,10 @@ from delta_py.errors import InvalidOptionError, TableNotFoundError
 from spark_plugin.driver_channel.sql_requests import failure_json, leave_error
 from spark_plugin.exceptions import as_spark_raises, delta_error_of
 from spark_plugin.sql import grammar as g
-from spark_plugin.sql.call_procedure import _DEFAULTS, _REQUESTS, _TYPES, parse_call, table_name, utility_of
 from spark_plugin.sql.grammar import Utility, Version
 from spark_plugin.sql.syntax import SqlSyntaxError, SyntaxFault, TableName
 from spark_plugin.sql_catalog.procedures import PROCEDURES, procedures_json
+from spark_plugin.statements.call_procedure import _DEFAULTS, _REQUESTS, _TYPES, parse_call, table_name, utility_of
 
 
 def asked(text: str, args: Any = None) -> Utility:

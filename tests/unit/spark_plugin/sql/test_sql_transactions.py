@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from spark_plugin.sql.syntax import SqlSyntaxError
-from spark_plugin.sql.transaction_statements import run_transaction
 from spark_plugin.sql_router import Statement, first_word, route_of
+from spark_plugin.statements.transaction_statements import run_transaction
 
 NO_SESSION: Any = None
 

@@ -1,0 +1,271 @@
+"""Azure Blob Storage and Data Lake Storage, by azure-storage-blob.
+
+A commit is one Put Blob with `If-None-Match: *`; Azure answers 409 BlobAlreadyExists where there is one of that name. That holds
+in accounts with a hierarchical namespace too: their directories are listed as blobs with a mark, and are left out.
+Credentials are those of the options, or what azure-identity finds, which renews them.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from azure.core.exceptions import (
+    AzureError,
+    ClientAuthenticationError,
+    HttpResponseError,
+    IncompleteReadError,
+    ResourceExistsError,
+    ResourceModifiedError,
+    ResourceNotFoundError,
+    ServiceRequestError,
+    ServiceResponseError,
+)
+from azure.storage.blob import BlobBlock, BlobServiceClient, ContainerClient
+
+from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError
+from delta_py.object_stores.client import ListedPage, Upload
+from delta_py.remote_requests import REFUSALS, BeyondTheEnd, NotAnswered
+from delta_py.storage.addresses import azure_host
+from delta_py.storage.store import ObjectInfo
+from delta_py.storage.store_options import StorageOptions
+
+T = TypeVar("T")
+
+_TIMEOUT_SECONDS = 30.0
+_CONNECT_SECONDS = 10.0
+_PAGE = 5000
+_ONE_REQUEST_BYTES = 5 * 1024**3  # no request is cut in two by the SDK
+_DIRECTORY = "hdi_isfolder"
+_DATA_LAKE_HOST = re.compile(r"^(https?://[^./]+)\.dfs\.")  # its protocol is another; what it serves is there for both
+_UNREACHABLE = ("Failed to establish", "Failed to resolve")
+_CURES = {
+    401: "The credentials are not valid, or have expired.",
+    403: "The credentials may not do that: look at the account's key, the SAS token's permissions and times, or the roles of the "
+    "identity (Storage Blob Data Contributor).",
+}
+_NO_CREDENTIALS = (
+    "Give one of the options azure.account_key, azure.sas_token, azure.client_secret (with azure.tenant_id and azure.client_id), "
+    "azure.managed_identity, azure.connection_string, or azure.anonymous=true for a public container."
+)
+
+
+class AzureClient:
+    """An ObjectClient. account: of the URL; empty where the options say it."""
+
+    def __init__(self, account: str, options: StorageOptions) -> None:
+        self._options = options
+        timeout = options.number("storage.request_timeout", _TIMEOUT_SECONDS)
+        settings: dict[str, Any] = {
+            "retry_total": 0,
+            "connection_timeout": min(_CONNECT_SECONDS, timeout),
+            "read_timeout": timeout,
+            "max_single_put_size": _ONE_REQUEST_BYTES,
+            "max_single_get_size": _ONE_REQUEST_BYTES,
+            "max_chunk_get_size": _ONE_REQUEST_BYTES,
+        }
+        text = options.get("azure.connection_string")
+        try:
+            if text is not None:
+                self._service = BlobServiceClient.from_connection_string(text, **settings)
+            else:
+                self._service = BlobServiceClient(_endpoint(account, options), _credential(account, options), **settings)
+        except (ValueError, AzureError) as error:
+            raise StorageError(
+                f"No client for Azure can be made: {options.hide(str(error))}. Look at the options azure.*."
+            ) from None
+
+    def _container(self, name: str) -> ContainerClient:
+        return self._service.get_container_client(name)
+
+    # ------------------------------------------------------------ reading
+
+    def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
+        blob = self._container(container).get_blob_client(key)
+        part: dict[str, Any] = {} if start == 0 and length is None else {"offset": start, "length": length}
+        try:
+            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_blob(**part, max_concurrency=1).readall()))
+        except BeyondTheEnd:
+            return b""
+
+    def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
+        data = self.get(container, key, start, len(target))  # the SDK has it whole, whatever it is to be written to
+        target[: len(data)] = data[: len(target)]
+        return len(data)
+
+    def size(self, container: str, key: str) -> int:
+        blob = self._container(container).get_blob_client(key)
+        return int(self._ask(f"{container}/{key}", blob.get_blob_properties).size)
+
+    def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
+        """The store lists from the prefix on, whatever `start` is."""
+        client = self._container(container)
+
+        def ask() -> ListedPage:
+            listing = (client.list_blobs if deep else client.walk_blobs)(
+                name_starts_with=prefix, include=["metadata"], results_per_page=_PAGE
+            )
+            pages = listing.by_page(continuation_token=token)
+            objects = [_info(blob) for blob in next(pages, ()) if _is_object(blob)]
+            return ListedPage(objects, pages.continuation_token or None)
+
+        return self._ask(f"{container}/{prefix}", ask)
+
+    # ------------------------------------------------------------ writing
+
+    def put(self, container: str, key: str, data: bytes) -> None:
+        self._upload(container, key, data, overwrite=True)
+
+    def put_new(self, container: str, key: str, data: bytes) -> None:
+        self._upload(container, key, data, overwrite=False)
+
+    def _upload(self, container: str, key: str, data: bytes, *, overwrite: bool) -> None:
+        blob = self._container(container).get_blob_client(key)
+        self._ask(f"{container}/{key}", lambda: blob.upload_blob(data, length=len(data), overwrite=overwrite, max_concurrency=1))
+
+    @property
+    def copies_up_to(self) -> int:
+        return -1
+
+    def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
+        raise NotImplementedError("the store copies by URLs that are signed, which not every kind of credentials can make")
+
+    def delete(self, container: str, key: str) -> None:
+        blob = self._container(container).get_blob_client(key)
+        try:
+            self._ask(f"{container}/{key}", blob.delete_blob)
+        except FileNotFoundError:
+            return
+
+    def begin_upload(self, container: str, key: str) -> Upload:
+        return _BlockUpload(self, f"{container}/{key}", self._container(container).get_blob_client(key))
+
+    def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
+        """Blocks that no list names are no blob, and go after a week."""
+
+    # ------------------------------------------------------------ requests and their errors
+
+    def _ask(self, where: str, request: Callable[[], T]) -> T:
+        try:
+            return request()
+        except ResourceExistsError as error:
+            if error.error_code == "BlobAlreadyExists":
+                raise FileExistsError(17, "There is an object of that name", where) from error
+            raise self._meaning(where, error) from error
+        except ResourceModifiedError as error:  # 412: the condition is not met
+            raise FileExistsError(17, "There is an object of that name", where) from error
+        except ResourceNotFoundError as error:
+            if error.error_code == "ContainerNotFound":
+                raise self._meaning(where, error) from error
+            raise FileNotFoundError(2, "No such object", where) from error
+        except ClientAuthenticationError as error:
+            raise self._no_credentials(where, error) from error
+        except HttpResponseError as error:
+            if error.status_code == 416:
+                raise BeyondTheEnd from error
+            raise self._meaning(where, error) from error
+        except ServiceRequestError as error:
+            raise NotAnswered(self._said(error), is_unreachable=any(words in str(error) for words in _UNREACHABLE)) from error
+        except (ServiceResponseError, IncompleteReadError) as error:
+            raise NotAnswered(self._said(error)) from error
+        except (AzureError, ValueError) as error:  # ValueError: what was answered is not what the store would say
+            raise NotAnswered(self._said(error)) from error
+
+    def _meaning(self, where: str, error: HttpResponseError) -> Exception:
+        status = int(error.status_code or 0)
+        if status not in REFUSALS:
+            return NotAnswered(self._said(error))
+        cure = _CURES.get(status, "Make the container, or correct its name." if error.error_code == "ContainerNotFound" else "")
+        return StorageError(
+            f"The store refuses a request to {where}: {self._said(error)} {cure}".rstrip(),
+            where=where,
+            status=status,
+            code=str(error.error_code),
+        )
+
+    def _no_credentials(self, where: str, error: ClientAuthenticationError) -> Exception:
+        """Of a token that could not be had; with a status, it is the answer of the store or of who gives tokens."""
+        if error.status_code is not None:
+            return self._meaning(where, error)
+        return StorageError(f"There are no credentials for {where}: {self._said(error)}. {_NO_CREDENTIALS}", where=where)
+
+    def _said(self, error: Exception) -> str:
+        return self._options.hide(str(getattr(error, "message", None) or error).partition("\n")[0])
+
+
+def _endpoint(account: str, options: StorageOptions) -> str:
+    given = options.get("azure.endpoint")
+    if given is not None:
+        return _DATA_LAKE_HOST.sub(r"\1.blob.", given)
+    name = account or options.get("azure.account_name")
+    if not name:
+        raise InvalidOptionError(
+            "An az:// URL names a container and not its storage account. Give the option azure.account_name, or write "
+            "abfss://container@account.dfs.core.windows.net/path.",
+            option="azure.account_name",
+        )
+    return f"https://{azure_host(name, 'blob')}"
+
+
+def _credential(account: str, options: StorageOptions) -> Any:
+    key, token, secret = (options.get(f"azure.{name}") for name in ("account_key", "sas_token", "client_secret"))
+    if options.flag("azure.anonymous"):
+        return None
+    if key is not None:
+        return {"account_name": account.partition(".")[0] or options.get("azure.account_name"), "account_key": key}
+    if token is not None:
+        return token.removeprefix("?")
+    try:
+        from azure import identity
+    except ModuleNotFoundError as error:
+        raise UnsupportedOperationError(
+            f"No key is given, and other credentials of Azure need the package azure-identity, which is not installed. "
+            f"{_NO_CREDENTIALS} Or install it: pip install 'pydelta[azure]'.",
+            package="azure-identity",
+        ) from error
+    client_id = options.get("azure.client_id")
+    if secret is not None:
+        tenant = options.get("azure.tenant_id")
+        if tenant is None or client_id is None:
+            raise InvalidOptionError(
+                "azure.client_secret is of an application: azure.tenant_id and azure.client_id say which. Give all three.",
+                option="azure.client_secret",
+            )
+        return identity.ClientSecretCredential(tenant, client_id, secret)
+    if options.flag("azure.managed_identity"):
+        return identity.ManagedIdentityCredential(**({} if client_id is None else {"client_id": client_id}))
+    return identity.DefaultAzureCredential()
+
+
+def _is_object(listed: Any) -> bool:
+    """Not a name below which there are more (BlobPrefix), nor a directory of a hierarchical namespace."""
+    return hasattr(listed, "size") and (listed.metadata or {}).get(_DIRECTORY) != "true"
+
+
+def _info(blob: Any) -> ObjectInfo:
+    return ObjectInfo(blob.name, int(blob.size), int(blob.last_modified.timestamp() * 1000), blob.etag)
+
+
+class _BlockUpload:
+    def __init__(self, owner: AzureClient, where: str, blob: Any) -> None:
+        self._owner, self._where, self._blob = owner, where, blob
+
+    @property
+    def takes_many(self) -> bool:
+        return True
+
+    def put_part(self, number: int, data: bytes) -> None:
+        self._owner._ask(self._where, lambda: self._blob.stage_block(_block_id(number), data, length=len(data)))
+
+    def finish(self, count: int) -> None:
+        blocks = [BlobBlock(block_id=_block_id(number)) for number in range(count)]
+        self._owner._ask(self._where, lambda: self._blob.commit_block_list(blocks))
+
+    def abort(self) -> None:
+        """Blocks that no list names go after a week."""
+
+
+def _block_id(number: int) -> str:
+    return base64.b64encode(b"%08d" % number).decode()

@@ -1,0 +1,122 @@
+"""One process's way to one store: its client, how long it is asked again, how many requests are under way at once.
+
+    connection = connection_of(address.kind, address.account, options)    # the same for all tables of the process
+    connection.run("read s3://bucket/key", lambda: client.get("bucket", "key"))
+    connection.map(call, items)                                             # at once, as far as there is room
+
+Requests that were not answered are made again, after waits that grow, until the time for it is over. put_new is not among them:
+its caller looks who has written before it tries again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from delta_py.errors import UnsupportedOperationError
+from delta_py.object_stores.client import ObjectClient
+from delta_py.remote_requests import RETRY_SECONDS, until_answered
+from delta_py.storage.addresses import StoreKind
+from delta_py.storage.store_options import StorageOptions
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+_MAX_REQUESTS = 32
+_EXTRAS = {"s3": ("boto3", "s3"), "gs": ("google-cloud-storage", "gcs"), "az": ("azure-storage-blob", "azure")}
+
+
+class Connection:
+    """sleep, clock: for tests."""
+
+    def __init__(
+        self,
+        client: ObjectClient,
+        options: StorageOptions,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.client, self._sleep, self._clock = client, sleep, clock
+        self._retry_seconds = options.number("storage.retry_timeout", RETRY_SECONDS)
+        requests = int(options.number("storage.max_requests", _MAX_REQUESTS))
+        self._slots = threading.BoundedSemaphore(requests)
+        self._threads = ThreadPoolExecutor(requests, "delta_py-store")
+
+    def once(self, call: Callable[[], T]) -> T:
+        """One request, not repeated. Raises what the client raises."""
+        with self._slots:
+            return call()
+
+    def run(self, what: str, call: Callable[[], T]) -> T:
+        """One request, made again until it is answered. what: for messages. Raises StoreUnavailableError when time is over, and
+        else what the client raises."""
+        seconds, sleep, clock = self._retry_seconds, self._sleep, self._clock
+        return until_answered(what, lambda: self.once(call), seconds=seconds, sleep=sleep, clock=clock)
+
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        """In another thread. Calls must not wait for others of this connection's threads."""
+        return self._threads.submit(call)
+
+    def map(self, call: Callable[[U], T], items: Iterable[U]) -> list[T]:
+        """All at once, in their order; the first error is raised."""
+        waiting = [self.submit(lambda item=item: call(item)) for item in items]  # type: ignore[misc]
+        try:
+            return [future.result() for future in waiting]
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+_connections: dict[tuple[StoreKind, str, StorageOptions], Connection] = {}
+_lock = threading.Lock()
+
+
+def connection_of(kind: StoreKind, account: str, options: StorageOptions) -> Connection:
+    """Made at the first call in a process. Raises UnsupportedOperationError when the store's SDK is not installed, and
+    InvalidOptionError for options that it cannot use."""
+    key = (kind, account, options)
+    with _lock:
+        if key not in _connections:
+            _connections[key] = Connection(_client(kind, account, options), options)
+        return _connections[key]
+
+
+def _forget() -> None:
+    """A process that was forked shares sockets with its parent, and has none of its threads."""
+    global _lock
+    _connections.clear()
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def _client(kind: StoreKind, account: str, options: StorageOptions) -> ObjectClient:
+    """SDKs are imported here, where a table needs one."""
+    try:
+        match kind:
+            case "s3":
+                from delta_py.object_stores.s3 import S3Client
+
+                return S3Client(options)
+            case "gs":
+                from delta_py.object_stores.gcs import GcsClient
+
+                return GcsClient(options)
+            case "az":
+                from delta_py.object_stores.azure import AzureClient
+
+                return AzureClient(account, options)
+    except ModuleNotFoundError as error:
+        package, extra = _EXTRAS[kind]
+        raise UnsupportedOperationError(
+            f"Tables in this store need the package {package}, which is not installed ({error}). Install it where pydelta runs, "
+            f"on the executors too: pip install 'pydelta[{extra}]'.",
+            package=package,
+            extra=extra,
+        ) from error

@@ -1,0 +1,325 @@
+"""Google Cloud Storage, by google-cloud-storage.
+
+A commit is one upload with `ifGenerationMatch=0`: it succeeds only where there is no object of that name; else the store answers
+412.
+Credentials are those of the options, or the SDK's application default ones, which it renews.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import google.auth.exceptions
+import google.oauth2.credentials
+import google.oauth2.service_account
+import requests.adapters
+import requests.exceptions
+from google.api_core import exceptions
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage
+from google.cloud.storage.exceptions import InvalidResponse
+
+from delta_py.errors import InvalidOptionError, StorageError
+from delta_py.object_stores.client import ListedPage, Upload
+from delta_py.remote_requests import REFUSALS, BeyondTheEnd, NotAnswered
+from delta_py.storage.store import ObjectInfo
+from delta_py.storage.store_options import StorageOptions
+
+T = TypeVar("T")
+
+_TIMEOUT_SECONDS = 30.0
+_CONNECT_SECONDS = 10.0
+_PAGE = 1000
+_CONNECTIONS = 64
+_PART_UNIT = 256 * 1024  # parts of an upload are multiples of it
+_INCOMPLETE, _GIVEN_UP = 308, 499  # statuses of an upload that is not at its end, and of one that was given up
+_SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
+_UNREACHABLE = ("NewConnectionError", "NameResolutionError")
+_CURES = {
+    404: "Make the bucket, or correct its name.",
+    401: "The credentials are not valid, or have expired.",
+    403: "The credentials may not do that: look at the roles of the account, and, for a bucket whose readers pay, at the option "
+    "gcs.user_project.",
+}
+_NO_CREDENTIALS = (
+    "Give the option gcs.service_account_file, or set up application default credentials where pydelta runs (on executors too), "
+    "or read a public bucket with gcs.anonymous=true."
+)
+
+
+_ANY_SIZE = 2**63 - 1
+
+
+class GcsClient:
+    """An ObjectClient."""
+
+    def __init__(self, options: StorageOptions) -> None:
+        self._options = options
+        timeout = options.number("storage.request_timeout", _TIMEOUT_SECONDS)
+        self._settings: dict[str, Any] = {"retry": None, "timeout": (min(_CONNECT_SECONDS, timeout), timeout)}
+        endpoint = options.get("gcs.endpoint")
+        try:
+            self._client = storage.Client(
+                project=options.get("gcs.project") or "none",  # only buckets that are there are used
+                credentials=_credentials(options),
+                client_options=None if endpoint is None else {"api_endpoint": endpoint},
+            )
+        except google.auth.exceptions.GoogleAuthError as error:
+            raise self._no_credentials(error) from error
+        self._client._bucket_metadata_cache = None  # it asks for buckets in threads of its own, after each missing object too
+        adapter = requests.adapters.HTTPAdapter(pool_connections=_CONNECTIONS, pool_maxsize=_CONNECTIONS)
+        for scheme in ("https://", "http://"):
+            self._client._http.mount(scheme, adapter)  # its own pool holds ten connections
+
+    def _blob(self, container: str, key: str) -> Any:
+        return self._client.bucket(container, user_project=self._options.get("gcs.user_project")).blob(key)
+
+    # ------------------------------------------------------------ reading
+
+    def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
+        blob = self._blob(container, key)
+        if start == 0 and length is None:
+            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**self._settings)), may_miss=True)
+        end = None if length is None else start + length - 1
+        try:
+            part = {"start": start, "end": end, "checksum": None, **self._settings}
+            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**part)), may_miss=True)
+        except BeyondTheEnd:
+            return b""
+
+    def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
+        blob, end = self._blob(container, key), start + len(target) - 1
+
+        def fill() -> int:
+            sink = _Filler(target)
+            blob.download_to_file(sink, start=start, end=end, checksum=None, **self._settings)
+            return sink.count
+
+        try:
+            return self._ask(f"{container}/{key}", fill, may_miss=True)
+        except BeyondTheEnd:
+            return 0
+
+    def size(self, container: str, key: str) -> int:
+        blob = self._blob(container, key)
+        self._ask(f"{container}/{key}", lambda: blob.reload(**self._settings), may_miss=True)
+        return int(blob.size)
+
+    def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
+        def ask() -> ListedPage:
+            listing = self._client.list_blobs(
+                self._client.bucket(container, user_project=self._options.get("gcs.user_project")),
+                prefix=prefix,
+                start_offset=start,
+                delimiter=None if deep else "/",
+                page_size=_PAGE,
+                page_token=token,
+                **self._settings,
+            )
+            page = next(listing.pages, ())
+            return ListedPage([_info(blob) for blob in page if not blob.name.endswith("/")], listing.next_page_token)
+
+        return self._ask(f"{container}/{prefix}", ask)
+
+    # ------------------------------------------------------------ writing
+
+    def put(self, container: str, key: str, data: bytes) -> None:
+        self._ask(f"{container}/{key}", lambda: self._blob(container, key).upload_from_string(data, **self._settings))
+
+    def put_new(self, container: str, key: str, data: bytes) -> None:
+        blob = self._blob(container, key)
+        self._ask(f"{container}/{key}", lambda: blob.upload_from_string(data, if_generation_match=0, **self._settings))
+
+    @property
+    def copies_up_to(self) -> int:
+        return _ANY_SIZE
+
+    def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
+        origin, blob = self._blob(container, key), self._blob(to_container, to_key)
+        token: str | None = None
+        while True:  # a large object is copied by several requests
+            token, _, _ = self._ask(
+                f"{to_container}/{to_key}",
+                lambda token=token: blob.rewrite(origin, token=token, **self._settings),  # type: ignore[misc]
+                may_miss=True,
+            )
+            if token is None:
+                return
+
+    def delete(self, container: str, key: str) -> None:
+        try:
+            self._ask(f"{container}/{key}", lambda: self._blob(container, key).delete(**self._settings), may_miss=True)
+        except FileNotFoundError:
+            return
+
+    def begin_upload(self, container: str, key: str) -> Upload:
+        return _ResumableUpload(self, container, key)
+
+    def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
+        """The store lists no uploads. They end after a week."""
+
+    # ------------------------------------------------------------ requests and their errors
+
+    def begin_resumable(self, container: str, key: str) -> str:
+        """The URL of a new upload."""
+        base = self._client._connection.get_api_base_url_for_mtls()
+        payer = self._options.get("gcs.user_project")
+        query = urlencode({"uploadType": "resumable", "name": key, **({} if payer is None else {"userProject": payer})})
+        url = f"{base}/upload/storage/v1/b/{quote(container, safe='')}/o?{query}"
+        return str(self.send(f"{container}/{key}", "POST", url).headers["Location"])
+
+    def send(self, where: str, method: str, url: str, headers: Mapping[str, str] | None = None, data: bytes = b"") -> Any:
+        """A request that the SDK has no method for, with its credentials."""
+        timeout = self._settings["timeout"]
+        session, named = self._client._http, {"Content-Length": str(len(data)), **(headers or {})}
+        answer = self._ask(
+            where, lambda: session.request(method, url, data=data, headers=named, timeout=timeout, allow_redirects=False)
+        )
+        if answer.status_code not in (200, 201, 204, _INCOMPLETE, _GIVEN_UP):
+            raise self._meaning(where, answer.status_code, OSError(f"{answer.status_code} {answer.text[:200]}"))
+        return answer
+
+    def _ask(self, where: str, request: Callable[[], T], *, may_miss: bool = False) -> T:
+        """may_miss: the request is of an object, which may not be there; else only the bucket can be missing."""
+        try:
+            return request()
+        except exceptions.NotFound as error:
+            if may_miss:
+                raise FileNotFoundError(2, "No such object", where) from error
+            raise self._meaning(where, 404, error) from error
+        except exceptions.PreconditionFailed as error:
+            raise FileExistsError(17, "There is an object of that name", where) from error
+        except exceptions.RequestRangeNotSatisfiable as error:
+            raise BeyondTheEnd from error
+        except exceptions.GoogleAPICallError as error:
+            raise self._meaning(where, int(error.code or 0), error) from error
+        except InvalidResponse as error:
+            raise self._meaning(where, int(error.response.status_code), error) from error
+        except (requests.exceptions.ConnectTimeout, requests.exceptions.SSLError) as error:
+            raise NotAnswered(self._said(error), is_unreachable=True) from error
+        except requests.exceptions.RequestException as error:
+            raise NotAnswered(self._said(error), is_unreachable=any(name in repr(error) for name in _UNREACHABLE)) from error
+        except (google.auth.exceptions.TransportError, ConnectionError, TimeoutError) as error:
+            raise NotAnswered(self._said(error)) from error
+        except google.auth.exceptions.GoogleAuthError as error:
+            raise self._no_credentials(error) from error
+
+    def _meaning(self, where: str, status: int, error: Exception) -> Exception:
+        if status not in REFUSALS:
+            return NotAnswered(self._said(error))
+        return StorageError(
+            f"The store refuses a request to {where}: {self._said(error)}. {_CURES.get(status, '')}".rstrip(),
+            where=where,
+            status=status,
+        )
+
+    def _no_credentials(self, error: Exception) -> StorageError:
+        return StorageError(f"There are no credentials for Google Cloud Storage: {self._said(error)}. {_NO_CREDENTIALS}")
+
+    def _said(self, error: Exception) -> str:
+        return self._options.hide(str(error))
+
+
+def _credentials(options: StorageOptions) -> Any:
+    """None for the SDK's own."""
+    file, text, token = (options.get(f"gcs.{name}") for name in ("service_account_file", "service_account_json", "access_token"))
+    if options.flag("gcs.anonymous"):
+        return AnonymousCredentials()
+    if token is not None:
+        return google.oauth2.credentials.Credentials(token)
+    account = google.oauth2.service_account.Credentials
+    try:
+        if file is not None:
+            return account.from_service_account_file(file, scopes=[_SCOPE])
+        if text is not None:
+            return account.from_service_account_info(json.loads(text), scopes=[_SCOPE])
+    except (OSError, ValueError) as error:
+        name = "gcs.service_account_file" if file is not None else "gcs.service_account_json"
+        raise InvalidOptionError(
+            f"The option {name} names no service account: {options.hide(type(error).__name__)}. It is the key file that Google's "
+            "console makes, as JSON.",
+            option=name,
+        ) from None  # the error may quote the key
+    return None
+
+
+class _Filler:
+    """What the SDK writes to: a place for some bytes, of which more may come than it has room for. count: of those that came."""
+
+    def __init__(self, target: memoryview) -> None:
+        self._target, self.count = target, 0
+
+    def write(self, data: bytes) -> int:
+        room = self._target[self.count : self.count + len(data)]
+        room[:] = data[: len(room)]
+        self.count += len(data)
+        return len(data)
+
+
+def _info(blob: Any) -> ObjectInfo:
+    return ObjectInfo(blob.name, int(blob.size), int(blob.updated.timestamp() * 1000), str(blob.generation))
+
+
+class _ResumableUpload:
+    """Parts go one after the other. After a request without an answer the store is asked how far it came, and the rest is sent.
+
+    The SDK's own writer of such uploads cannot go on then, and makes the object of what it has when it is let go of.
+    """
+
+    def __init__(self, owner: GcsClient, container: str, key: str) -> None:
+        self._owner, self._container, self._key = owner, container, key
+        self._url: str | None = None
+        self._sent = 0  # bytes that are stored for certain
+        self._rest = b""  # behind them: too few to be sent before the end
+        self._last_part = -1
+        self._in_doubt = False
+
+    @property
+    def takes_many(self) -> bool:
+        return False
+
+    def put_part(self, number: int, data: bytes) -> None:
+        if number == self._last_part:
+            return
+        content = self._rest + data
+        whole = len(content) - len(content) % _PART_UNIT
+        self._send(content[:whole], total=None)
+        self._rest, self._last_part = content[whole:], number
+
+    def finish(self, count: int) -> None:
+        self._send(self._rest, total=self._sent + len(self._rest))
+
+    def abort(self) -> None:
+        if self._url is not None:
+            self._owner.send(f"{self._container}/{self._key}", "DELETE", self._url)
+
+    def _send(self, content: bytes, total: int | None) -> None:
+        """content: from `_sent` on. total: bytes of the object, with the last content."""
+        stored: int | None = self._put(b"", self._sent, total) if self._in_doubt else self._sent
+        while stored is not None and (total is not None or stored < self._sent + len(content)):
+            self._in_doubt = True
+            stored = self._put(content[stored - self._sent :], stored, total)
+            self._in_doubt = False
+        self._in_doubt = False
+        self._sent += len(content)
+
+    def _put(self, data: bytes, start: int, total: int | None) -> int | None:
+        """How many bytes of the object are stored then; None once it is whole. Without data the store is only asked."""
+        span = f"{start}-{start + len(data) - 1}" if data else "*"
+        headers = {"Content-Range": f"bytes {span}/{'*' if total is None else total}"}
+        answer = self._owner.send(f"{self._container}/{self._key}", "PUT", self._begin(), headers, data)
+        if answer.status_code != _INCOMPLETE:
+            return None
+        known = answer.headers.get("Range", "")
+        stored = int(known.rpartition("-")[2]) + 1 if known else 0
+        if stored < self._sent:
+            raise NotAnswered(f"the upload of {self._key} has {stored} bytes, and had {self._sent}")
+        return stored
+
+    def _begin(self) -> str:
+        if self._url is None:
+            self._url = self._owner.begin_resumable(self._container, self._key)
+        return self._url

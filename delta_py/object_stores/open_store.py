@@ -1,0 +1,119 @@
+"""Which store a URL means.
+
+    store = open_store("/data/t")                            # or file:///data/t
+    store = open_store("s3://bucket/t", options)             # s3a, gs, az, abfs, abfss, wasb, wasbs
+
+SDKs are imported when something is asked of a store of their kind.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError, shown
+from delta_py.object_stores.remote import RemoteStore
+from delta_py.object_stores.table_store import TableStore
+from delta_py.storage.addresses import kind_of, scheme_of
+from delta_py.storage.coordinated import CoordinatedStore
+from delta_py.storage.local import LocalStore, check_host
+from delta_py.storage.regular_files import can_be_name
+from delta_py.storage.store import ObjectStore
+from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+
+def path_text(path: PathLike) -> str:
+    """A path or URL as text. Raises InvalidOptionError for what is neither text nor a path of Python's."""
+    given = path if isinstance(path, str) else getattr(path, "__fspath__", lambda: None)()
+    if not isinstance(given, str):
+        raise InvalidOptionError(
+            f"The path of the table is {shown(path)}, of type {type(path).__name__}. Give text, or a pathlib.Path.",
+            option="path",
+        )
+    return given
+
+
+def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectStore:
+    """The store of a table's root: a local path, a file: URL, or the URL of an object store. Nothing is asked of it yet.
+
+    Raises UnsupportedOperationError for a scheme that no store serves and another host; InvalidOptionError for what is no path,
+    a text that is empty or can name nothing, and a URL of an object store that names no container.
+    """
+    url = path_text(url)
+    if not url:
+        raise InvalidOptionError("The path of the table is empty. Give a directory or a URL.", option="path")
+    if kind_of(url) is not None:
+        return _table_store(_remote(url, options), options)
+    scheme = "file" if url.startswith("file:") else scheme_of(url)
+    if scheme is None:
+        return _table_store(_local(url), options)
+    if scheme == "file":
+        return _table_store(_local(_path_of(url)), options)
+    raise UnsupportedOperationError(
+        f"No store serves {scheme}:// URLs (table {url}). Use a local path, or a URL of S3 (s3, s3a), Google Cloud Storage (gs) "
+        "or Azure (az, abfs, abfss).",
+        scheme=scheme,
+    )
+
+
+def coordination_of(store: ObjectStore) -> CoordinatedStore | None:
+    """What asks a coordinator for the table's commits; None where no coordinator was named."""
+    own = store.own if isinstance(store, TableStore) else store
+    return own if isinstance(own, CoordinatedStore) else None
+
+
+def named_coordination(store: ObjectStore) -> CoordinatedStore:
+    """coordination_of a store that was opened with a coordinator."""
+    coordinated = coordination_of(store)
+    assert coordinated is not None, f"{store.root} was opened without a coordinator"
+    return coordinated
+
+
+def is_in_transaction(store: ObjectStore) -> bool:
+    """Whether what is committed becomes part of a transaction over several tables, and no version yet."""
+    coordinated = coordination_of(store)
+    return coordinated is not None and coordinated.transaction is not None
+
+
+def refuse_in_transaction(store: ObjectStore, statement: str, undone: str) -> None:
+    """Raises UnsupportedOperationError in a transaction over tables. undone: what did not happen, for the message."""
+    if is_in_transaction(store):
+        raise UnsupportedOperationError(
+            f"{statement} the table at {store.root} cannot be part of a transaction over tables. {undone} Run it behind the "
+            "transaction."
+        )
+
+
+def _table_store(own: ObjectStore, options: StorageOptions) -> TableStore:
+    url = options.get("coordinator")
+    return TableStore(own if url is None else CoordinatedStore(own, url, options.get("coordinator.transaction")), options)
+
+
+def _path_of(file_url: str) -> str:
+    try:
+        parts = urlsplit(file_url)
+    except ValueError as error:
+        raise InvalidOptionError(
+            f"The path {shown(file_url)} of the table is no URL: {error}. Correct it.", option="path"
+        ) from error
+    check_host(parts.netloc, file_url)
+    return unquote(parts.path)
+
+
+def _local(path: str) -> ObjectStore:
+    if not can_be_name(path):
+        raise InvalidOptionError(
+            f"The path {shown(path)} of the table holds what no name of a file can hold. Correct it.", option="path"
+        )
+    return LocalStore(path)
+
+
+def _remote(url: str, options: StorageOptions) -> ObjectStore:
+    if kind_of(url) == "s3" and options.get("s3.dynamodb_table") is not None:
+        from delta_py.object_stores.s3_dynamodb import DynamoDbStore  # imports boto3
+
+        return DynamoDbStore(url, options)
+    return RemoteStore(url, options)

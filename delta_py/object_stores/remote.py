@@ -1,0 +1,182 @@
+"""A table in an object store (S3, Google Cloud Storage, Azure): ObjectStore over the requests of an ObjectClient.
+
+    RemoteStore("s3://bucket/tables/t", options)
+
+An object appears whole, so that `put` needs no temporary name, and `put_if_absent` is one request that the store decides. A key
+is the root's and a path with `/` between; there are no directories. A store pickles as its URL and options, and finds the
+connection of the process that it is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from delta_py.errors import StorageError, UnsupportedOperationError
+from delta_py.object_stores.connection import Connection, connection_of
+from delta_py.object_stores.remote_files import RemoteInput, RemoteOutput
+from delta_py.protocol.paths import is_absolute
+from delta_py.storage.addresses import Address, address_of, canonical, kind_of
+from delta_py.storage.arrow_files import AbortableFile, PrefetchingFile
+from delta_py.storage.regular_files import can_be_name
+from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
+
+
+class RemoteStore:
+    """root: a URL. Raises InvalidOptionError for one that names no container; nothing is asked of the store."""
+
+    __slots__ = ("_address", "_options", "_root")
+
+    def __init__(self, root: str, options: StorageOptions = NO_OPTIONS) -> None:
+        self._root, self._options = canonical(root), options
+        self._address = address_of(root)
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    @property
+    def options(self) -> StorageOptions:
+        return self._options
+
+    @property
+    def is_remote(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"RemoteStore({self._root!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemoteStore) and (other._root, other._options) == (self._root, self._options)
+
+    def __hash__(self) -> int:
+        return hash(self._root)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RemoteStore, (self._root, self._options)
+
+    @property
+    def _connection(self) -> Connection:
+        return connection_of(self._address.kind, self._address.account, self._options)
+
+    # ------------------------------------------------------------ names
+
+    def _locate(self, path: str) -> Address:
+        """Where an object is that may be read: relative to the root, or a URL of the same kind of store and account.
+
+        Raises UnsupportedOperationError for other places: a table in a store that others write to must not have files of this
+        machine read.
+        """
+        if not can_be_name(path):
+            raise FileNotFoundError(2, "No object can have this name", path)
+        if is_absolute(path):
+            address = address_of(path) if kind_of(path) is not None else None
+            if address is None or address.holder[:2] != self._address.holder[:2]:
+                raise UnsupportedOperationError(
+                    f"{path} is not in the kind of storage that the table at {self._root} is in, and is not read. Read the table "
+                    "from where it lies beside its files.",
+                    path=path,
+                )
+            return address
+        return replace(self._address, key=self._below(path))
+
+    def _locate_own(self, path: str) -> Address:
+        """Where an object is that may be written or deleted: below the root. Raises StorageError."""
+        if is_absolute(path) or any(part in ("", ".", "..") for part in path.split("/")):
+            raise StorageError(
+                f"{path!r} is not the name of an object below {self._root}. Nothing was written or deleted there.",
+                root=self._root,
+                path=path,
+            )
+        return replace(self._address, key=self._below(path))
+
+    def _below(self, path: str) -> str:
+        return f"{self._address.key}/{path}" if self._address.key else path
+
+    # ------------------------------------------------------------ reading
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
+        return self._listed(directory, start, deep=False)
+
+    def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
+        return self._listed(directory, "", deep=True)
+
+    def _listed(self, directory: str, start: str, *, deep: bool) -> Iterator[ObjectInfo]:
+        connection, container = self._connection, self._address.container
+        below = self._below("")
+        prefix = self._below(f"{directory}/") if directory else below
+        first, token = prefix + start, None
+        while True:
+            page = connection.run(
+                f"list {self._root}/{directory}",
+                lambda token=token: connection.client.list_page(container, prefix, first, deep=deep, token=token),  # type: ignore[misc]
+            )
+            for info in page.objects:
+                if info.path.encode() >= first.encode():
+                    yield replace(info, path=info.path.removeprefix(below))
+            token = page.token
+            if token is None:
+                return
+
+    def read(self, path: str) -> bytes:
+        address, connection = self._locate(path), self._connection
+        return connection.run(f"read {path}", lambda: connection.client.get(address.container, address.key))
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        if length == 0:
+            return b""
+        address, connection = self._locate(path), self._connection
+        return connection.run(f"read {path}", lambda: connection.client.get(address.container, address.key, offset, length))
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        return self._connection.map(self.read, paths)
+
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+        return PrefetchingFile.over(RemoteInput(self._connection, self._locate(path), path, size_bytes, is_sure=is_sure))
+
+    # ------------------------------------------------------------ writing
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        return AbortableFile.over(RemoteOutput(self._connection, self._locate_own(path), path))
+
+    def open_whole(self, path: str) -> pa.NativeFile:
+        return self.open_output(path)
+
+    def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
+        if not isinstance(source, RemoteStore) or source._options != self._options:
+            return False
+        address, connection = self._locate_own(path), self._connection
+        origin = source._locate(source_path)
+        if origin.holder[:2] != address.holder[:2] or size_bytes > connection.client.copies_up_to:
+            return False
+        connection.run(
+            f"copy {source_path} to {path}",
+            lambda: connection.client.copy(origin.container, origin.key, address.container, address.key),
+        )
+        return True
+
+    def link(self, path: str, new_path: str) -> bool:
+        return False
+
+    def put(self, path: str, data: bytes) -> None:
+        address, connection = self._locate_own(path), self._connection
+        connection.run(f"write {path}", lambda: connection.client.put(address.container, address.key, data))
+
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
+        address, connection = self._locate_own(path), self._connection
+        connection.once(lambda: connection.client.put_new(address.container, address.key, data))
+
+    def abort_uploads(self, part_of_name: str) -> None:
+        connection, container, prefix = self._connection, self._address.container, self._below("")
+        connection.run(
+            f"give up uploads below {self._root}",
+            lambda: connection.client.abort_uploads(container, prefix, part_of_name),
+        )
+
+    def delete(self, path: str) -> None:
+        address, connection = self._locate_own(path), self._connection
+        connection.run(f"delete {path}", lambda: connection.client.delete(address.container, address.key))

@@ -1,0 +1,298 @@
+"""Objects of a remote store as files: read by ranges that are fetched ahead, written in parts while they are made."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from delta_py.object_stores.client import Upload
+from delta_py.object_stores.connection import Connection
+from delta_py.storage.addresses import Address
+from delta_py.storage.arrow_files import ByteRange, as_requests, as_stretches
+
+_log = logging.getLogger("delta_py")
+
+# Most footers of Parquet files are in it, and it is fetched to see whether the object is there.
+_TAIL_BYTES = 64 * 1024
+_LEAST_REQUEST_BYTES = 64 * 1024
+_PART_BYTES = 8 * 1024 * 1024
+# Stores take 10,000 parts of an object at most: after so many, parts are twice as long.
+_PARTS_OF_A_LENGTH = 1000
+_PARTS_UNDER_WAY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Bytes of an object that were asked for together. view: where they are put. parts: (start, end) of the requests for them,
+    with how many bytes came; none where all is there."""
+
+    start: int
+    end: int
+    view: memoryview
+    parts: Sequence[tuple[int, int, Future[int]]]
+
+
+def _room(length: int) -> memoryview:
+    """For bytes that are to come, from Arrow's pool: what many threads have freed of the heap stays with each of them."""
+    return memoryview(pa.allocate_buffer(length)).cast("B")
+
+
+class RemoteInput(io.RawIOBase):
+    """A seekable file over one object. pyarrow does not use it from two threads at once.
+
+    size_bytes: what the caller believes the object to have; None to ask. The end of the object is fetched at once, which tells
+    whether that is right, unless is_sure. Raises FileNotFoundError for a missing object, without that request when it is read.
+    """
+
+    def __init__(
+        self, connection: Connection, address: Address, name: str, size_bytes: int | None, *, is_sure: bool = False
+    ) -> None:
+        super().__init__()
+        self._connection, self._address, self._name = connection, address, name
+        self._position = 0
+        self._tail: tuple[int, bytes] | None = None
+        self._stretches: list[_Stretch] = []
+        if size_bytes is None or size_bytes <= 0:
+            self._size = self._ask_size()
+        elif is_sure or self._finds_tail(size_bytes):
+            self._size = size_bytes
+        else:
+            self._size = self._ask_size()
+
+    def _finds_tail(self, size_bytes: int) -> bool:
+        """Fetch the end; whether the object ends there. A byte more is asked for, which must not be there."""
+        start = max(0, size_bytes - _TAIL_BYTES)
+        tail = self._get(start, size_bytes - start + 1)
+        if len(tail) != size_bytes - start:
+            return False
+        self._tail = (start, tail)
+        return True
+
+    def _ask_size(self) -> int:
+        client, address = self._connection.client, self._address
+        return self._connection.run(f"look for {self._name}", lambda: client.size(address.container, address.key))
+
+    # ------------------------------------------------------------ as Python's files
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        """A view of bytes where nothing need be copied, which is enough for pyarrow."""
+        left = max(0, self._size - self._position)
+        length = left if size is None or size < 0 else min(size, left)
+        data = self._read(self._position, length) if length else b""
+        self._position += len(data)
+        return data  # type: ignore[return-value]
+
+    def close(self) -> None:
+        self._forget(lambda stretch: False)
+        super().close()
+
+    # ------------------------------------------------------------ ranges
+
+    def expect(self, ranges: Sequence[ByteRange]) -> None:
+        """See Prefetcher. The requests begin at once, in other threads."""
+        wanted = [(start, start + length) for start, length in as_stretches(_within(ranges, self._size))]
+        self._forget(lambda stretch: any(first < stretch.end and stretch.start < last for first, last in wanted))
+        for start, end in wanted:
+            self._stretches += [self._begin(first, last) for first, last in self._gaps(start, end)]
+        self._stretches.sort(key=lambda stretch: (stretch.start, stretch.end))
+
+    def _begin(self, start: int, end: int) -> _Stretch:
+        view, parts = _room(end - start), []
+        for place, length in as_requests((start, end - start)):
+            target = view[place - start : place - start + length]
+            future = self._connection.submit(lambda place=place, target=target: self._fill(place, target))  # type: ignore[misc]
+            parts.append((place, place + length, future))
+        return _Stretch(start, end, view, parts)
+
+    def _gaps(self, start: int, end: int) -> list[tuple[int, int]]:
+        """What of a stretch is not fetched yet."""
+        gaps, place = [], start
+        for known in self._known():
+            if known.end <= place or known.start >= end:
+                continue
+            if known.start > place:
+                gaps.append((place, known.start))
+            place = max(place, known.end)
+        return [*gaps, (place, end)] if place < end else gaps
+
+    def _known(self) -> list[_Stretch]:
+        """What is fetched, or on its way, in order."""
+        tail = [] if self._tail is None else [_Stretch(self._tail[0], self._size, memoryview(self._tail[1]), [])]
+        return sorted([*self._stretches, *tail], key=lambda stretch: (stretch.start, stretch.end))
+
+    def _forget(self, keep: Callable[[_Stretch], bool]) -> None:
+        for stretch in self._stretches:
+            if not keep(stretch):
+                for _, _, future in stretch.parts:
+                    future.cancel()
+        self._stretches = [stretch for stretch in self._stretches if keep(stretch)]
+
+    def _read(self, start: int, length: int) -> bytes | memoryview:
+        parts, place, end = list[bytes | memoryview](), start, start + length
+        for known in self._known():
+            if known.end <= place or known.start >= end:
+                continue
+            if known.start > place:
+                parts.append(self._whole_of(self._get(place, known.start - place), known.start - place))
+                place = known.start
+            last = min(known.end, end)
+            parts.append(self._content(known, place, last))
+            place = last
+        if place < end:
+            parts.append(self._fetch_more(place, end - place))
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _content(self, stretch: _Stretch, start: int, end: int) -> memoryview:
+        """Of a stretch, once it is there."""
+        for first, last, future in stretch.parts:
+            if first < end and start < last and future.result() != last - first:
+                raise self._was_replaced()
+        return stretch.view[start - stretch.start : end - stretch.start]
+
+    def _fetch_more(self, start: int, length: int) -> bytes | memoryview:
+        """What nobody announced; small reads are mostly followed by others."""
+        if length >= _LEAST_REQUEST_BYTES:
+            return self._whole_of(self._get(start, length), length)
+        end = min(start + _LEAST_REQUEST_BYTES, self._size)
+        data = self._whole_of(self._get(start, end - start), end - start)
+        self._stretches = [_Stretch(start, end, memoryview(data), [])]
+        return data[:length]
+
+    def _whole_of(self, data: bytes, length: int) -> bytes:
+        if len(data) != length:
+            raise self._was_replaced()
+        return data
+
+    def _was_replaced(self) -> OSError:
+        return OSError(f"{self._name} has not the {self._size} bytes that it had when it was opened: it was replaced.")
+
+    def _fill(self, start: int, target: memoryview) -> int:
+        client, address = self._connection.client, self._address
+        return self._connection.run(f"read {self._name}", lambda: client.get_into(address.container, address.key, start, target))
+
+    def _get(self, start: int, length: int) -> bytes:
+        client, address = self._connection.client, self._address
+        return self._connection.run(f"read {self._name}", lambda: client.get(address.container, address.key, start, length))
+
+
+def _within(ranges: Sequence[ByteRange], size: int) -> list[ByteRange]:
+    """The ranges as far as they lie in the object: what a damaged footer says is no reason to ask for more."""
+    return [(max(0, start), min(start + length, size) - max(0, start)) for start, length in ranges]
+
+
+class RemoteOutput(io.RawIOBase):
+    """A new object, sent while it is written; it is there once it is closed. Not closed, or after `abort`, it never is.
+
+    Memory is bounded by _PARTS_UNDER_WAY + 1 parts.
+    """
+
+    def __init__(self, connection: Connection, address: Address, name: str) -> None:
+        super().__init__()
+        self._connection, self._address, self._name = connection, address, name
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = self._position = self._part_count = 0
+        self._upload: Upload | None = None
+        self._under_way: deque[Future[None]] = deque()
+        self._has_failed = False
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def write(self, data: object) -> int:
+        """data: anything with bytes; copied. Raises StoreUnavailableError, StorageError."""
+        piece = bytes(memoryview(data).cast("B"))  # type: ignore[arg-type]
+        self._waiting.append(piece)
+        self._waiting_bytes += len(piece)
+        self._position += len(piece)
+        if self._waiting_bytes >= self._part_length():
+            self._or_abort(self._send)
+        return len(piece)
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            if not self._has_failed:
+                self._or_abort(self._finish)
+        finally:
+            super().close()
+
+    def abort(self) -> None:
+        """Nothing of it is kept."""
+        self._has_failed = True
+        self._waiting = []
+        for future in self._under_way:
+            future.cancel()
+        for future in self._under_way:  # a part that arrives afterwards would stay
+            if not future.cancelled():
+                future.exception()
+        self._under_way.clear()
+        upload, self._upload = self._upload, None
+        if upload is not None:
+            try:
+                self._connection.run(f"give up {self._name}", upload.abort)
+            except Exception as error:
+                _log.warning("parts of %s, which is not made, may stay until the store cleans up: %s", self._name, error)
+
+    def __del__(self) -> None:
+        """Python closes what is let go of, and a file whose writer failed must not be made of what it has."""
+        if not self.closed:
+            self.abort()
+        super().__del__()
+
+    def _part_length(self) -> int:
+        return _PART_BYTES << (self._part_count // _PARTS_OF_A_LENGTH)
+
+    def _or_abort(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except BaseException:
+            self.abort()
+            raise
+
+    def _send(self) -> None:
+        """The waiting bytes as a part."""
+        client, address, connection = self._connection.client, self._address, self._connection
+        if self._upload is None:
+            self._upload = connection.run(f"write {self._name}", lambda: client.begin_upload(address.container, address.key))
+        upload, number, data = self._upload, self._part_count, b"".join(self._waiting)
+        what = f"write {self._name}"  # a call that had `self` would keep an output that was let go of, unfinished
+        self._waiting, self._waiting_bytes, self._part_count = [], 0, number + 1
+        while len(self._under_way) >= (_PARTS_UNDER_WAY if upload.takes_many else 1):
+            self._under_way.popleft().result()
+        self._under_way.append(connection.submit(lambda: connection.run(what, lambda: upload.put_part(number, data))))
+
+    def _finish(self) -> None:
+        client, address, connection = self._connection.client, self._address, self._connection
+        if self._upload is None:
+            data = b"".join(self._waiting)
+            connection.run(f"write {self._name}", lambda: client.put(address.container, address.key, data))
+            return
+        if self._waiting:
+            self._send()
+        while self._under_way:
+            self._under_way.popleft().result()
+        upload, count = self._upload, self._part_count
+        connection.run(f"write {self._name}", lambda: upload.finish(count))

@@ -1,0 +1,211 @@
+"""S3 and what speaks its protocol, by boto3.
+
+A commit is one PUT with `If-None-Match: *`. S3 answers 412 where there is an object of that name, and 409 where another writer is
+at it. Stores that speak S3's protocol but do not know the condition would overwrite the other's commit. So whether an endpoint
+keeps it is tried once a process, by an object that is written twice, and to one that does not nothing is committed. Amazon's own
+endpoints are known to keep it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Callable
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from delta_py.aws_clients import ask, aws_client
+from delta_py.errors import StorageError
+from delta_py.object_stores.aws import access_of
+from delta_py.object_stores.client import PIECE_BYTES, ListedPage, Upload
+from delta_py.remote_requests import BeyondTheEnd, NotAnswered
+from delta_py.storage.store import ObjectInfo
+from delta_py.storage.store_options import StorageOptions
+
+T = TypeVar("T")
+
+_PAGE = 1000
+_LARGEST_COPY = 5 * 1024**3  # of one request
+_AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
+
+
+class S3Client:
+    """An ObjectClient."""
+
+    def __init__(self, options: StorageOptions) -> None:
+        endpoint = options.get("s3.endpoint") or _endpoint_of_environment()
+        # Other stores mostly have no domain a bucket, and some do not know the checksums that boto3 adds by itself.
+        addressing = "path" if options.flag("s3.path_style") or endpoint is not None else "auto"
+        checksums = (
+            {}
+            if endpoint is None
+            else dict.fromkeys(("request_checksum_calculation", "response_checksum_validation"), "when_required")
+        )
+        self._access = access_of(options, endpoint=endpoint, region=options.get("s3.region"))
+        self._s3 = aws_client("s3", self._access, s3={"addressing_style": addressing}, **checksums)
+        self._endpoint: str = self._s3.meta.endpoint_url  # also one that a profile names
+        self._payer = {"RequestPayer": "requester"} if options.flag("s3.requester_pays") else {}
+        self._condition = _Condition(is_kept=(urlsplit(self._endpoint).hostname or "").endswith(_AMAZON))
+
+    def _ask(self, where: str, request: Callable[[], T]) -> T:
+        return ask(where, self._access, request)
+
+    # ------------------------------------------------------------ reading
+
+    def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
+        last = "" if length is None else start + length - 1
+        part = {} if start == 0 and length is None else {"Range": f"bytes={start}-{last}"}
+        try:
+            return self._ask(f"{container}/{key}", lambda: self._body(container, key, part))
+        except BeyondTheEnd:
+            return b""
+
+    def _body(self, container: str, key: str, part: dict[str, str]) -> bytes:
+        answer = self._s3.get_object(Bucket=container, Key=key, **part, **self._payer)
+        with answer["Body"] as body:
+            data: bytes = body.read()
+        return data
+
+    def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
+        try:
+            return self._ask(f"{container}/{key}", lambda: self._fill(container, key, start, target))
+        except BeyondTheEnd:
+            return 0
+
+    def _fill(self, container: str, key: str, start: int, target: memoryview) -> int:
+        part = {"Range": f"bytes={start}-{start + len(target) - 1}"}
+        answer = self._s3.get_object(Bucket=container, Key=key, **part, **self._payer)
+        with answer["Body"] as body:
+            filled = 0
+            while read := body.readinto(target[filled : filled + PIECE_BYTES]):
+                filled += read
+            return max(filled, int(answer["ContentLength"]))
+
+    def size(self, container: str, key: str) -> int:
+        answer = self._ask(f"{container}/{key}", lambda: self._s3.head_object(Bucket=container, Key=key, **self._payer))
+        return int(answer["ContentLength"])
+
+    def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
+        arguments: dict[str, Any] = {"Bucket": container, "Prefix": prefix, "MaxKeys": _PAGE, **self._payer}
+        if not deep:
+            arguments["Delimiter"] = "/"
+        if token is not None:
+            arguments["ContinuationToken"] = token
+        elif len(start) > len(prefix):
+            arguments["StartAfter"] = start[:-1]  # what it names itself is left out, and `start` is wanted
+        answer = self._ask(f"{container}/{prefix}", lambda: self._s3.list_objects_v2(**arguments))
+        if "IsTruncated" not in answer:
+            raise NotAnswered("what was answered is no listing: something between has answered in the store's place")
+        objects = [_info(listed) for listed in answer.get("Contents", ()) if not listed["Key"].endswith("/")]
+        return ListedPage(objects, answer.get("NextContinuationToken") if answer["IsTruncated"] else None)
+
+    # ------------------------------------------------------------ writing
+
+    def put(self, container: str, key: str, data: bytes) -> None:
+        self._ask(f"{container}/{key}", lambda: self._s3.put_object(Bucket=container, Key=key, Body=data, **self._payer))
+
+    def put_new(self, container: str, key: str, data: bytes) -> None:
+        self._condition.check(lambda: self._try_condition(container, key.rpartition("/")[0]))
+        self._put_new(container, key, data)
+
+    def _put_new(self, container: str, key: str, data: bytes) -> None:
+        arguments = {"Bucket": container, "Key": key, "Body": data, "IfNoneMatch": "*", **self._payer}
+        self._ask(f"{container}/{key}", lambda: self._s3.put_object(**arguments))
+
+    def _try_condition(self, container: str, directory: str) -> None:
+        """Write an object twice as a new one. Raises StorageError where the second write succeeds too."""
+        key = f"{directory}/.pydelta-{uuid.uuid4().hex}.tmp".removeprefix("/")
+        try:
+            self._put_new(container, key, b"a second write must fail")
+            self._put_new(container, key, b"it did not")
+        except FileExistsError:
+            return
+        finally:
+            self.delete(container, key)
+        raise StorageError(
+            f"The endpoint {self._endpoint} takes a write of a new object (If-None-Match: *) where there is one of that name: "
+            "two writers would overwrite each other's commits. Nothing was committed. Use a store that keeps the condition, or "
+            "let DynamoDB decide: the option s3.dynamodb_table, given to every writer of the table.",
+            endpoint=self._endpoint,
+        )
+
+    @property
+    def copies_up_to(self) -> int:
+        return _LARGEST_COPY
+
+    def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
+        arguments = {"Bucket": to_container, "Key": to_key, "CopySource": {"Bucket": container, "Key": key}, **self._payer}
+        self._ask(f"{to_container}/{to_key}", lambda: self._s3.copy_object(**arguments))
+
+    def delete(self, container: str, key: str) -> None:
+        self._ask(f"{container}/{key}", lambda: self._s3.delete_object(Bucket=container, Key=key, **self._payer))
+
+    def begin_upload(self, container: str, key: str) -> Upload:
+        arguments = {"Bucket": container, "Key": key, **self._payer}
+        answer = self._ask(f"{container}/{key}", lambda: self._s3.create_multipart_upload(**arguments))
+        return _MultipartUpload(self, container, key, answer["UploadId"])
+
+    def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
+        pages = self._s3.get_paginator("list_multipart_uploads").paginate(Bucket=container, Prefix=prefix, **self._payer)
+        uploads = self._ask(f"{container}/{prefix}", lambda: [upload for page in pages for upload in page.get("Uploads", ())])
+        for upload in uploads:
+            if part_of_name in upload["Key"].rpartition("/")[2]:
+                _MultipartUpload(self, container, upload["Key"], upload["UploadId"]).abort()
+
+
+def _endpoint_of_environment() -> str | None:
+    """boto3 takes it by itself; here it decides how buckets are named to the endpoint."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
+
+
+def _info(listed: dict[str, Any]) -> ObjectInfo:
+    etag = listed.get("ETag", "").strip('"') or None
+    return ObjectInfo(listed["Key"], listed["Size"], int(listed["LastModified"].timestamp() * 1000), etag)
+
+
+class _MultipartUpload:
+    def __init__(self, owner: S3Client, container: str, key: str, upload_id: str) -> None:
+        self._owner, self._container, self._key = owner, container, key
+        self._where = f"{container}/{key}"
+        self._named = {"Bucket": container, "Key": key, "UploadId": upload_id, **owner._payer}
+        self._tags: dict[int, str] = {}
+
+    @property
+    def takes_many(self) -> bool:
+        return True
+
+    def put_part(self, number: int, data: bytes) -> None:
+        s3 = self._owner._s3
+        answer = self._owner._ask(self._where, lambda: s3.upload_part(**self._named, PartNumber=number + 1, Body=data))
+        self._tags[number] = answer["ETag"]
+
+    def finish(self, count: int) -> None:
+        parts = {"Parts": [{"PartNumber": number + 1, "ETag": self._tags[number]} for number in range(count)]}
+        s3 = self._owner._s3
+        try:
+            self._owner._ask(self._where, lambda: s3.complete_multipart_upload(MultipartUpload=parts, **self._named))
+        except FileNotFoundError:  # there is no such upload any more: its end was asked for before, and the answer got lost
+            self._owner.size(self._container, self._key)
+
+    def abort(self) -> None:
+        s3 = self._owner._s3
+        try:
+            self._owner._ask(self._where, lambda: s3.abort_multipart_upload(**self._named))
+        except FileNotFoundError:
+            return
+
+
+class _Condition:
+    """Whether the endpoint keeps `If-None-Match: *`. Once it is known that it does, nobody asks again."""
+
+    def __init__(self, *, is_kept: bool) -> None:
+        self._is_kept, self._lock = is_kept, threading.Lock()
+
+    def check(self, probe: Callable[[], None]) -> None:
+        if self._is_kept:
+            return
+        with self._lock:
+            if not self._is_kept:
+                probe()
+                self._is_kept = True

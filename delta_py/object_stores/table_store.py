@@ -1,0 +1,84 @@
+"""The store of a table, from which the files that it names in other stores are read too. Tasks that read import it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from delta_py.storage.addresses import address_of, kind_of
+from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
+
+
+@dataclass(frozen=True, slots=True)
+class TableStore:
+    """The store of one table: its own, and for files that the log names by URLs of another kind of store, or of another
+    account, that one. Shallow clones name the files of their source so. Nothing is written or deleted elsewhere."""
+
+    own: ObjectStore
+    options: StorageOptions = NO_OPTIONS
+
+    @property
+    def root(self) -> str:
+        return self.own.root
+
+    @property
+    def is_remote(self) -> bool:
+        return self.own.is_remote
+
+    def _holder(self, path: str) -> tuple[ObjectStore, str]:
+        """The store of a file, and the file's name there."""
+        if kind_of(path) is None:
+            return self.own, path
+        if kind_of(self.root) is not None and address_of(path).holder[:2] == address_of(self.root).holder[:2]:
+            return self.own, path
+        from delta_py.object_stores.remote import RemoteStore  # few tables name files elsewhere
+
+        directory, _, name = path.rpartition("/")
+        return RemoteStore(directory, self.options), name
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
+        return self.own.list_from(directory, start)
+
+    def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
+        return self.own.list_recursive(directory)
+
+    def read(self, path: str) -> bytes:
+        store, name = self._holder(path)
+        return store.read(name)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        store, name = self._holder(path)
+        return store.read_range(name, offset, length)
+
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+        store, name = self._holder(path)
+        return store.open_input(name, size_bytes, is_sure=is_sure)
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        return self.own.open_output(path)
+
+    def open_whole(self, path: str) -> pa.NativeFile:
+        return self.own.open_whole(path)
+
+    def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
+        if isinstance(source, TableStore):
+            source, source_path = source._holder(source_path)
+        return self.own.copy_from(source, source_path, path, size_bytes)
+
+    def link(self, path: str, new_path: str) -> bool:
+        return self.own.link(path, new_path)
+
+    def put(self, path: str, data: bytes) -> None:
+        self.own.put(path, data)
+
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
+        self.own.put_if_absent(path, data, durably=durably)
+
+    def abort_uploads(self, part_of_name: str) -> None:
+        self.own.abort_uploads(part_of_name)
+
+    def delete(self, path: str) -> None:
+        self.own.delete(path)

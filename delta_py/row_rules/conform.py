@@ -1,0 +1,580 @@
+"""The gate for rows that are written: what a table allows, applied to Arrow batches.
+
+    state = write_state(config, store, read_version)      # driver
+    lawful = Conformer(state, data_schema).conform(batch)      # executor
+
+In: batches in any column order and any case of names, in types that Spark's store assignment takes for the columns'.
+Out: LawfulBatch, in the table's own column order and Arrow types, with every rule of the table kept. The Parquet encoder
+(data_files.py) takes nothing else. What cannot be enforced here (an expression with an unknown function)
+refuses the write when the WriteState is built, unless the data brings the rule's answers (rule_columns.py).
+Protocol: Requirements for Writers.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import (
+    InvariantViolationError,
+    SchemaMismatchError,
+)
+from delta_py.expressions.functions.text_growth import in_each_row
+from delta_py.protocol.column_mapping import MODE_PROPERTY
+from delta_py.protocol.features import Properties, fields_with_paths
+from delta_py.protocol.identity_columns import START as IDENTITY_START
+from delta_py.protocol.identity_columns import identity_columns, identity_of
+from delta_py.protocol.parquet_settings import ParquetSettings
+from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.row_rules.bloom_filters import bloom_filters
+from delta_py.row_rules.geospatial import can_mark, check_shape_columns
+from delta_py.row_rules.identity_numbers import IdentityValues
+from delta_py.row_rules.not_null import check_not_null
+from delta_py.row_rules.row_constraints import (
+    Clock,
+    GeneratedColumn,
+    RowCheck,
+    RowRule,
+    check_lengths,
+    check_rule_lengths,
+    default_value,
+    generation_rule,
+    marked_fields,
+    table_rules,
+)
+from delta_py.row_rules.rule_columns import HiddenColumns
+from delta_py.row_rules.store_assignment_casts import (
+    Converter,
+    TimeRules,
+    check_may_be_absent,
+    converter,
+    extra_columns,
+    unenforceable,
+)
+from delta_py.statistics.stats_columns import stats_columns
+from delta_py.storage.store import ObjectStore
+from delta_py.types.char_types import CharTypes, char_types
+from delta_py.types.column_rules import DEFAULT, GENERATION, INVARIANT
+from delta_py.types.schema import (
+    BINARY,
+    STRING,
+    VOID,
+    ArrayType,
+    DataType,
+    GeospatialType,
+    MapType,
+    Path,
+    PrimitiveType,
+    StructField,
+    StructType,
+    to_arrow_schema,
+    to_arrow_type,
+    type_name,
+)
+
+_MIB = 1024 * 1024
+STRING_PREFIX = 32
+_TARGET_FILE_BYTES = 256 * _MIB
+_NO_HIDDEN_COLUMNS = HiddenColumns(None, ())
+MATERIALIZED = "pydelta.materialized"  # in the metadata of a column that only data files have, under that very name
+WRITE_ID_LENGTH = 23  # of a UUID's text; what follows tells the tasks' attempts apart
+
+
+def new_write_id() -> str:
+    return str(uuid.uuid4())[:WRITE_ID_LENGTH]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteState:
+    """How to write files of one table; goes from the driver to every task.
+
+    read_version: the version whose schema and properties these are; -1 for a table that the same commit creates.
+    schema, partition_columns: logical, in the table's order, with the metadata of column mapping.
+    stats_columns: physical paths of the leaves that get statistics, in schema order.
+    buffer_bytes: rows held back in memory, over all partitions, before the largest share is written.
+    page_version: of data pages, as pyarrow names it. random_prefix: letters of the random directory of each file; 0 for the
+    directories of partitions.
+    write_id: a part of the names of all files of one write, by which those of a failed one are found.
+    data_change: False when the rows are only arranged anew. max_records_per_file: None for no limit.
+    time_zone: of the session, in which texts and times are turned into each other. truncate_nanoseconds: as of TimeRules.
+    insert_changes: write the rows as change data too, for a commit that has other changes in change data files.
+    replace_where: SQL that every row must match, or None. rules: the CHECK constraints and invariants of the table.
+    write_micros: when the write began, since 1970 in UTC: what `current_timestamp()` means in it.
+    tasks: at most so many tasks write, numbered from 0; None when that is not known. keeps_identities: rows come with the
+    numbers of identity columns that they have in the table; a null in a new row stands for one that it is to get.
+    rule_nonce: of the hidden columns of the data that answer rules, None for no such columns. bloom_filters: physical columns,
+    dotted, and pyarrow's options of the Bloom filters that they get.
+    """
+
+    store: ObjectStore
+    read_version: int
+    schema: StructType
+    partition_columns: tuple[str, ...] = ()
+    column_mapping_mode: str = "none"
+    stats_columns: tuple[Path, ...] = ()
+    stats_string_prefix: int = STRING_PREFIX
+    compression: str = "zstd"
+    page_version: str = "1.0"
+    keep_partition_columns: bool = False
+    random_prefix: int = 0
+    target_file_bytes: int = _TARGET_FILE_BYTES
+    row_group_bytes: int = 64 * _MIB
+    row_group_rows: int = 1 << 20
+    buffer_bytes: int = 192 * _MIB
+    max_open_files: int = 64
+    write_id: str = field(default_factory=new_write_id)
+    data_change: bool = True
+    max_records_per_file: int | None = None
+    time_zone: str = "UTC"
+    insert_changes: bool = False
+    replace_where: str | None = None
+    rules: tuple[RowRule, ...] = ()
+    write_micros: int = field(default_factory=lambda: time.time_ns() // 1000)
+    tasks: int | None = None
+    keeps_identities: bool = False
+    rule_nonce: str | None = None
+    bloom_filters: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
+    truncate_nanoseconds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LawfulBatch:
+    """Rows that may be written: made by Conformer.conform and `unchanged`, by nothing else.
+
+    batch: schema exactly `to_arrow_schema(state.schema)`, logical names.
+    """
+
+    batch: pa.RecordBatch
+
+
+def unchanged(batch: pa.RecordBatch) -> LawfulBatch:
+    """Rows that were read from the same table, with its schema, and are written back as they are."""
+    return LawfulBatch(batch)
+
+
+# ---------------------------------------------------------------- the state, on the driver
+
+
+def write_state(
+    config: TableConfig,
+    store: ObjectStore,
+    read_version: int,
+    *,
+    new_rows: bool = True,
+    hidden: HiddenColumns = _NO_HIDDEN_COLUMNS,
+) -> WriteState:
+    """What tasks need to write into a table. new_rows: False when rows of the table are only moved or deleted, so that no
+    rule has to be checked. hidden: the columns of the data that answer rules.
+
+    Raises UnsupportedTableFeatureError for a protocol that cannot be written, and for a rule on rows that this version
+    cannot enforce, by its name; SchemaMismatchError for a schema whose rows no data file holds
+    (DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE, DELTA_CANNOT_WRITE_EMPTY_SCHEMA); CorruptTableError for a property whose value
+    makes no sense.
+    """
+    if new_rows:
+        _check_stored_parts(config.schema, ())
+    return _write_state(config, store, read_version, new_rows=new_rows, hidden=hidden)
+
+
+def check_definition(config: TableConfig, store: ObjectStore, read_version: int) -> None:
+    """Raises as write_state, for a table that is defined without rows. It may have columns of which no row can be written, or
+    none at all: it can get others before its first row."""
+    _write_state(config, store, read_version, new_rows=True, hidden=_NO_HIDDEN_COLUMNS)
+
+
+def _write_state(
+    config: TableConfig, store: ObjectStore, read_version: int, *, new_rows: bool, hidden: HiddenColumns
+) -> WriteState:
+    config.require(Operation.WRITE)
+    rules = table_rules(config)
+    if new_rows:
+        _check_enforceable(config, rules, hidden)
+    properties = config.properties
+    parquet = ParquetSettings.of(properties)
+    return WriteState(
+        store=store,
+        read_version=read_version,
+        schema=config.schema,
+        partition_columns=tuple(config.partition_columns),
+        column_mapping_mode=config.column_mapping_mode,
+        stats_columns=stats_columns(config),
+        stats_string_prefix=properties.integer("delta.dataSkippingStringPrefixLength", STRING_PREFIX),
+        compression=parquet.codec,
+        page_version=parquet.page_version,
+        keep_partition_columns=keeps_partition_columns(config),
+        random_prefix=_random_prefix(properties),
+        target_file_bytes=properties.size("delta.targetFileSize", _TARGET_FILE_BYTES),
+        rules=rules,
+        bloom_filters=bloom_filters(config),
+    )
+
+
+def _random_prefix(properties: Properties) -> int:
+    return properties.integer("delta.randomPrefixLength", 2) if properties.boolean("delta.randomizeFilePrefixes") else 0
+
+
+def keeps_partition_columns(config: TableConfig) -> bool:
+    """Whether data files hold the partition columns too. Protocol: Data Files; Writer Requirements for IcebergCompatV1."""
+    if config.iceberg_versions:
+        return True
+    return config.feature("materializePartitionColumns") or config.properties.boolean("delta.writePartitionColumnsToParquet")
+
+
+def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: HiddenColumns) -> None:
+    """A rule that this gate cannot check refuses the write: unknown is not lawful."""
+    check_rule_lengths(config)
+    schema, clock = config.schema, Clock(0)
+    for rule in rules:
+        if hidden.find(rule, schema, config.partition_columns) is None:
+            RowCheck(rule, schema, clock)
+    for f in schema.fields:
+        if GENERATION in f.metadata and hidden.find(generation_rule(f), schema, config.partition_columns) is None:
+            GeneratedColumn(f, schema, clock)
+        char_types(f, strict=True)
+    for path, (what, _, feature), text in _unkept_rules(schema):
+        raise unenforceable(f"{what} on column {'.'.join(path)}", text, feature)
+    for path, part in _all_types(schema):
+        if path and not _is_writable(part):
+            raise unenforceable(f"column {'.'.join(path)}", type_name(part), type_name(part))
+
+
+def _is_writable(part: DataType) -> bool:
+    """Whether Parquet files of this version can hold values of the type. Void has none: it is left out."""
+    if isinstance(part, GeospatialType):
+        return can_mark(part)
+    return not isinstance(part, PrimitiveType) or part.name in _WRITABLE or part == VOID
+
+
+def _check_stored_parts(data_type: DataType, path: Path) -> None:
+    """Files leave out void columns and void fields of structs, since readers take what a file lacks for null. Nothing else can be
+    left out, and a struct needs a field that is stored.
+
+    Raises SchemaMismatchError: DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE for void anywhere in an array or a map,
+    DELTA_CANNOT_WRITE_EMPTY_SCHEMA for a struct, or a table, without other fields.
+    """
+    if isinstance(data_type, ArrayType | MapType) and any(part == VOID for _, part in _all_types(data_type)):
+        kind = "an array" if isinstance(data_type, ArrayType) else "a map"
+        raise SchemaMismatchError(
+            f"Column {'.'.join(path)} is {type_name(data_type)}. Void is the type of values that are all null, and Delta has no "
+            f"void in {kind}. Nothing was written. Cast the column to a type without void, such as array<string>, or leave it "
+            "out.",
+            error_class="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
+            sql_state="22005",
+            column=".".join(path),
+            data_type=type_name(data_type),
+        )
+    if isinstance(data_type, StructType) and all(f.data_type == VOID for f in data_type.fields):
+        raise _without_stored_fields(data_type, ".".join(path))
+    for inner_path, inner in _direct_parts(data_type, path):
+        _check_stored_parts(inner, inner_path)
+
+
+def _without_stored_fields(data_type: StructType, name: str) -> SchemaMismatchError:
+    where = f"Column {name} is {type_name(data_type)}" if name else f"The table has the columns {', '.join(data_type.names)}"
+    part = f"a {'field' if name else 'column'}"
+    if data_type.fields:
+        condition = "STRUCT_ALL_VOID_FIELDS" if name else "TABLE_ALL_VOID_COLUMNS"
+        why = f"{where}, all of type void, and data files leave those out"
+    else:
+        condition = "STRUCT_NO_FIELDS" if name else "TABLE_NO_COLUMNS"
+        why = f"{where if name else 'The table has no columns'}, and a data file needs {part} there"
+    return SchemaMismatchError(
+        f"{why}. Nothing was written. Add {part} with a type{', or cast one that is there' if data_type.fields else ''}.",
+        error_class=f"DELTA_CANNOT_WRITE_EMPTY_SCHEMA.{condition}",
+        sql_state="428GU",
+        column=name or None,
+        data_type=type_name(data_type),
+    )
+
+
+def _unkept_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str, str], str]]:
+    """Rules on fields that the gate does not keep: where no rule is expected."""
+    kept_paths: dict[str, set[Path]] = {
+        INVARIANT: {path for path, _ in marked_fields(schema, INVARIANT)},
+        GENERATION: {(name,) for name in schema.names},
+        IDENTITY_START: {(column.name,) for column in identity_columns(schema)},
+    }
+    for path, nested_field in fields_with_paths(schema):
+        for rule in _FIELD_RULES:
+            mark = rule[1]
+            if mark in nested_field.metadata and path not in kept_paths.get(mark, set()):
+                yield path, rule, str(nested_field.metadata[mark])
+
+
+_FIELD_RULES = (
+    ("the invariant", INVARIANT, "invariants"),
+    ("the generation expression", GENERATION, "generatedColumns"),
+    ("the identity column rule", IDENTITY_START, "identityColumns"),
+)
+_NUMBERS = frozenset({"long", "integer", "short", "byte", "float", "double"})
+_WRITABLE = _NUMBERS | {"string", "binary", "boolean", "date", "timestamp", "timestamp_ntz", "variant"}
+
+
+# ---------------------------------------------------------------- batches, on an executor
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """Where a column's values come from: the data's column at `place`, converted where `convert` is not None; the default;
+    or, for a column that the data lacks and that has none, null.
+
+    lengths: of its texts, None when they have none. empty_is_null: a partition column that a rule may name: there an empty
+    text is null when it is read again, so it is null when the rules are asked.
+    """
+
+    field: StructField
+    place: int | None
+    convert: Converter | None
+    default: pa.Scalar | None
+    lengths: CharTypes
+    empty_is_null: bool = False
+
+    def values(self, batch: pa.RecordBatch) -> pa.Array:
+        values = self._given(batch)
+        if self.empty_is_null and pc.any(empty := pc.equal(pc.binary_length(values), 0)).as_py():
+            values = pc.if_else(empty, None, values)
+        return values
+
+    def _given(self, batch: pa.RecordBatch) -> pa.Array:
+        if self.place is not None:
+            given = batch.column(self.place)
+            return given if self.convert is None else self.convert(given)
+        if self.default is not None and self.default.is_valid:
+            return in_each_row(self.default, batch.num_rows)
+        return pa.nulls(batch.num_rows, to_arrow_type(self.field.data_type))
+
+
+class Conformer:
+    """Makes batches of one Arrow schema lawful for one table: defaults, casts, generated columns, then NOT NULL, lengths of
+    texts, and the rules on rows, in the order of Spark.
+
+    Raises, before any row is seen, SchemaMismatchError (DELTA_METADATA_MISMATCH for a column that the table lacks,
+    DELTA_DUPLICATE_COLUMNS_FOUND, DELTA_FAILED_TO_MERGE_FIELDS for a type that does not fit), InvariantViolationError
+    (DELTA_MISSING_NOT_NULL_COLUMN_VALUE), and UnsupportedTableFeatureError for a rule that cannot be kept in the session's
+    time zone or with these columns; ExpressionError for a condition of replaceWhere that cannot be evaluated.
+    """
+
+    def __init__(self, state: WriteState, data_schema: pa.Schema, identities: IdentityValues | None = None) -> None:
+        """identities: gives the numbers of identity columns; None when no rows follow."""
+        schema, clock = state.schema, Clock(state.write_micros, state.time_zone)
+        self._arrow_schema = to_arrow_schema(schema)
+        hidden = HiddenColumns(state.rule_nonce, tuple(data_schema.names))
+        places = _places(schema, hidden)
+        times = TimeRules(state.time_zone, state.truncate_nanoseconds)
+        self._columns = tuple(
+            _column(f, place, data_schema, clock, times) for f, place in zip(schema.fields, places, strict=True)
+        )
+        self._generated = tuple(
+            (number, GeneratedColumn(column.field, schema, clock))
+            for number, column in enumerate(self._columns)
+            if column.place is None and GENERATION in column.field.metadata
+        )
+        self._identities = identities
+        self._numbered = tuple(
+            number for number, column in enumerate(self._columns) if _gets_numbers(column, keeps=state.keeps_identities)
+        )
+        answers = {rule: hidden.find(rule, schema, state.partition_columns) for rule in _rules_of_rows(state, self._columns)}
+        self._answered = tuple(answer for answer in answers.values() if answer is not None)
+        self._checks = tuple(RowCheck(rule, schema, clock) for rule, answer in answers.items() if answer is None)
+        if self._checks or self._answered or self._generated:
+            self._columns = tuple(_as_read_again(column, state) for column in self._columns)
+
+    def conform(self, batch: pa.RecordBatch, *, new_rows: bool = True) -> LawfulBatch:
+        """The batch in the table's columns and types. new_rows: False for rows that were in the table before, which keep the
+        numbers of their identity columns.
+
+        Raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for a value that the column's type cannot hold;
+        InvariantViolationError for a null where none may be (DELTA_NOT_NULL_CONSTRAINT_VIOLATED), a text that is too long
+        (DELTA_EXCEED_CHAR_VARCHAR_LIMIT), and a row that breaks a rule (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES,
+        DELTA_REPLACE_WHERE_MISMATCH); ExpressionError for a row that an expression cannot be evaluated for.
+        """
+        arrays = [column.values(batch) for column in self._columns]
+        for number in self._numbered if new_rows else ():
+            arrays[number] = self._with_numbers(arrays[number], self._columns[number].field.name)
+        if self._generated:
+            given = pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema)
+            for number, generated in self._generated:
+                arrays[number] = generated.values(given)
+        for column, array in zip(self._columns, arrays, strict=True):
+            check_not_null(array, column.field.data_type, column.field.nullable, column.field.name)
+        for column, array in zip(self._columns, arrays, strict=True):
+            if column.lengths is not None:
+                check_lengths(array, column.lengths, column.field.name)
+        lawful = pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema)
+        for check in self._checks:
+            check.check(lawful)
+        for answer in self._answered:
+            answer.check(lawful, batch)
+        return LawfulBatch(lawful)
+
+    def _with_numbers(self, given: pa.Array, name: str) -> pa.Array:
+        """Numbers where there is none yet."""
+        if not given.null_count:
+            return given
+        assert self._identities is not None, "a gate without numbers gets rows for them"
+        numbers = self._identities.take(name, given.null_count)
+        return numbers if given.null_count == len(given) else pc.replace_with_mask(given, given.is_null(), numbers)
+
+
+def _gets_numbers(column: _Column, *, keeps: bool) -> bool:
+    """Whether nulls in the column stand for numbers that rows are to get.
+
+    Raises InvariantViolationError (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED) for data that brings numbers of its
+    own for a column that does not allow it. Protocol: Identity Columns.
+    """
+    identity = identity_of(column.field)
+    if identity is None or column.place is None or keeps:
+        return identity is not None
+    if not identity.explicit:
+        raise InvariantViolationError(
+            f"The data has values for the identity column {identity.name}, which is GENERATED ALWAYS: the table gives its "
+            "numbers. Nothing was written. Leave the column out of the data.",
+            error_class="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
+            sql_state="42808",
+            column=identity.name,
+        )
+    return False
+
+
+def _column(f: StructField, place: int | None, data_schema: pa.Schema, clock: Clock, times: TimeRules) -> _Column:
+    lengths = char_types(f, strict=True)
+    if place is not None:
+        convert = converter(data_schema.field(place).type, f.data_type, f.name, times)
+        return _Column(f, place, convert, None, lengths)
+    if DEFAULT in f.metadata:
+        return _Column(f, None, None, default_value(f, clock), lengths)
+    if GENERATION not in f.metadata and identity_of(f) is None:
+        check_may_be_absent(f, f.name)
+    return _Column(f, None, None, None, lengths)
+
+
+def _as_read_again(column: _Column, state: WriteState) -> _Column:
+    is_text = column.field.data_type in (STRING, BINARY)
+    return replace(column, empty_is_null=is_text and column.field.name in state.partition_columns)
+
+
+def _rules_of_rows(state: WriteState, columns: tuple[_Column, ...]) -> Iterator[RowRule]:
+    """What each row is asked: a generated column only when its values come from the data."""
+    for column in columns:
+        if column.place is not None and GENERATION in column.field.metadata:
+            yield generation_rule(column.field)
+    yield from state.rules
+    if state.replace_where is not None:
+        yield RowRule("replace_where", "", state.replace_where)
+
+
+def _places(schema: StructType, data: HiddenColumns) -> list[int | None]:
+    """For each column of the table the place of its column in the data, None for one that the data lacks."""
+    if not schema.fields:
+        raise SchemaMismatchError(
+            "The table has no columns, so no rows can be written. Add columns first.", error_class="DELTA_EMPTY_DATA"
+        )
+    check_duplicates(schema)
+    places: dict[str, int] = {}
+    for place, name in enumerate(data.names):
+        if name.lower() in places:
+            raise SchemaMismatchError(
+                f"The data has the column {name} more than once (names that differ only in case are the same). Rename one.",
+                error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
+                sql_state="42711",
+                column=name,
+            )
+        places[name.lower()] = place
+    known = {f.name.lower() for f in schema.fields}
+    extra = [name for name in data.names if name.lower() not in known and not data.is_hidden(name)]
+    if extra:
+        raise extra_columns(extra, schema.names, "the table")
+    return [places.get(f.name.lower()) for f in schema.fields]
+
+
+# ---------------------------------------------------------------- names of new columns
+
+INVALID_CHARACTERS = " ,;{}()\n\t="
+
+
+def check_new_schema(schema: StructType, column_mapping_mode: str, present: StructType | None = None) -> None:
+    """Names and CRSs of a new table, at every depth. present: the schema of the table so far, which may have empty names
+    from other writers.
+
+    Raises SchemaMismatchError: DELTA_DUPLICATE_COLUMNS_FOUND for names that differ at most in case,
+    DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for a type whose values have a CRS each,
+    DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES for empty names, and for characters that need column mapping.
+    """
+    check_duplicates(schema)
+    _check_named(schema, present)
+    check_shape_columns(schema)
+    if column_mapping_mode != "none":
+        return
+    bad = names_needing_mapping(schema)
+    if bad:
+        raise SchemaMismatchError(
+            f"Column names with any of the characters {INVALID_CHARACTERS!r} need column mapping: {', '.join(map(repr, bad))}. "
+            f"Rename the columns, or create the table with the property {MODE_PROPERTY} = name.",
+            error_class="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
+            sql_state="42K05",
+            columns=bad,
+        )
+
+
+def _check_named(schema: StructType, present: StructType | None) -> None:
+    known = set() if present is None else _paths_without_name(present)
+    nameless = sorted(_paths_without_name(schema) - known)
+    if nameless:
+        parent = ".".join(nameless[0][:-1])
+        what = f"A field of column {parent} has" if parent else "A column has"
+        raise SchemaMismatchError(
+            f"{what} the empty text as its name, by which no SQL can call it. Nothing was written or changed. Give it a name.",
+            error_class="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
+            sql_state="42K05",
+            columns=[".".join(path) for path in nameless],
+        )
+
+
+def _paths_without_name(schema: StructType) -> set[Path]:
+    return {path for path, f in fields_with_paths(schema) if not f.name}
+
+
+def names_needing_mapping(schema: StructType) -> list[str]:
+    """Dotted, those of columns that files cannot have under their own names, at any depth."""
+    return [".".join(path) for path, f in fields_with_paths(schema) if not set(INVALID_CHARACTERS).isdisjoint(f.name)]
+
+
+def check_duplicates(data_type: DataType, path: Path = ()) -> None:
+    """Raises SchemaMismatchError (DELTA_DUPLICATE_COLUMNS_FOUND) for names that differ at most in case, at any depth."""
+    if isinstance(data_type, StructType):
+        names = Counter(f.name.lower() for f in data_type.fields)
+        twice = sorted({f.name for f in data_type.fields if names[f.name.lower()] > 1})
+        if twice:
+            where = f" in {'.'.join(path)}" if path else ""
+            raise SchemaMismatchError(
+                f"Columns have one name{where} (names that differ only in case are the same): {', '.join(twice)}. Rename one.",
+                error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
+                sql_state="42711",
+                columns=twice,
+            )
+    for inner_path, inner in _direct_parts(data_type, path):
+        check_duplicates(inner, inner_path)
+
+
+def _all_types(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
+    """The type and every type inside it."""
+    yield path, data_type
+    for inner_path, inner in _direct_parts(data_type, path):
+        yield from _all_types(inner, inner_path)
+
+
+def _direct_parts(data_type: DataType, path: Path) -> Iterator[tuple[Path, DataType]]:
+    match data_type:
+        case StructType(fields):
+            yield from (((*path, f.name), f.data_type) for f in fields)
+        case ArrayType(element, _):
+            yield (*path, "element"), element
+        case MapType(key, value, _):
+            yield (*path, "key"), key
+            yield (*path, "value"), value

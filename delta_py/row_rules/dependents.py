@@ -1,0 +1,42 @@
+"""Which rules of a table name a column: a change of the column may give them another meaning, or none.
+
+    for rule in rules_naming(config, ("a", "b")): ...
+
+Protocol: CHECK Constraints; Column Invariants; Generated Columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from delta_py.errors import DeltaError
+from delta_py.expressions.parse import parse_expression
+from delta_py.expressions.tree import columns_of
+from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.row_constraints import RowRule, generation_rule, table_rules
+from delta_py.types.column_rules import GENERATION
+from delta_py.types.schema import Path, StructType
+
+
+def rules_naming(table: TableConfig, path: Path) -> tuple[RowRule, ...]:
+    """The invariants, CHECK constraints and generation expressions that name the column at a path, something inside it, or
+    something that it is inside of. A rule that cannot be read may name any column."""
+    generated = (generation_rule(f) for f in table.schema.fields if GENERATION in f.metadata)
+    rules = (*table_rules(table), *generated)
+    return tuple(rule for rule in rules if any(_meet(path, named) for named in _columns_named(rule.sql, table.schema)))
+
+
+def _columns_named(sql: str, schema: StructType) -> Iterable[Path]:
+    try:
+        return columns_of(parse_expression(sql, schema))
+    except DeltaError:
+        from delta_py.expressions.spark_rules import checked_sql  # few rules need it
+
+        try:
+            return checked_sql(sql, schema).columns  # Spark may compute more than we can
+        except DeltaError:
+            return [(name,) for name in schema.names]
+
+
+def _meet(one: Path, other: Path) -> bool:
+    return all(a.lower() == b.lower() for a, b in zip(one, other, strict=False))

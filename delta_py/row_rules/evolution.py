@@ -1,0 +1,286 @@
+"""The schema of a table after a write that may change it: mergeSchema adds columns and widens types, overwriteSchema takes
+the schema of the data. Pure functions; ids and physical names of new columns are given by the caller.
+
+    merged_schema(config, data_schema, widen=True, casts=False)
+    replaced_schema(config, data_schema)
+
+Protocol: Change Metadata; Type Widening; Column Mapping.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from delta_py.errors import SchemaMismatchError
+from delta_py.protocol import column_mapping, identity_columns
+from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.conform import check_new_schema
+from delta_py.row_rules.dependents import rules_naming
+from delta_py.row_rules.store_assignment_casts import may_assign
+from delta_py.row_rules.type_changes import is_widening, type_change
+from delta_py.types.column_rules import DEFAULT, EXISTS_DEFAULT, GENERATION, TYPE_CHANGES
+from delta_py.types.schema import (
+    BYTE,
+    INTEGER,
+    SHORT,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    Path,
+    StructField,
+    StructType,
+    type_name,
+)
+
+# Rules and bookkeeping of the table that the data was read from; they say nothing about another table.
+FOREIGN_METADATA = ("delta.", DEFAULT, EXISTS_DEFAULT)
+STORED_AS_INT32 = (BYTE, SHORT, INTEGER)
+_WIDENING_FEATURE = "typeWidening"
+_RECORDING = {_WIDENING_FEATURE, "typeWidening-preview"}
+
+
+def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: bool = False) -> StructType:
+    """The table's schema with what the data has beyond it.
+
+    Columns, and fields of structs at any depth, that the table lacks are added at the end, nullable. Others keep name,
+    nullability and metadata, and their type, where it is the wider one. Where it is void, or the data's is wider, widening is
+    asked for (`widen`) and delta.enableTypeWidening is true, they take the data's type, and the change is recorded in their
+    metadata; generated and identity columns keep theirs. Files store bytes and shorts as integers, so that these become wider
+    in any table, as the reference has it.
+    casts: a type stays, too, for which store assignment casts the data's values.
+    Raises SchemaMismatchError: DELTA_FAILED_TO_MERGE_FIELDS for all other types, whose values would not stay what they are,
+    DELTA_DUPLICATE_COLUMNS_FOUND for names in the data that differ at most in case, DELTA_CONSTRAINT_DATA_TYPE_MISMATCH and
+    DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH for a new type of a column that a rule of the table names.
+    Protocol: Type Change Metadata; Writer Requirements for Type Widening.
+    """
+    check_new_schema(data, "name", table.schema)
+    alike = not casts and _RECORDING.isdisjoint(table.features)
+    merge = SchemaMerge(widen and _may_widen(table), _follows_iceberg(table), casts=casts, stores_alike=alike)
+    merged = merge.struct(table.schema, data, ())
+    _check_rules_allow(table, merge.retyped)
+    return merged
+
+
+def takes_type(table: TableConfig, present: DataType, given: DataType) -> bool:
+    """Whether merged_schema gives a column of the table the data's type, a wider one, where `widen` asks for it."""
+    return _may_widen(table) and is_widening(present, given, like_iceberg=_follows_iceberg(table))
+
+
+def keeps_type(field: StructField) -> bool:
+    """Whether a column has its type by its rule: one that is generated, or numbered."""
+    return GENERATION in field.metadata or identity_columns.START in field.metadata
+
+
+def check_same_types(table: StructType, data: StructType, path: Path = ()) -> None:
+    """Columns of the data that the table has, and fields of structs, have its types; integers that files store alike may be
+    narrower, and nulls of no type are of any.
+
+    Raises SchemaMismatchError (DELTA_FAILED_TO_MERGE_FIELDS).
+    """
+    for f in data.fields:
+        known = table.find(f.name)
+        if known is not None:
+            _check_same_type(known.data_type, f.data_type, (*path, known.name))
+
+
+def _check_same_type(table: DataType, data: DataType, path: Path) -> None:
+    match table, data:
+        case StructType(), StructType():
+            check_same_types(table, data, path)
+        case ArrayType(element, _), ArrayType(data_element, _):
+            _check_same_type(element, data_element, (*path, "element"))
+        case MapType(key, value, _), MapType(data_key, data_value, _):
+            _check_same_type(key, data_key, (*path, "key"))
+            _check_same_type(value, data_value, (*path, "value"))
+        case _ if data in (table, VOID) or (data in STORED_AS_INT32 and table in STORED_AS_INT32 and is_widening(data, table)):
+            pass
+        case _:
+            raise _cannot_merge(path, table, data)
+
+
+def replaced_schema(table: TableConfig, data: StructType) -> StructType:
+    """The schema of the data, every part of it nullable, without what the table's columns were bound to.
+
+    With column mapping a field whose name and type are those of a field of the table keeps its id and physical name; the
+    others have none yet.
+    """
+    mode = table.column_mapping_mode
+    check_new_schema(data, mode)
+    fresh = StructType(tuple(_new_field(f) for f in data.fields))
+    return fresh if mode == "none" else _with_known_ids(fresh, table.schema)
+
+
+# ---------------------------------------------------------------- new fields
+
+
+def _new_field(f: StructField) -> StructField:
+    """A field of the data as one that the table gets: nullable inside and out."""
+    metadata = {key: value for key, value in f.metadata.items() if not key.startswith(FOREIGN_METADATA)}
+    return StructField(f.name, _nullable(f.data_type), True, metadata)
+
+
+def _nullable(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(_new_field(f) for f in fields))
+        case ArrayType(element, _):
+            return ArrayType(_nullable(element))
+        case MapType(key, value, _):
+            return MapType(_nullable(key), _nullable(value))
+    return data_type
+
+
+def _with_known_ids(fresh: StructType, known: StructType) -> StructType:
+    fields = []
+    for f in fresh.fields:
+        former = known.find(f.name)
+        data_type, metadata = f.data_type, dict(f.metadata)
+        if former is not None:
+            data_type = _inner_ids(f.data_type, former.data_type)
+            if _bare(f.data_type) == _bare(former.data_type):
+                metadata |= {name: former.metadata[name] for name in column_mapping.OF_FIELDS if name in former.metadata}
+        fields.append(StructField(f.name, data_type, f.nullable, metadata))
+    return StructType(tuple(fields))
+
+
+def _inner_ids(fresh: DataType, known: DataType) -> DataType:
+    match fresh, known:
+        case StructType(), StructType():
+            return _with_known_ids(fresh, known)
+        case ArrayType(element, nulls), ArrayType(known_element, _):
+            return ArrayType(_inner_ids(element, known_element), nulls)
+        case MapType(key, value, nulls), MapType(known_key, known_value, _):
+            return MapType(_inner_ids(key, known_key), _inner_ids(value, known_value), nulls)
+    return fresh
+
+
+def _bare(data_type: DataType) -> DataType:
+    """The type without nullability, metadata and case of names: what two types are compared by."""
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(StructField(f.name.lower(), _bare(f.data_type)) for f in fields))
+        case ArrayType(element, _):
+            return ArrayType(_bare(element))
+        case MapType(key, value, _):
+            return MapType(_bare(key), _bare(value))
+    return data_type
+
+
+# ---------------------------------------------------------------- merging
+
+
+@dataclasses.dataclass(slots=True)
+class SchemaMerge:
+    """One pass over a table's schema beside the data's. retyped: leaves, or parts of them, whose type in data is another than the
+    table's from now on: path, the narrower type, the wider. stores_alike: of types that files store alike the wider one is taken;
+    not where the feature is there, as it wants each change recorded."""
+
+    widens: bool
+    like_iceberg: bool
+    casts: bool = False
+    stores_alike: bool = False
+    retyped: list[tuple[Path, DataType, DataType]] = dataclasses.field(default_factory=list)
+
+    def struct(self, table: StructType, data: StructType, path: Path) -> StructType:
+        given = {f.name.lower(): f for f in data.fields}
+        table_fields = tuple(self._field(f, given.get(f.name.lower()), (*path, f.name)) for f in table.fields)
+        known = {f.name.lower() for f in table.fields}
+        return StructType((*table_fields, *(_new_field(f) for f in data.fields if f.name.lower() not in known)))
+
+    def _field(self, table: StructField, data: StructField | None, path: Path) -> StructField:
+        if data is None:
+            return table
+        before = len(self.retyped)
+        merge = dataclasses.replace(self, widens=False, stores_alike=False) if keeps_type(table) else self
+        data_type = merge._type(table.data_type, data.data_type, path)
+        changes = [
+            type_change(old, new, where[len(path) :])
+            for where, old, new in self.retyped[before:]
+            if self.widens and old != VOID and _is_nearest(table.data_type, where[len(path) :])
+        ]
+        metadata: Mapping[str, Any] = table.metadata
+        if changes:
+            known = metadata.get(TYPE_CHANGES, ())
+            metadata = {**metadata, TYPE_CHANGES: [*known, *(change for change in changes if change not in known)]}
+        return StructField(table.name, data_type, table.nullable, metadata)
+
+    def _type(self, table: DataType, data: DataType, path: Path) -> DataType:
+        match table, data:
+            case StructType(), StructType():
+                return self.struct(table, data, path)
+            case ArrayType(element, nulls), ArrayType(data_element, _):
+                return ArrayType(self._type(element, data_element, (*path, "element")), nulls)
+            case MapType(key, value, nulls), MapType(data_key, data_value, _):
+                merged_key = self._type(key, data_key, (*path, "key"))
+                return MapType(merged_key, self._type(value, data_value, (*path, "value")), nulls)
+        return table if data in (table, VOID) else self.plain(table, data, path)
+
+    def plain(self, table: DataType, data: DataType, path: Path) -> DataType:
+        """The type for both of two that differ and are not both structs, arrays or maps. Raises SchemaMismatchError."""
+        is_alike = self.stores_alike and table in STORED_AS_INT32 and data in STORED_AS_INT32
+        if table == VOID or ((self.widens or is_alike) and is_widening(table, data, like_iceberg=self.like_iceberg)):
+            self.retyped.append((path, table, data))
+            return _nullable(data)
+        if not (is_widening(data, table) or (self.casts and _is_cast(data, table))):
+            raise _cannot_merge(path, table, data)
+        return table
+
+
+def _is_cast(data: DataType, table: DataType) -> bool:
+    return not isinstance(data, StructType | ArrayType | MapType) and may_assign(data, table)
+
+
+def _may_widen(table: TableConfig) -> bool:
+    """Tables with the feature's preview alone want the version of each change recorded: their types stay."""
+    return _WIDENING_FEATURE in table.features and table.properties.boolean("delta.enableTypeWidening")
+
+
+def _follows_iceberg(table: TableConfig) -> bool:
+    return any(table.feature(f"icebergCompatV{number}") for number in (1, 2, 3))
+
+
+def _is_nearest(data_type: DataType, inside: Path) -> bool:
+    """Whether no struct lies on the way inside a field's type: then the change is recorded at this field."""
+    for step in inside:
+        if isinstance(data_type, StructType):
+            return False
+        if isinstance(data_type, ArrayType):
+            data_type = data_type.element_type
+        elif isinstance(data_type, MapType):
+            data_type = data_type.key_type if step == "key" else data_type.value_type
+    return True
+
+
+def _cannot_merge(path: Path, table: DataType, data: DataType) -> SchemaMismatchError:
+    name = ".".join(path)
+    return SchemaMismatchError(
+        f"Failed to merge fields '{name}' and '{name}': the table's type is {type_name(table)}, the data's {type_name(data)}, "
+        "and values of it would not stay what they are. Nothing was written. Cast the column before writing; or, where the "
+        "data's type is a wider one, set delta.enableTypeWidening to true, and the column takes it.",
+        error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+        sql_state="22005",
+        column=name,
+        table_type=type_name(table),
+        data_type=type_name(data),
+    )
+
+
+# ---------------------------------------------------------------- rules that name a column
+
+
+def _check_rules_allow(table: TableConfig, retyped: list[tuple[Path, DataType, DataType]]) -> None:
+    """A rule was written for the old type: under a new one it may mean something else, for rows that are there already."""
+    for path, old, new in retyped:
+        for rule in rules_naming(table, path):
+            kind = "GENERATED_COLUMNS" if rule.kind == "generated" else "CONSTRAINT"
+            what = "the generated column" if rule.kind == "generated" else "the rule"
+            raise SchemaMismatchError(
+                f"Column {'.'.join(path)} has the type {type_name(old)} and cannot become {type_name(new)}, because {what} "
+                f"{rule.name} names it: {rule.sql}. Nothing was written. Cast the column before writing, or drop the rule first.",
+                error_class=f"DELTA_{kind}_DATA_TYPE_MISMATCH",
+                sql_state="42K09",
+                column=".".join(path),
+            )

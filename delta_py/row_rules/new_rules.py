@@ -1,0 +1,179 @@
+"""What the default or the generation expression of a column must be, where a table is defined or a column changed.
+
+    check_new_rules(schema)             # of a table that is created or replaced
+    check_default(column)               # of a column that gets one
+
+What tables have already is not asked: a default that is none, or an expression of another type, may stand in somebody else's
+table, and is refused when rows need it.
+Protocol: Default Columns; Generated Columns.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from delta_py.errors import DeltaError, ExpressionError, InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.expressions.coercion import up_casts
+from delta_py.expressions.evaluate import evaluate
+from delta_py.expressions.evaluation_errors import SUBQUERY
+from delta_py.expressions.parse import parse_expression
+from delta_py.expressions.resolve import resolve
+from delta_py.expressions.tree import Call, Expression, Literal, columns_of
+from delta_py.row_rules.row_constraints import Clock, check_lengths, default_value, one_row
+from delta_py.types.char_types import char_types, with_texts
+from delta_py.types.column_rules import DEFAULT, GENERATION
+from delta_py.types.schema import BOOLEAN, ArrayType, DataType, MapType, StructField, StructType, type_name
+
+_CLOCK = Clock(0)
+_NO_COLUMNS = StructType(())
+# Of which each row, or each call, gets another value.
+_NON_DETERMINISTIC = frozenset(
+    {
+        *("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "spark_partition_id", "input_file_name"),
+        *("monotonically_increasing_id", "input_file_block_start", "input_file_block_length"),
+    }
+)
+
+
+def check_new_rules(schema: StructType) -> None:
+    """Raises what check_default and check_generated raise."""
+    for column in schema.fields:
+        if DEFAULT in column.metadata:
+            check_default(column)
+        if GENERATION in column.metadata:
+            check_generated(column, schema)
+
+
+# ---------------------------------------------------------------- defaults
+
+
+def check_default(column: StructField) -> None:
+    """Whether the column may have the default that its metadata names: an expression without columns, of the column's type or of
+    one whose values are all the column's too; or a number, a text or a time that the column's type holds as well.
+
+    One that Spark can compute and pydelta cannot is taken: data that lacks the column is refused then, and no other.
+    Raises InvalidOptionError: INVALID_DEFAULT_VALUE.NOT_CONSTANT, .SUBQUERY_EXPRESSION, .NON_DETERMINISTIC, .DATA_TYPE,
+    .UNRESOLVED_EXPRESSION, or EXCEED_LIMIT_LENGTH.
+    """
+    column = with_texts(StructType((column,))).fields[0]
+    sql = str(column.metadata[DEFAULT])
+    try:
+        node = resolve(_CLOCK.set(parse_expression(sql, _NO_COLUMNS)), _NO_COLUMNS)
+    except SchemaMismatchError as error:
+        if _is_of_spark(sql):
+            return
+        raise _no_default(column, "NOT_CONSTANT", f"{error.message} A default names no columns.") from error
+    except DeltaError as error:
+        if error.error_class == ExpressionError.error_class and _is_of_spark(sql):
+            return
+        raise _no_default(column, _fault(error), error.message) from error
+    if not up_casts(node.data_type, column.data_type) and not _holds(column.data_type, node.expression, node.data_type):
+        raise _no_default(column, "DATA_TYPE", f"It is {type_name(node.data_type)}.")
+    try:
+        value = default_value(column, _CLOCK)
+    except DeltaError as error:
+        raise _no_default(column, "UNRESOLVED_EXPRESSION", error.message) from error
+    _check_length(column, value)
+
+
+def _is_of_spark(sql: str) -> bool:
+    """Whether Spark may compute the default where pydelta cannot."""
+    from delta_py.expressions.spark_rules import checked_default  # few defaults need it
+
+    try:
+        checked_default(sql)
+    except DeltaError:
+        return False
+    return True
+
+
+def _fault(error: DeltaError) -> str:
+    """Which condition names what is wrong with a text that is no expression of ours."""
+    what = str(error.message_parameters.get("function", ""))
+    if what == SUBQUERY:
+        return "SUBQUERY_EXPRESSION"
+    return "NON_DETERMINISTIC" if _is_non_deterministic(what) else "UNRESOLVED_EXPRESSION"
+
+
+def _is_non_deterministic(what: str) -> bool:
+    return what.removeprefix("The function ").lower() in _NON_DETERMINISTIC
+
+
+def _holds(target: DataType, expression: Expression, source: DataType) -> bool:
+    """Whether the value fits a type that not all values of its own type fit. true is no 1 here, and nothing nested is cast."""
+    if any(one == BOOLEAN or isinstance(one, StructType | ArrayType | MapType) for one in (source, target)):
+        return False
+    try:
+        return bool(evaluate(Call("try_cast", (expression, Literal(None, target))), one_row())[0].is_valid)
+    except ExpressionError:
+        return False
+
+
+def _check_length(column: StructField, value: pa.Scalar) -> None:
+    """Blanks at the end do not count, as where Spark enters a column; they do in each row that gets the default."""
+    lengths = char_types(column, strict=True)
+    if lengths is None:
+        return
+    try:
+        check_lengths(pa.repeat(value, 1), lengths, column.name, counts_blanks=False)
+    except DeltaError as error:
+        raise InvalidOptionError(
+            f"{column.metadata[DEFAULT]} cannot be the default of column {column.name}: {error.message}",
+            error_class="EXCEED_LIMIT_LENGTH",
+            sql_state="54006",
+            column=column.name,
+        ) from error
+
+
+def _no_default(column: StructField, condition: str, why: str) -> InvalidOptionError:
+    sql = str(column.metadata[DEFAULT])
+    return InvalidOptionError(
+        f"{sql} cannot be the default of column {column.name} of type {type_name(column.data_type)}. {why} Nothing was changed.",
+        error_class=f"INVALID_DEFAULT_VALUE.{condition}",
+        sql_state="42623",
+        column=column.name,
+        default=sql,
+    )
+
+
+# ---------------------------------------------------------------- generated columns
+
+
+def check_generated(column: StructField, schema: StructType) -> None:
+    """Whether the column's generation expression names columns of the schema that are not generated themselves, gives a row the
+    same value each time, and has the column's type. One that cannot be read here is left to the gate, which refuses it.
+
+    Raises UnsupportedOperationError: DELTA_INVALID_GENERATED_COLUMN_REFERENCES, DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN,
+    DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH.
+    """
+    schema = with_texts(schema)
+    sql = str(column.metadata[GENERATION])
+    try:
+        node = resolve(_CLOCK.set(parse_expression(sql, schema)), schema)
+    except SchemaMismatchError as error:
+        raise _not_generated(column, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES", "42621", error.message) from error
+    except DeltaError as error:
+        if _is_non_deterministic(str(error.message_parameters.get("function", ""))):
+            condition, why = "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN", "It gives another value each time that it is asked."
+            raise _not_generated(column, condition, "42621", why) from error
+        return
+    generated = {f.name for f in schema.fields if GENERATION in f.metadata}
+    named = sorted(generated & {path[0] for path in columns_of(node.expression)})
+    if named:
+        why = f"It needs {', '.join(named)}, which is generated itself."
+        raise _not_generated(column, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES", "42621", why)
+    wanted = next(f.data_type for f in schema.fields if f.name == column.name)
+    if type_name(node.data_type).lower() != type_name(wanted).lower():
+        why = f"Its type is {type_name(node.data_type)}. Cast it to {type_name(wanted)}, or give the column that type."
+        raise _not_generated(column, "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH", "42K09", why)
+
+
+def _not_generated(column: StructField, condition: str, sql_state: str, why: str) -> UnsupportedOperationError:
+    sql = str(column.metadata[GENERATION])
+    return UnsupportedOperationError(
+        f"{sql} cannot generate column {column.name} of type {type_name(column.data_type)}. {why} Nothing was changed.",
+        error_class=condition,
+        sql_state=sql_state,
+        column=column.name,
+        expression=sql,
+    )

@@ -1,0 +1,57 @@
+"""NOT NULL, at every depth of a column.
+
+Protocol: Column Invariants.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from delta_py.errors import InvariantViolationError
+from delta_py.row_rules.store_assignment_casts import runs
+from delta_py.types.arrow_values import struct_children
+from delta_py.types.schema import ArrayType, DataType, MapType, StructType
+
+
+def check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: str) -> None:
+    """Raise for a null where none may be. A struct that is null has null fields, as for delta-spark; of an element of a list or
+    map that is null itself nothing more is asked for."""
+    if not nullable and array.null_count:
+        raise InvariantViolationError(
+            f"NOT NULL constraint violated for column: {name} ({array.null_count} of {len(array)} rows of a batch are null). "
+            "Nothing was written. Give the column values.",
+            error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+            sql_state="23502",
+            column=name,
+        )
+    if not _has_rule(data_type):
+        return
+    match data_type:
+        case StructType(fields):
+            for child, f in zip(struct_children(array), fields, strict=True):
+                check_not_null(child, f.data_type, f.nullable, f"{name}.{f.name}")
+        case ArrayType(element, contains_null):
+            check_not_null(_given(array.flatten(), contains_null), element, contains_null, f"{name}.element")
+        case MapType(key, value, contains_null):
+            held = _given(array, True)
+            _, first, count = runs(held)
+            check_not_null(held.keys.slice(first, count), key, True, f"{name}.key")
+            values = held.items.slice(first, count)
+            check_not_null(_given(values, contains_null), value, contains_null, f"{name}.value")
+
+
+def _given(elements: pa.Array, contains_null: bool) -> pa.Array:
+    """Without the nulls that may be there."""
+    return elements.drop_null() if contains_null and elements.null_count else elements
+
+
+def _has_rule(data_type: DataType) -> bool:
+    """Whether any part of the type forbids nulls."""
+    match data_type:
+        case StructType(fields):
+            return any(not f.nullable or _has_rule(f.data_type) for f in fields)
+        case ArrayType(element, contains_null):
+            return not contains_null or _has_rule(element)
+        case MapType(key, value, value_contains_null):
+            return not value_contains_null or _has_rule(key) or _has_rule(value)
+    return False

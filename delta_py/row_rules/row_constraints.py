@@ -1,0 +1,376 @@
+"""Rules that rows keep beyond their types: CHECK constraints, column invariants, generated columns, the condition of
+replaceWhere, lengths of CHAR and VARCHAR; and the defaults of columns that the data lacks.
+
+    rules = table_rules(config)                                 # driver: text, small
+    RowCheck(rule, schema, clock).check(batch)                  # executor: raises for the first row that breaks it
+
+A rule is kept when its expression is true; false and null break it, as in the reference. Expressions are evaluated on
+whole batches with Spark's semantics (delta_py/expressions); one that cannot be is refused by name before any row is seen.
+Protocol: Column Invariants; CHECK Constraints; Generated Columns; Default Columns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import DeltaError, ExpressionError, InvariantViolationError
+from delta_py.expressions.clock import at_time
+from delta_py.expressions.evaluate import evaluate
+from delta_py.expressions.parse import parse_expression, parse_predicate
+from delta_py.expressions.resolve import resolve_cast, resolve_condition
+from delta_py.expressions.tree import Column, Comparison, Expression, columns_of
+from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.store_assignment_casts import runs, unenforceable
+from delta_py.types.arrow_values import struct_children
+from delta_py.types.char_types import DECLARED_TYPE, CharType, CharTypes
+from delta_py.types.column_rules import DEFAULT, GENERATION, INVARIANT
+from delta_py.types.names import quoted
+from delta_py.types.schema import (
+    Path,
+    StructField,
+    StructType,
+    find_path,
+    to_arrow_schema,
+)
+
+CHECK_PREFIX = "delta.constraints."
+_SHOWN_CHARACTERS = 200
+_MOST_CHARACTERS = 200_000
+
+Kind: TypeAlias = Literal["check", "invariant", "generated", "replace_where"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowRule:
+    """A condition that every row keeps. name: of the constraint, or of the column with the invariant or the generation
+    expression; sql: the condition, for a generated column the expression of its value."""
+
+    kind: Kind
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What `current_timestamp()` and the like mean in one write. micros: since 1970 in UTC; time_zone: of the session."""
+
+    micros: int
+    time_zone: str = "UTC"
+
+    def set(self, expression: Expression) -> Expression:
+        """The expression with these values in the place of the clock's functions."""
+        now = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=self.micros)
+        return at_time(expression, now, self.time_zone)
+
+
+# ---------------------------------------------------------------- what a table asks for
+
+
+def table_rules(config: TableConfig) -> tuple[RowRule, ...]:
+    """The invariants and CHECK constraints of a table, in the order of the schema and by name.
+
+    Raises UnsupportedTableFeatureError for an invariant that cannot be read or stands inside an array or map.
+    """
+    invariants = (_invariant(path, text) for path, text in marked_fields(config.schema, INVARIANT))
+    checks = (
+        RowRule("check", key[len(CHECK_PREFIX) :], text)
+        for key, text in sorted(config.properties.items())
+        if key.lower().startswith(CHECK_PREFIX)
+    )
+    return (*invariants, *checks)
+
+
+def check_rule_lengths(config: TableConfig) -> None:
+    """Raises UnsupportedTableFeatureError when the texts of the table's rules and defaults, all together, are longer than is
+    read: what they cost grows with them, and anybody may have made the table."""
+    texts = [rule.sql for rule in table_rules(config)]
+    texts += [str(f.metadata[key]) for f in config.schema.fields for key in (GENERATION, DEFAULT) if key in f.metadata]
+    length = sum(map(len, texts))
+    if length > _MOST_CHARACTERS:
+        what = f"rules and defaults of {length} characters, of which {_MOST_CHARACTERS} are read at most"
+        raise unenforceable(what, max(texts, key=len)[:_SHOWN_CHARACTERS], "checkConstraints")
+
+
+def generation_rule(column: StructField) -> RowRule:
+    """Of a generated column."""
+    return RowRule("generated", column.name, str(column.metadata[GENERATION]))
+
+
+def _invariant(path: Path, text: Any) -> RowRule:
+    name = ".".join(path)
+    try:
+        sql = orjson.loads(text)["expression"]["expression"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        sql = None
+    if not isinstance(sql, str):
+        raise unenforceable(f"the invariant on column {name}", str(text), "invariants")
+    return RowRule("invariant", name, sql)
+
+
+def marked_fields(schema: StructType, mark: str) -> Iterator[tuple[Path, Any]]:
+    """Paths of the fields whose metadata has a key, and its value; only structs are entered."""
+    for f in schema.fields:
+        if mark in f.metadata:
+            yield (f.name,), f.metadata[mark]
+        if isinstance(f.data_type, StructType):
+            yield from (((f.name, *path), value) for path, value in marked_fields(f.data_type, mark))
+
+
+# ---------------------------------------------------------------- rows
+
+
+class RowCheck:
+    """One rule, ready to be asked of batches whose schema is `to_arrow_schema(schema)`."""
+
+    def __init__(self, rule: RowRule, schema: StructType, clock: Clock) -> None:
+        """Raises UnsupportedTableFeatureError for a rule of the table that cannot be evaluated exactly, and
+        ExpressionError or SchemaMismatchError for a condition of replaceWhere that cannot be."""
+        self.rule = rule
+        try:
+            self._expression = _condition(rule, _plain_texts(schema), clock)
+            _try_without_rows(self._expression, schema)
+        except DeltaError as error:
+            if rule.kind == "replace_where":
+                raise
+            raise unenforceable(_what(rule), rule.sql, _FEATURES[rule.kind], error) from error
+        self.columns = in_schema_order(columns_of(self._expression), schema)
+
+    def check(self, batch: pa.RecordBatch) -> None:
+        """Raises InvariantViolationError (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES, DELTA_REPLACE_WHERE_MISMATCH) with the
+        values of the first row that breaks the rule; ExpressionError when a row cannot be asked (division by zero, ...)."""
+        answers = _evaluated(self._expression, batch, _what(self.rule))
+        if answers.true_count < len(answers):
+            raise violation(self.rule, condition_text(self.rule), self.columns, batch, answers)
+
+    def broken(self, batch: pa.RecordBatch) -> int:
+        """How many of the rows break the rule. Raises ExpressionError as check."""
+        return len(batch) - int(_evaluated(self._expression, batch, _what(self.rule)).true_count)
+
+
+def violation(
+    rule: RowRule, sql: str, columns: Sequence[Path], batch: pa.RecordBatch, answers: pa.BooleanArray
+) -> InvariantViolationError:
+    """The error of rows of which not all keep a rule. sql: the condition; columns: those that it names, whose values are told;
+    answers: what the condition is for each row."""
+    broken = pc.invert(answers.fill_null(False))
+    first, count = broken.index(True).as_py(), broken.true_count
+    values = {".".join(path): _shown(batch, path, first) for path in columns}
+    lines = "".join(f"\n - {name} : {value}" for name, value in values.items())
+    rows = f"{count} of {batch.num_rows} rows of a batch violate it; the values are those of the first."
+    if rule.kind == "replace_where":
+        return InvariantViolationError(
+            f"A row that was to be written does not match replaceWhere ({sql}); it has the values:{lines}\n {rows} "
+            "Nothing was written. Write only rows that match, or widen the condition.",
+            error_class="DELTA_REPLACE_WHERE_MISMATCH",
+            sql_state="44000",
+            replace_where=sql,
+            values=values,
+            row_count=count,
+        )
+    name = {"generated": "Generated Column", "invariant": f"Invariant of {rule.name}"}.get(rule.kind, rule.name)
+    return InvariantViolationError(
+        f"CHECK constraint {name} ({sql}) violated by row with values:{lines}\n {rows} "
+        "Nothing was written. Correct the rows, or drop the rule.",
+        constraint=name,
+        expression=sql,
+        values=values,
+        row_count=count,
+    )
+
+
+def condition_text(rule: RowRule) -> str:
+    """What every row keeps, for messages."""
+    return f"{_quoted(rule.name)} <=> ({rule.sql})" if rule.kind == "generated" else rule.sql
+
+
+def in_schema_order(columns: Iterable[Path], schema: StructType) -> list[Path]:
+    def order(path: Path) -> tuple[int, Path]:
+        position = schema.position(path[0])
+        return -1 if position is None else position, path
+
+    return sorted(columns, key=order)
+
+
+_FEATURES = {"check": "checkConstraints", "invariant": "invariants", "generated": "generatedColumns"}
+
+
+def _what(rule: RowRule) -> str:
+    match rule.kind:
+        case "check":
+            return f"the CHECK constraint {rule.name}"
+        case "invariant":
+            return f"the invariant on column {rule.name}"
+        case "generated":
+            return f"the generation expression on column {rule.name}"
+    return "replaceWhere"
+
+
+def _condition(rule: RowRule, schema: StructType, clock: Clock) -> Expression:
+    if rule.kind != "generated":
+        parsed = clock.set(parse_predicate(rule.sql, schema, session_timezone=clock.time_zone))
+        return resolve_condition(parsed, schema).expression
+    target = schema.find(rule.name)
+    assert target is not None
+    same = Comparison("<=>", Column((target.name,)), _generation(target, rule.sql, schema, clock))
+    return resolve_condition(same, schema).expression
+
+
+def _shown(batch: pa.RecordBatch, path: Path, row: int) -> str:
+    """A value for a message, as text that is not too long."""
+    value: Any = batch.column(path[0]).slice(row, 1)
+    for name in path[1:]:
+        value = pc.struct_field(value, [name])
+    try:
+        shown = value[0].as_py()
+        text = "null" if shown is None else str(shown)
+    except (ValueError, OverflowError):  # a date outside of what Python's own types hold
+        text = " ".join(value.to_string().split())
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else quoted(name)
+
+
+# ---------------------------------------------------------------- generated columns and defaults
+
+
+class GeneratedColumn:
+    """A column whose values come from the other columns of a row."""
+
+    def __init__(self, column: StructField, schema: StructType, clock: Clock) -> None:
+        """Raises UnsupportedTableFeatureError for an expression that cannot be evaluated exactly, or that needs another
+        generated column."""
+        rule = generation_rule(column)
+        self._what, sql = _what(rule), rule.sql
+        try:
+            self._expression = _generation(column, sql, _plain_texts(schema), clock)
+            _try_without_rows(self._expression, schema)
+        except DeltaError as error:
+            raise unenforceable(self._what, sql, "generatedColumns", error) from error
+        if names_generated(columns_of(self._expression), schema):
+            raise unenforceable(self._what, f"{sql}, which needs a generated column", "generatedColumns")
+
+    def values(self, batch: pa.RecordBatch) -> pa.Array:
+        """The column's values; `batch` has the other columns."""
+        return _evaluated(self._expression, batch, self._what)
+
+
+def names_generated(columns: Iterable[Path], schema: StructType) -> bool:
+    """Whether one of the columns is generated."""
+    return any(GENERATION in find_path(schema, path[:1])[0].metadata for path in columns)
+
+
+def _generation(column: StructField, sql: str, schema: StructType, clock: Clock) -> Expression:
+    """The value of a generated column, in the column's type."""
+    parsed = clock.set(parse_expression(sql, schema, session_timezone=clock.time_zone))
+    return resolve_cast(parsed, schema, column.data_type, clock.time_zone).expression
+
+
+def default_value(column: StructField, clock: Clock) -> pa.Scalar:
+    """The value of a column that the data lacks, from its default expression.
+
+    Raises UnsupportedTableFeatureError for an expression that cannot be evaluated exactly.
+    """
+    sql = str(column.metadata[DEFAULT])
+    what = f"the default of column {column.name}, which the data lacks"
+    try:
+        parsed = clock.set(parse_expression(sql, StructType(), session_timezone=clock.time_zone))
+        expression = resolve_cast(parsed, StructType(), column.data_type, clock.time_zone).expression
+        return evaluate(expression, one_row())[0]
+    except DeltaError as error:
+        raise unenforceable(what, sql, "allowColumnDefaults", error) from error
+
+
+def one_row() -> pa.RecordBatch:
+    """For expressions without columns."""
+    return pa.RecordBatch.from_arrays([pa.nulls(1)], [""])
+
+
+# ---------------------------------------------------------------- expressions
+
+
+def _plain_texts(schema: StructType) -> StructType:
+    """The schema without lengths of CHAR columns: rules see texts as they are written, not padded as they are read."""
+    if not any(DECLARED_TYPE in f.metadata for f in schema.fields):
+        return schema
+    return StructType(tuple(_plain_text(f) for f in schema.fields))
+
+
+def _plain_text(f: StructField) -> StructField:
+    if DECLARED_TYPE not in f.metadata:
+        return f
+    return dataclasses.replace(f, metadata={key: value for key, value in f.metadata.items() if key != DECLARED_TYPE})
+
+
+def _try_without_rows(expression: Expression, schema: StructType) -> None:
+    """Raises ExpressionError, by its name, for a function that has no evaluation here."""
+    names = sorted({path[0] for path in columns_of(expression)})
+    columns = to_arrow_schema(StructType(tuple(find_path(schema, (name,))[0] for name in names)))
+    arrays = [pa.nulls(0, column.type) for column in columns]
+    evaluate(expression, pa.RecordBatch.from_arrays(arrays, schema=columns))
+
+
+def _evaluated(expression: Expression, batch: pa.RecordBatch, what: str) -> Any:
+    try:
+        return evaluate(expression, batch)
+    except ExpressionError as error:
+        raise ExpressionError(
+            f"A row that was to be written fails {what}: {error.message} Nothing was written.",
+            error_class=error.error_class,
+            sql_state=error.sql_state,
+            **error.message_parameters,
+        ) from error
+
+
+# ---------------------------------------------------------------- lengths of texts
+
+
+def check_lengths(array: pa.Array, types: CharTypes, name: str, *, counts_blanks: bool = True) -> None:
+    """Raises InvariantViolationError (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) for a text longer than its CHAR(n) or VARCHAR(n).
+
+    Nothing is padded or cut: readers pad CHAR. types: as of the array's type. counts_blanks: whether blanks at the end of a text
+    count, as they do in rows.
+    """
+    check = partial(check_lengths, counts_blanks=counts_blanks)
+    match types:
+        case CharType():
+            _check_length(array if counts_blanks else pc.utf8_rtrim(array, " "), types, name)
+        case Mapping():
+            for f, values in zip(array.type, struct_children(array), strict=True):
+                check(values, types.get(f.name), f"{name}.{f.name}")
+        case (element,):
+            check(array.flatten(), element, f"{name}.element")
+        case (key, value):
+            held = array if array.null_count == 0 else array.drop_null()
+            _, first, count = runs(held)
+            check(held.keys.slice(first, count), key, f"{name}.key")
+            check(held.items.slice(first, count), value, f"{name}.value")
+
+
+def _check_length(array: pa.Array, declared: CharType, name: str) -> None:
+    too_long = pc.fill_null(pc.greater(pc.utf8_length(array), declared.length), False)
+    count = too_long.true_count
+    if count == 0:
+        return
+    value = array[too_long.index(True).as_py()].as_py()
+    shown = value if len(value) <= _SHOWN_CHARACTERS else value[:_SHOWN_CHARACTERS] + "..."
+    raise InvariantViolationError(
+        f'Value "{shown}" exceeds char/varchar type length limitation: column {name} is {declared.kind}({declared.length}), and '
+        f"the value has {len(value)} characters ({count} of {len(array)} values of a batch are too long). Nothing was written. "
+        "Shorten the values.",
+        error_class="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+        sql_state="22001",
+        column=name,
+        value=shown,
+        length=declared.length,
+    )

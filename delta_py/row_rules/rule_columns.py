@@ -1,0 +1,206 @@
+"""Rules that the gate cannot evaluate and Spark can (hashes, intervals, lambdas, ...): how their answers reach the gate.
+
+Where a save runs in Spark, it may add one hidden column of booleans for each such rule, which Spark computes from the row as it
+will be written. The gate takes this column for the rule's answer, and drops it. Without the column the write is refused.
+
+    rules = rules_for_spark(config, frame.columns, "UTC")     # what a save has to compute: None when Spark cannot help
+    rules.columns[0].name(nonce)                               # the hidden column's name
+    HiddenColumns(nonce, names).find(rule, schema, ...)        # the gate: the same name, from the schema that it writes with
+
+What binds a column to its rule is its name. It has a nonce, which the save draws for each write and tells the gate beside the
+rows, so that no column of a user's frame is taken for one; and a digest of the rule's text and of the columns that it names
+with their types, so that a table which was changed in between gets no answers to its former rules. The columns that a rule
+names are all in the data then, as their types are in the table: the gate neither casts them, nor fills them by defaults,
+numbers or generation after Spark has seen them. Defaults that the gate cannot compute are columns of the data too, as if the user
+had given them.
+Protocol: CHECK Constraints; Column Invariants; Generated Columns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from delta_py.errors import DeltaError
+from delta_py.expressions.evaluation_errors import not_supported
+from delta_py.expressions.functions.text_growth import makes_too_much
+from delta_py.protocol.identity_columns import identity_of
+from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.row_constraints import (
+    Clock,
+    RowCheck,
+    RowRule,
+    check_rule_lengths,
+    condition_text,
+    default_value,
+    generation_rule,
+    in_schema_order,
+    names_generated,
+    table_rules,
+    violation,
+)
+from delta_py.types.column_rules import DEFAULT, GENERATION
+from delta_py.types.names import quoted
+from delta_py.types.schema import FieldPositions, Path, StructField, StructType, find_path, type_name
+
+PREFIX = "__pydelta_rule_"
+_DIGEST_CHARACTERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RuleColumn:
+    """One rule as Spark may compute it. condition: checked SQL, true for rows that keep the rule. value: for a generated
+    column, checked SQL of its value. inputs: the table's columns that the condition names. paths: the same with their fields."""
+
+    rule: RowRule
+    condition: str
+    value: str | None
+    inputs: tuple[StructField, ...]
+    paths: tuple[Path, ...]
+    digest: str
+
+    def name(self, nonce: str) -> str:
+        return f"{PREFIX}{nonce}_{self.digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class RulesForSpark:
+    """defaults: columns that are missing in the data, and whose defaults Spark computes. columns: the rules that Spark computes.
+    inputs: the columns that they name; those of `generated` are missing in the data and get the rule's value, those of `absent`
+    are missing and null. partition_columns: of the table."""
+
+    defaults: tuple[StructField, ...]
+    columns: tuple[RuleColumn, ...]
+    inputs: tuple[StructField, ...]
+    generated: tuple[RuleColumn, ...]
+    absent: tuple[StructField, ...]
+    partition_columns: tuple[str, ...]
+
+
+# ---------------------------------------------------------------- the save
+
+
+def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone: str) -> RulesForSpark | None:
+    """What Spark has to compute so that rows with these columns may be written; None when there is nothing, or when that is not
+    enough: a rule that Spark may not compute, or one that names a column which only the gate can fill."""
+    schema, partitions = config.schema, tuple(config.partition_columns)
+    given = {name.lower() for name in data_columns}
+    clock = Clock(0, time_zone)
+    missing_defaults = (f for f in schema.fields if DEFAULT in f.metadata and f.name.lower() not in given)
+    defaults = tuple(f for f in missing_defaults if not _has_value(f, clock))
+    given |= {f.name.lower() for f in defaults}
+    generated = {f.name: generation_rule(f) for f in schema.fields if GENERATION in f.metadata}
+    try:
+        check_rule_lengths(config)
+        rules = [rule for rule in (*generated.values(), *table_rules(config)) if not _is_evaluated(rule, schema, clock)]
+        columns = {rule: rule_column(rule, schema, partitions) for rule in rules}
+        for column in [*columns.values()]:  # generated columns that a rule needs, whether or not the gate could compute them
+            for f in column.inputs:
+                if f.name in generated and f.name.lower() not in given:
+                    rule = generated[f.name]
+                    columns.setdefault(rule, rule_column(rule, schema, partitions))
+    except DeltaError:  # the gate says by its name what cannot be
+        return None
+    inputs = {f.name: f for column in columns.values() for f in column.inputs}
+    missing = [f for name, f in inputs.items() if name.lower() not in given]
+    absent = tuple(f for f in missing if f.name not in generated)
+    if not (columns or defaults) or any(DEFAULT in f.metadata or identity_of(f) or not f.nullable for f in absent):
+        return None
+    computed = tuple(columns[generated[f.name]] for f in missing if f.name in generated)
+    return RulesForSpark(defaults, tuple(columns.values()), tuple(inputs.values()), computed, absent, partitions)
+
+
+def _has_value(column: StructField, clock: Clock) -> bool:
+    """Whether the gate can compute the column's default."""
+    try:
+        default_value(column, clock)
+    except DeltaError:
+        return False
+    return True
+
+
+def _is_evaluated(rule: RowRule, schema: StructType, clock: Clock) -> bool:
+    """Whether the gate has to do with the rule: also where it refuses texts so long that Spark should not make them either."""
+    try:
+        RowCheck(rule, schema, clock)
+    except DeltaError as error:
+        return makes_too_much(error)
+    return True
+
+
+def rule_column(rule: RowRule, schema: StructType, partition_columns: Sequence[str]) -> RuleColumn:
+    """Raises DeltaError for a rule that Spark may not compute."""
+    from delta_py.expressions.spark_rules import checked_sql, spark_type_name  # imports sqlglot
+
+    checked = checked_sql(rule.sql, schema)
+    condition, value, paths = checked.text, None, set(checked.columns)
+    if rule.kind == "generated":
+        target = schema.find(rule.name)
+        assert target is not None
+        _check_needs_no_generated(rule, checked.columns, schema)
+        value = f"cast({checked.text} AS {spark_type_name(target.data_type)})"
+        condition = f"({quoted(target.name)} <=> {value})"
+        paths.add((target.name,))
+    ordered = tuple(in_schema_order(paths, schema))
+    inputs = tuple(find_path(schema, (name,))[0] for name in dict.fromkeys(path[0] for path in ordered))
+    described = [[f.name, type_name(f.data_type), f.name in partition_columns] for f in inputs]
+    text = json.dumps([rule.kind, rule.name, rule.sql, described])
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    return RuleColumn(rule, condition, value, inputs, ordered, digest)
+
+
+def _check_needs_no_generated(rule: RowRule, columns: Iterable[Path], schema: StructType) -> None:
+    if names_generated(columns, schema):
+        raise not_supported(f"The generation expression on column {rule.name}, which needs a generated column,")
+
+
+# ---------------------------------------------------------------- the gate
+
+
+@dataclass(frozen=True)
+class HiddenColumns:
+    """The columns of the data that are answers to rules. nonce: None when the save has told none, and there are no such
+    columns. names: of all columns of the data."""
+
+    nonce: str | None
+    names: tuple[str, ...]
+
+    def is_hidden(self, name: str) -> bool:
+        return self.nonce is not None and name.startswith(f"{PREFIX}{self.nonce}_")
+
+    def find(self, rule: RowRule, schema: StructType, partition_columns: Sequence[str]) -> HiddenCheck | None:
+        """How the data answers the rule; None when it does not, and the gate has to evaluate the rule itself."""
+        if self.nonce is None or rule.kind == "replace_where":
+            return None
+        try:
+            column = rule_column(rule, schema, partition_columns)
+        except DeltaError:
+            return None
+        place = self._positions.exact.get(column.name(self.nonce))
+        if place is None or any(self._positions.find(f.name) is None for f in column.inputs):
+            return None
+        return HiddenCheck(column, place)
+
+    @cached_property
+    def _positions(self) -> FieldPositions:
+        return FieldPositions.of(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenCheck:
+    """A rule with its answers: booleans in the data's column at `place`. As with RowCheck, false and null break the rule."""
+
+    column: RuleColumn
+    place: int
+
+    def check(self, lawful: pa.RecordBatch, batch: pa.RecordBatch) -> None:
+        """batch: of the data, whose rows are those of `lawful`. Raises InvariantViolationError as RowCheck."""
+        answers = batch.column(self.place)
+        assert pa.types.is_boolean(answers.type), f"the answers to the rule {self.column.rule.name} are {answers.type}"
+        if answers.true_count < len(answers):
+            raise violation(self.column.rule, condition_text(self.column.rule), self.column.paths, lawful, answers)

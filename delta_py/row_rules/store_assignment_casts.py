@@ -1,0 +1,415 @@
+"""Values of the data in the type of a column, as Spark 4 assigns them when it stores rows (ANSI store assignment).
+
+Numbers go into any number, dates and times into each other in the session's time zone, every simple value into text;
+structs go by name, arrays and maps by their elements. Nothing else is converted: text is no number. The values are those
+of Spark's CAST; one that the column cannot hold is an error, never cut off or made null.
+Arrow types that no column has (unsigned integers, other units of time, ...) are first brought to the one that holds them exactly.
+Callers' data comes in the plain layout (plain_layout.py); Spark's may have texts and lists with offsets of 64 bits.
+Protocol: Delta Data Type to Parquet Type Mappings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import (
+    DeltaError,
+    ExpressionError,
+    InvariantViolationError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+    UnsupportedTableFeatureError,
+)
+from delta_py.expressions.coercion import DATETIME, is_atomic, is_numeric
+from delta_py.expressions.evaluate import evaluate
+from delta_py.expressions.resolve import resolve
+from delta_py.expressions.tree import Cast, Column
+from delta_py.parquet.buffers import fixed_values
+from delta_py.parquet.conform_values import CannotRead, floor_nanoseconds
+from delta_py.parquet.variant import variant_converter
+from delta_py.row_rules.geospatial import extension_crs, shape_converter
+from delta_py.row_rules.plain_layout import near
+from delta_py.types.arrow_values import struct_children
+from delta_py.types.column_rules import DEFAULT
+from delta_py.types.schema import (
+    BINARY,
+    LONG,
+    STRING,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    GeospatialType,
+    MapType,
+    StructField,
+    StructType,
+    from_arrow_type,
+    to_arrow_type,
+    type_name,
+)
+
+_OVERFLOWS = frozenset({"CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE", "ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW"})
+_OPERAND = "value"
+
+Runs: TypeAlias = tuple[pa.Int32Array, int, int]
+Converter: TypeAlias = Callable[[pa.Array], pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRules:
+    """time_zone: of the session, in which texts and times are turned into each other. truncate_nanoseconds: cut times down to the
+    microsecond before, as files of other writers are read; without it a time that has nanoseconds is refused."""
+
+    time_zone: str = "UTC"
+    truncate_nanoseconds: bool = False
+
+
+_STRICT_IN_UTC = TimeRules()
+
+
+def assign(array: pa.Array, target: DataType, name: str, times: TimeRules = _STRICT_IN_UTC) -> pa.Array:
+    """The array in the Arrow type of `target`; `name` is the column, for messages. Raises as `converter` and what it gives."""
+    convert = converter(array.type, target, name, times)
+    return array if convert is None else convert(array)
+
+
+def converter(source: pa.DataType, target: DataType, name: str, times: TimeRules = _STRICT_IN_UTC) -> Converter | None:
+    """How arrays of an Arrow type become the column's; None where they are that already.
+
+    Raises SchemaMismatchError (DELTA_FAILED_TO_MERGE_FIELDS, DELTA_METADATA_MISMATCH, DELTA_DUPLICATE_COLUMNS_FOUND) for a
+    type that cannot be assigned, InvariantViolationError (DELTA_MISSING_NOT_NULL_COLUMN_VALUE) for a struct that lacks a
+    field which must not be null. What is given raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for a value
+    that the column cannot hold.
+    """
+    unwrapped = _unwrapped(source, target, name, times)
+    if unwrapped is not None:
+        return unwrapped
+    if isinstance(target, GeospatialType) and not pa.types.is_null(source):
+        return _shape(source, target, name)
+    wanted = to_arrow_type(target)
+    if source.equals(wanted):
+        return None
+    if pa.types.is_null(source):
+        return lambda array: pa.nulls(len(array), wanted)
+    match target:
+        case StructType():
+            return _struct(source, target, name, times)
+        case ArrayType():
+            return _list(source, target, name, times)
+        case MapType():
+            return _map(source, target, name, times)
+    return _variant(source, name) if target == VARIANT else _atomic(source, target, name, times)
+
+
+def may_assign(source: DataType, target: DataType) -> bool:
+    """Whether Spark's ANSI store assignment takes values of one simple type for a column of another."""
+    if source in (target, VOID):
+        return True
+    if isinstance(target, GeospatialType):
+        return source == BINARY
+    if target == STRING:
+        return is_atomic(source)
+    return (is_numeric(source) and is_numeric(target)) or (source in DATETIME and target in DATETIME)
+
+
+# ---------------------------------------------------------------- simple types
+
+
+def _atomic(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
+    given = _type_of(source, target)
+    if given is None or not may_assign(given, target):
+        raise _type_mismatch(source, target, name)
+    exact = _exactly(source, to_arrow_type(given), target, name)
+    if pa.types.is_timestamp(source) and source.unit == "ns":
+        exact = _to_micros(to_arrow_type(given), target, name, truncates=times.truncate_nanoseconds)
+    return exact if given == target else _after(exact, _cast(given, target, name, times))
+
+
+def _type_of(source: pa.DataType, target: DataType | None = None) -> DataType | None:
+    """The column type that holds an Arrow type's values, each that does not fit being an error; None if there is none."""
+    if pa.types.is_uint64(source) and target != LONG:
+        return DecimalType(20, 0)
+    try:
+        return from_arrow_type(source)
+    except UnsupportedOperationError:
+        return None
+
+
+def _exactly(source: pa.DataType, plain: pa.DataType, target: DataType, name: str) -> Converter | None:
+    """The same values in another Arrow type."""
+    if source == plain:
+        return None
+
+    def convert(array: pa.Array) -> pa.Array:
+        try:
+            return near(array).cast(plain)
+        except pa.ArrowInvalid as error:
+            raise _does_not_fit(
+                name, target, f"A value of type {source} is not one that the column can hold: {error}."
+            ) from error
+
+    return convert
+
+
+def _to_micros(plain: pa.DataType, target: DataType, name: str, *, truncates: bool) -> Converter:
+    """Times in nanoseconds as times in microseconds: the same instants, or, where `truncates` says so, cut toward the past."""
+
+    def convert(array: pa.Array) -> pa.Array:
+        if not truncates:
+            lost = np.flatnonzero((fixed_values(array, np.int64) % 1000 != 0) & pc.is_valid(array).to_numpy(zero_copy_only=False))
+            if len(lost):
+                raise _has_nanoseconds(name, target, array[int(lost[0])])
+        return floor_nanoseconds(array, plain)
+
+    return convert
+
+
+def _cast(given: DataType, target: DataType, name: str, times: TimeRules) -> Converter:
+    schema = StructType((StructField(_OPERAND, given),))
+    try:
+        expression = resolve(Cast(Column((_OPERAND,)), target), schema, times.time_zone).expression
+    except ExpressionError as error:
+        raise _type_mismatch(to_arrow_type(given), target, name, error.message) from error
+
+    def convert(array: pa.Array) -> pa.Array:
+        try:
+            return evaluate(expression, pa.RecordBatch.from_arrays([array], [_OPERAND]))
+        except ExpressionError as error:
+            if error.error_class in _OVERFLOWS:
+                raise _does_not_fit(name, target, error.message) from error
+            raise _type_mismatch(to_arrow_type(given), target, name, error.message) from error
+
+    return convert
+
+
+def _variant(source: pa.DataType, name: str) -> Converter | None:
+    """A struct of value and metadata, perhaps with typed_value, as variant binary."""
+    if not pa.types.is_struct(source) or any(f.name in ("value", "metadata") and not _is_bytes(f.type) for f in source.fields):
+        raise _type_mismatch(source, VARIANT, name)
+    try:
+        convert = variant_converter(name, source)
+    except CannotRead as error:
+        raise _type_mismatch(source, VARIANT, name, str(error)) from error
+    if convert is None:
+        return None
+
+    def checked(array: pa.Array) -> pa.Array:
+        try:
+            variants = convert(array)
+        except CannotRead as error:
+            raise _type_mismatch(source, VARIANT, name, str(error)) from error
+        if pc.any(pc.and_(pc.is_valid(variants), pc.is_null(variants.field(1)))).as_py():
+            raise _type_mismatch(source, VARIANT, name, "A variant has no metadata.")
+        return variants
+
+    return checked
+
+
+def _shape(source: pa.DataType, target: GeospatialType, name: str) -> Converter:
+    convert = shape_converter(source, target, name)
+    if convert is None:
+        raise _type_mismatch(source, target, name)
+    return convert
+
+
+def _is_bytes(source: pa.DataType) -> bool:
+    return _type_of(source) == BINARY
+
+
+def _unwrapped(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
+    """For values in an extension type; None for others."""
+    if isinstance(source, pa.BaseExtensionType):
+        if isinstance(target, GeospatialType) and extension_crs(source) not in (None, target.crs):
+            raise _type_mismatch(source, target, name, f"Its CRS is {extension_crs(source)}.")
+        return _after(lambda array: array.storage, converter(source.storage_type, target, name, times))
+    return None
+
+
+def _after(first: Converter | None, then: Converter | None) -> Converter | None:
+    if first is None or then is None:
+        return first or then
+    return lambda array: then(first(array))
+
+
+# ---------------------------------------------------------------- nested types
+
+
+def _struct(source: pa.DataType, target: StructType, name: str, times: TimeRules) -> Converter:
+    if not pa.types.is_struct(source):
+        raise _type_mismatch(source, target, name)
+    sources = _field_places(source, target, name)
+    wanted = to_arrow_type(target)
+    fields = list(wanted)
+    parts = [
+        converter(pa.null() if place is None else source.field(place).type, f.data_type, f"{name}.{f.name}", times)
+        for f, place in zip(target.fields, sources, strict=True)
+    ]
+    if not fields:
+        return lambda array: array
+
+    def convert(array: pa.Array) -> pa.Array:
+        # What stands below a null struct is no value: it must not fail to be cast.
+        given = struct_children(array)
+        columns = [pa.nulls(len(array)) if place is None else given[place] for place in sources]
+        children = [c if part is None else part(c) for c, part in zip(columns, parts, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
+
+    return convert
+
+
+def _field_places(source: pa.StructType, target: StructType, name: str) -> list[int | None]:
+    """For each field of the column's struct its position in the data's, None for one that the data lacks."""
+    positions = {source.field(i).name.lower(): i for i in range(source.num_fields)}
+    if len(positions) < source.num_fields:
+        raise SchemaMismatchError(
+            f"Column {name} of the data has two fields of one name (names that differ only in case are the same). Rename one.",
+            error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
+            sql_state="42711",
+            column=name,
+        )
+    extra = [f.name for f in source.fields if target.find(f.name) is None]
+    if extra:
+        raise extra_columns([f"{name}.{field}" for field in extra], target.names, f"column {name} of the table")
+    places = [positions.get(f.name.lower()) for f in target.fields]
+    for f, place in zip(target.fields, places, strict=True):
+        if place is None:
+            check_may_be_absent(f, f"{name}.{f.name}")
+    return places
+
+
+def runs(array: pa.Array) -> Runs:
+    """Offsets of a list or map array counted from its own first value; where those values begin; how many they are."""
+    if len(array) == 0:
+        return pa.array([0], pa.int32()), 0, 0
+    offsets = array.offsets
+    first, last = offsets[0], offsets[-1]
+    return pc.subtract(offsets, first).cast(pa.int32()), first.as_py(), last.as_py() - first.as_py()
+
+
+def _list(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -> Converter:
+    if not (pa.types.is_list(source) or pa.types.is_large_list(source)):
+        raise _type_mismatch(source, target, name)
+    wanted = to_arrow_type(target)
+    part = converter(source.value_type, target.element_type, f"{name}.element", times)
+
+    def convert(array: pa.Array) -> pa.Array:
+        array = _without_hidden_values(array)
+        offsets, first, count = runs(array)
+        values = array.values.slice(first, count)
+        mask = array.is_null() if array.null_count else None
+        return pa.ListArray.from_arrays(offsets, values if part is None else part(values), type=wanted, mask=mask)
+
+    return convert
+
+
+def _map(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> Converter:
+    if not pa.types.is_map(source):
+        raise _type_mismatch(source, target, name)
+    wanted = to_arrow_type(target)
+    key_part = converter(source.key_type, target.key_type, f"{name}.key", times)
+    item_part = converter(source.item_type, target.value_type, f"{name}.value", times)
+
+    def convert(array: pa.Array) -> pa.Array:
+        array = _without_hidden_values(array)
+        offsets, first, count = runs(array)
+        keys, items = array.keys.slice(first, count), array.items.slice(first, count)
+        keys = keys if key_part is None else key_part(keys)
+        items = items if item_part is None else item_part(items)
+        mask = array.is_null() if array.null_count else None
+        return pa.MapArray.from_arrays(offsets, keys, items, type=wanted, mask=mask)
+
+    return convert
+
+
+def _without_hidden_values(array: pa.Array) -> pa.Array:
+    """Lists or maps of which a null one has no elements; what stands there is no value, and must not fail to be cast."""
+    if array.null_count == 0:
+        return array
+    lengths = np.diff(array.offsets.to_numpy())
+    hidden = lengths[array.is_null().to_numpy(zero_copy_only=False)]
+    return array.take(pa.array(np.arange(len(array)))) if hidden.any() else array
+
+
+# ---------------------------------------------------------------- errors
+
+
+def _type_mismatch(source: pa.DataType, target: DataType, name: str, why: str = "") -> SchemaMismatchError:
+    hint = (
+        "Cast the column before writing." if target != VOID else "Write with the option mergeSchema to give it the data's type."
+    )
+    return SchemaMismatchError(
+        f"Column {name} of the table is {type_name(target)} and cannot take {source} from the data. {why and why + ' '}"
+        f"Nothing was written. {hint}",
+        error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+        sql_state="22005",
+        column=name,
+        table_type=type_name(target),
+        data_type=str(source),
+    )
+
+
+def _does_not_fit(
+    name: str, target: DataType, why: str, remedy: str = "Cast or round the column before writing."
+) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"Column {name} of the table is {type_name(target)}, and the data has a value that it cannot hold. {why} "
+        f"Nothing was written. {remedy}",
+        error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+        sql_state="22003",
+        column=name,
+        table_type=type_name(target),
+    )
+
+
+def _has_nanoseconds(name: str, target: DataType, value: pa.Scalar) -> SchemaMismatchError:
+    zone = "" if value.type.tz is None else " in UTC"
+    instant = np.datetime_as_string(np.datetime64(value.value, "ns")).replace("T", " ")
+    return _does_not_fit(
+        name,
+        target,
+        f"The value {instant}{zone} has nanoseconds, and values of the column end at microseconds.",
+        "Round the column before writing. Or let pydelta cut the nanoseconds off: with truncate_nanoseconds=True of write_delta "
+        "and DeltaTable.merge, the option truncateNanoseconds of a write in Spark, or --truncate-nanoseconds of `pydelta load`.",
+    )
+
+
+def extra_columns(extra: list[str], names: tuple[str, ...], where: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"The data has columns that {where} lacks: {', '.join(extra)}. Known are: {', '.join(names)}. Nothing was written. "
+        "Write with the option mergeSchema set to true to add them to the table, or drop or rename them.",
+        error_class="DELTA_METADATA_MISMATCH",
+        sql_state="42KDG",
+        columns=extra,
+    )
+
+
+def check_may_be_absent(missing: StructField, name: str) -> None:
+    """A field that the data lacks is null, where that is lawful. Only columns, not fields in them, have defaults."""
+    if DEFAULT in missing.metadata:
+        raise unenforceable(
+            f"a default for column {name}, which the data lacks", str(missing.metadata[DEFAULT]), "allowColumnDefaults"
+        )
+    if not missing.nullable:
+        raise InvariantViolationError(
+            f"Column {name} has a NOT NULL constraint and is missing from the data. Nothing was written. Give it values.",
+            error_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
+            sql_state="23502",
+            column=name,
+        )
+
+
+def unenforceable(rule: str, text: str, feature: str, why: DeltaError | None = None) -> UnsupportedTableFeatureError:
+    reason = "It could not keep the rule for the new rows." if why is None else why.message
+    return UnsupportedTableFeatureError(
+        f"This version cannot write into a table with {rule} ({text}). {reason} "
+        "Nothing was written. Write with a client that supports it, or drop the rule.",
+        error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+        feature=feature,
+    )

@@ -1,0 +1,104 @@
+"""CREATE TABLE ... LIKE: an empty table with the columns, partitioning, comment and properties of another.
+
+    CREATE TABLE shop.later LIKE shop.sales TBLPROPERTIES ('delta.appendOnly' = 'true')
+    CREATE TABLE pydelta.`/data/later` LIKE shop.sales
+
+Rules go with the columns: defaults, generated and identity columns (whose numbers go on), NOT NULL, CHECK. Clustering does
+not, as in delta-spark. Of a table or view that is not ours, the columns and the partitioning are taken.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import types as spark_types
+
+from delta_py.definition.log_properties import properties_of_new
+from delta_py.errors import UnsupportedOperationError
+from delta_py.protocol import column_mapping
+from delta_py.snapshot import Snapshot
+from delta_py.types.char_types import DECLARED_TYPE
+from delta_py.types.column_rules import TYPE_CHANGES
+from delta_py.types.names import quoted
+from delta_py.types.schema import StructField, map_fields, schema_to_json
+from spark_plugin.dataframe_api import catalog
+from spark_plugin.definition_statements.create_table import has_name
+from spark_plugin.dml.jobs import newest
+from spark_plugin.sql.results import nothing
+from spark_plugin.sql.targets import find_target, our_formats
+from spark_plugin.sql_definitions import ParsedLikeness, parsed_likeness
+from spark_plugin.sql_internals import ParsedPlan
+from spark_plugin.table_api.builders import TableRequest, stored_field
+from spark_plugin.table_api.table_names import build_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def create_like(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
+    """Returns a frame without columns, as Spark does. Raises what the builders of delta.tables raise."""
+    asked = parsed_likeness(plan)
+    return None if asked is None else create_parsed(spark, asked)
+
+
+def create_parsed(spark: SparkSession, asked: ParsedLikeness) -> DataFrame | None:
+    """The same of a statement that was read elsewhere."""
+    source = find_target(spark, asked.source)
+    named, ours = catalog.format_and_path(asked.name), our_formats(spark)
+    if named is not None:
+        is_ours = named[0] in ours and (asked.provider is None or asked.provider.lower() in ours)
+    elif catalog.is_of_another_catalog(spark, asked.name):
+        is_ours = False
+    elif asked.provider is not None:
+        is_ours = asked.provider.lower() in ours
+    else:
+        is_ours = source is not None
+    if not is_ours:
+        return None
+    if asked.if_not_exists and has_name(spark, asked.name):
+        return nothing(spark)
+    request = TableRequest(
+        "createIfNotExists" if asked.if_not_exists else "create", name=asked.name, location=asked.location
+    )
+    request = _of_other(spark, request, asked) if source is None else _of_table(newest(spark, source.place), request)
+    given = {name.lower() for name in asked.properties}
+    inherited = {name: value for name, value in (request.properties or {}).items() if name.lower() not in given}
+    build_table(spark, replace(request, properties={**inherited, **asked.properties}))
+    return nothing(spark)
+
+
+def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:
+    """Physical names, and what else a table has made for itself, the new one makes anew. It has a log of its own."""
+    metadata = source.metadata
+    schema = map_fields(column_mapping.strip(source.schema), _as_new)
+    return replace(
+        request,
+        description=metadata.description,
+        columns=tuple(spark_types.StructType.fromJson(json.loads(schema_to_json(schema))).fields),
+        partition_by=tuple(metadata.partition_columns),
+        properties=properties_of_new(source),
+    )
+
+
+def _as_new(field: StructField) -> StructField:
+    """Without what rows have left: the types that a column had."""
+    metadata = {key: value for key, value in field.metadata.items() if key != TYPE_CHANGES}
+    return replace(field, metadata=metadata)
+
+
+def _of_other(spark: SparkSession, request: TableRequest, asked: ParsedLikeness) -> TableRequest:
+    name = ".".join(map(quoted, asked.source))
+    if catalog.format_and_path(name) is not None:
+        raise UnsupportedOperationError(
+            f"CREATE TABLE LIKE {name}: files of another format do not say how they are partitioned; nothing was created. Name "
+            "the columns, or enter the files into the catalog and use that name.",
+            source=name,
+        )
+    columns = []
+    for field in spark.table(name).schema.fields:
+        metadata = {key: value for key, value in (field.metadata or {}).items() if key in ("comment", DECLARED_TYPE)}
+        columns.append(stored_field(spark_types.StructField(field.name, field.dataType, field.nullable, metadata)))
+    partitions = tuple(column.name for column in spark.catalog.listColumns(name) if column.isPartition)
+    return replace(request, columns=tuple(columns), partition_by=partitions)

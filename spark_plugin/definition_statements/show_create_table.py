@@ -1,0 +1,187 @@
+"""SHOW CREATE TABLE: the statement that makes a table of ours anew, empty.
+
+    SHOW CREATE TABLE shop.sales
+
+It has what a CREATE TABLE can say: columns with their rules and comments, constraints, partitioning, clustering, the table's
+comment, properties and features, and the location of a table that DROP TABLE leaves. Texts of the log in it are each one value or
+one expression, whoever wrote them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import types as spark_types
+
+from delta_py.definition.log_properties import properties_of_new
+from delta_py.errors import ExpressionError, UnsupportedOperationError
+from delta_py.expressions.dialect import syntax_tree, tokens
+from delta_py.protocol import identity_columns
+from delta_py.protocol.clustering import logical_clustering_paths
+from delta_py.row_rules.row_constraints import CHECK_PREFIX
+from delta_py.snapshot import Snapshot
+from delta_py.types.char_types import CharType, CharTypes, char_types
+from delta_py.types.column_rules import DEFAULT, GENERATION, INVARIANT
+from delta_py.types.names import quoted
+from delta_py.types.schema import StructField
+from spark_plugin.data_source import FORMAT
+from spark_plugin.dataframe_api import catalog
+from spark_plugin.dml.jobs import newest
+from spark_plugin.schema_conversion import to_spark_schema
+from spark_plugin.sql.targets import Target, find_target
+from spark_plugin.sql_definitions import shown_table
+from spark_plugin.sql_internals import ParsedPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_COLUMN = "createtab_stmt"
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TYPE_NAME = re.compile(r"[a-z_]+( collate \w+|\([\w, ]+\)| [a-z ]+)?", re.IGNORECASE)
+
+
+def show_create_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
+    """Returns one row with the text in the column createtab_stmt. Raises UnsupportedOperationError for a rule that is no
+    expression, and what reads raise."""
+    parts = shown_table(plan)
+    return None if parts is None else show_create_of(spark, parts)
+
+
+def show_create_of(spark: SparkSession, parts: tuple[str, ...]) -> DataFrame | None:
+    """The same of a statement that was read elsewhere."""
+    target = find_target(spark, parts)
+    if target is None:
+        return None
+    snapshot = newest(spark, target.place)
+    text = "\n".join([f"CREATE TABLE {_called(spark, target)} {_columns(snapshot)}", *_clauses(spark, snapshot, target)])
+    if "${" in text:
+        raise _untold("a name, path or rule of the table", "${", "Spark would put a setting or variable in its place")
+    return spark.createDataFrame([(text + "\n",)], f"{_COLUMN} string")
+
+
+def _called(spark: SparkSession, target: Target) -> str:
+    return f"{FORMAT}.{quoted(target.place.url)}" if target.name is None else catalog.full_name(spark, target.name)
+
+
+def _clauses(spark: SparkSession, snapshot: Snapshot, target: Target) -> Iterator[str]:
+    metadata = snapshot.metadata
+    yield f"USING {FORMAT}"
+    if metadata.partition_columns:
+        yield f"PARTITIONED BY ({', '.join(map(_name, metadata.partition_columns))})"
+    clustered = logical_clustering_paths(snapshot.schema, snapshot.clustering_domain())
+    if clustered:
+        yield f"CLUSTER BY ({', '.join('.'.join(map(_name, path)) for path in clustered)})"
+    if metadata.description is not None:
+        yield f"COMMENT {_text(metadata.description)}"
+    entry = None if target.name is None else catalog.find(spark, target.name)
+    if entry is not None and entry.external:
+        yield f"LOCATION {_text(target.place.url)}"
+    properties = _properties(snapshot)
+    if properties:
+        listed = ",\n".join(f"  {_text(key)} = {_text(value)}" for key, value in sorted(properties.items()))
+        yield f"TBLPROPERTIES (\n{listed})"
+
+
+def _properties(snapshot: Snapshot) -> dict[str, str]:
+    """But for constraints, which are told among the columns."""
+    return {name: value for name, value in properties_of_new(snapshot).items() if not name.lower().startswith(CHECK_PREFIX)}
+
+
+# ---------------------------------------------------------------- columns
+
+
+def _columns(snapshot: Snapshot) -> str:
+    shown = to_spark_schema(snapshot.schema).fields
+    lines = [_column(field, of_spark) for field, of_spark in zip(snapshot.schema.fields, shown, strict=True)]
+    for key, text in sorted(snapshot.metadata.configuration.items()):
+        if key.lower().startswith(CHECK_PREFIX):
+            name = key[len(CHECK_PREFIX) :]
+            lines.append(f"CONSTRAINT {_name(name)} CHECK ({_expression(text, f'constraint {name}')})")
+    return "(\n" + ",\n".join(f"  {line}" for line in lines) + ")" if lines else "()"
+
+
+def _column(field: StructField, of_spark: spark_types.StructField) -> str:
+    if INVARIANT in field.metadata:
+        raise _untold(f"column {field.name}", str(field.metadata[INVARIANT]), "a CREATE TABLE makes no column invariants")
+    words = [_name(field.name), _type(of_spark.dataType, char_types(field, strict=True))]
+    if not field.nullable:
+        words.append("NOT NULL")
+    numbers = identity_columns.identity_of(field)
+    if numbers is not None:
+        kind = "BY DEFAULT" if numbers.explicit else "ALWAYS"
+        words.append(f"GENERATED {kind} AS IDENTITY (START WITH {numbers.start} INCREMENT BY {numbers.step})")
+    if GENERATION in field.metadata:
+        words.append(f"GENERATED ALWAYS AS ({_expression(field.metadata[GENERATION], f'column {field.name}')})")
+    if DEFAULT in field.metadata:
+        words.append(f"DEFAULT {_expression(field.metadata[DEFAULT], f'column {field.name}')}")
+    return " ".join([*words, *_comment(of_spark)])
+
+
+def _type(data_type: spark_types.DataType, chars: CharTypes) -> str:
+    """Without whether elements of lists and values of maps may be null, for which SQL has no words. chars: where it is CHAR or
+    VARCHAR."""
+    match data_type, chars:
+        case spark_types.StructType(), _:
+            inside = chars if isinstance(chars, Mapping) else {}
+            return f"STRUCT<{', '.join(_field(field, inside.get(field.name)) for field in data_type.fields)}>"
+        case spark_types.ArrayType(), _:
+            (element,) = chars if isinstance(chars, tuple) else (None,)
+            return f"ARRAY<{_type(data_type.elementType, element)}>"
+        case spark_types.MapType(), _:
+            key, value = chars if isinstance(chars, tuple) else (None, None)
+            return f"MAP<{_type(data_type.keyType, key)}, {_type(data_type.valueType, value)}>"
+        case _, CharType(kind, length):
+            return f"{kind.upper()}({length})"
+    name = data_type.simpleString()
+    if not _TYPE_NAME.fullmatch(name):
+        raise _untold("a column's type", name, "it names no type")
+    return name.upper()
+
+
+def _field(field: spark_types.StructField, chars: CharTypes) -> str:
+    words = [f"{_name(field.name)}: {_type(field.dataType, chars)}", *([] if field.nullable else ["NOT NULL"]), *_comment(field)]
+    return " ".join(words)
+
+
+def _comment(field: spark_types.StructField) -> list[str]:
+    comment = (field.metadata or {}).get("comment")
+    return [] if comment is None else [f"COMMENT {_text(str(comment))}"]
+
+
+# ---------------------------------------------------------------- texts
+
+
+def _name(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else quoted(name)
+
+
+def _text(value: str) -> str:
+    """As a constant on one line, in which Spark puts in no variables."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r").replace("${", "$\\{")
+    return f"'{escaped}'"
+
+
+def _expression(text: object, of: str) -> str:
+    """A text of the log that ends where the statement goes on: one expression, without comments. of: whose, for errors."""
+    shown = str(text)
+    try:
+        syntax_tree(shown)
+        end = 0
+        for token in tokens(shown):
+            if shown[end : token.start].strip():
+                raise _untold(of, shown, "it holds a comment")
+            end = token.end + 1
+    except ExpressionError as error:
+        raise _untold(of, shown, "it is no expression that pydelta can read") from error
+    if shown[end:].strip():
+        raise _untold(of, shown, "it holds a comment")
+    return shown
+
+
+def _untold(of: str, text: str, why: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"SHOW CREATE TABLE cannot tell {of}: {text[:200]!r}, because {why}. DESCRIBE DETAIL tells the table's properties, and "
+        "DESCRIBE its columns."
+    )

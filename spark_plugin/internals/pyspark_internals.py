@@ -1,0 +1,221 @@
+"""What pyspark keeps to itself in Python: readers and writers, the text of SQL, what its workers do, and its errors.
+
+Classic sessions and clients of Spark Connect alike. What is in the JVM is in `spark_internals.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import DataType, _parse_datatype_json_string
+
+from spark_plugin.internals.spark_internals import is_connect
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from pyspark.errors import PySparkException
+
+_INT = struct.Struct("!i")
+
+
+# ---------------------------------------------------------------- readers and writers, classic and of Spark Connect
+
+
+def readwriter_modules(*, connect: bool) -> tuple[ModuleType, ModuleType]:
+    """The modules of the readers and writers of batches, and of streams."""
+    if connect:
+        from pyspark.sql.connect import readwriter as client_batches
+        from pyspark.sql.connect.streaming import readwriter as client_streams
+
+        return client_batches, client_streams
+    from pyspark.sql import readwriter as batches
+    from pyspark.sql.streaming import readwriter as streams
+
+    return batches, streams
+
+
+def session_of(owner: Any) -> Any:
+    """The session of a reader or writer, of batches or streams."""
+    sessions = (getattr(owner, name, None) for name in ("_spark", "_session", "_client"))
+    return next(session for session in sessions if session is not None)
+
+
+def frame_of(writer: Any) -> Any:
+    """The DataFrame of a writer. Spark Connect's writers hold its plan."""
+    spark = session_of(writer)
+    if not is_connect(spark):
+        return writer._df
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    return DataFrame(writer._write_stream._child if hasattr(writer, "_write_stream") else writer._df, spark)
+
+
+def callback_of(writer: Any) -> Any:
+    """What a batch writer of Spark Connect tells its DataFrame; None for others."""
+    return getattr(writer, "_callback", None)
+
+
+def new_writer(frame: Any, callback: Any) -> Any:
+    """A DataFrameWriter on which nothing was called. callback: of `callback_of`."""
+    spark = frame.sparkSession
+    if not is_connect(spark):
+        return frame.write
+    from pyspark.sql.connect.readwriter import DataFrameWriter
+
+    return DataFrameWriter(frame._plan, spark, callback)
+
+
+# ---------------------------------------------------------------- sessions and their SQL, classic and of Spark Connect
+
+
+def session_class(*, connect: bool) -> type[Any]:
+    """The class whose `sql` users call."""
+    if connect:
+        from pyspark.sql.connect.session import SparkSession as ClientSession
+
+        return ClientSession
+    from pyspark.sql import SparkSession
+
+    return SparkSession
+
+
+@contextmanager
+def formatted_sql(spark: Any, text: str, arguments: Mapping[str, Any]) -> Iterator[str]:
+    """The text with keyword arguments of `sql` put in as that does it. DataFrames are views meanwhile, on a server of Connect
+    too: `sql` sends them with the statement there, and we make several of it."""
+    if is_connect(spark):
+        from pyspark.sql.connect.sql_formatter import SQLStringFormatter as ClientFormatter
+
+        client = ClientFormatter(spark)
+        formatted = client.format(text, **arguments)
+        made = []
+        try:
+            for frame, name in client._temp_views:
+                frame.createOrReplaceTempView(name)
+                made.append(name)
+            yield formatted
+        finally:
+            for name in made:
+                spark.catalog.dropTempView(name)
+        return
+    from pyspark.sql.sql_formatter import SQLStringFormatter
+
+    formatter = SQLStringFormatter(spark)
+    try:
+        yield formatter.format(text, **arguments)
+    finally:
+        formatter.clear()
+
+
+# ---------------------------------------------------------------- what Spark's Python workers do on the driver
+
+
+def data_type_of_json(text: str) -> DataType:
+    """As the JVM writes it to workers."""
+    return _parse_datatype_json_string(text)
+
+
+def planned_as_by_worker(source: Any, reader: Any, schema: Any, *, max_arrow_batch_size: int, binary_as_bytes: bool) -> bytes:
+    """What the worker that plans a read of a DataSource writes to the JVM: the read function, and the partitions; of a stream's
+    reader none of them."""
+    from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions  # of use in few processes
+
+    written = io.BytesIO()
+    write_read_func_and_partitions(
+        written,
+        reader=reader,
+        data_source=source,
+        schema=schema,
+        max_arrow_batch_size=max_arrow_batch_size,
+        binary_as_bytes=binary_as_bytes,
+    )
+    return written.getvalue()
+
+
+def written_as_by_worker(writer: Any, given_back: Any) -> bytes:
+    """What the worker that plans a write of a DataSource writes to the JVM: the function of the tasks, and the writer.
+
+    writer: a DataSourceArrowWriter. given_back: the columns of what a task gives back, a StructType of one.
+    """
+    from pyspark.serializers import CPickleSerializer
+
+    serializer: Any = CPickleSerializer()
+    (column,) = given_back.names
+
+    def write(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        yield pa.record_batch([pa.array([serializer.dumps(writer.write(batches))])], names=[column])
+
+    write.__module__ = "pyspark.sql.worker.write_into_data_source"  # by which Spark's worker knows such a function
+    return b"".join(_INT.pack(len(part)) + part for part in map(serializer.dumps, ((write, given_back), writer)))
+
+
+def partitions_as_by_worker(partitions: Sequence[Any]) -> bytes:
+    """What a stream's process writes to the JVM of the partitions of a batch."""
+    from pyspark.serializers import CPickleSerializer
+
+    serializer: Any = CPickleSerializer()
+    pickled = [serializer.dumps(partition) for partition in partitions]
+    return b"".join([_INT.pack(len(pickled)), *(_INT.pack(len(each)) + each for each in pickled)])
+
+
+def read_limit_as_by_worker(limit: Any) -> str:
+    """What a stream's process writes of the limit of its batches, for `read_limit_of_json` of later calls."""
+    return json.dumps(dataclasses.asdict(limit) | {"_type": type(limit).__name__})
+
+
+# ---------------------------------------------------------------- errors
+
+
+def reason_of(error: Exception) -> str:
+    """The error as text with its class; of an error of Py4J the exception of Java's for which it was raised."""
+    thrown = getattr(error, "java_exception", None)
+    return f"{type(error).__name__}: {error}" if thrown is None else str(thrown.toString())
+
+
+def message_without_stack(raised: PySparkException) -> str:
+    """The message of an exception of Spark's. Of one that the JVM threw, str() would fetch and add the stack trace."""
+    described = getattr(raised, "_desc", None)
+    return described if isinstance(described, str) else str(raised)
+
+
+def shown_as_raised(cls: type[PySparkException]) -> type[PySparkException]:
+    """The class itself, or the base of one in whose place pyspark would show the JVM's error."""
+    from pyspark.errors.exceptions.captured import CapturedException, UnknownException
+
+    return CapturedException if issubclass(cls, UnknownException) else cls
+
+
+def translate_exceptions(translate: Callable[[PySparkException], PySparkException], *, connect: bool) -> None:
+    """Let pyspark's conversion of the JVM's (or the Connect server's) exceptions go through `translate`. Idempotent."""
+    from pyspark.errors.exceptions import captured
+
+    _translate_in(captured, translate)
+    if connect:
+        from pyspark.errors.exceptions import connect as connect_exceptions
+        from pyspark.sql.connect.client import core
+
+        _translate_in(connect_exceptions, translate)
+        _translate_in(core, translate)
+
+
+def _translate_in(module: Any, translate: Callable[[PySparkException], PySparkException]) -> None:
+    convert: Callable[..., PySparkException] = module.convert_exception
+    if getattr(convert, "_translates", False):
+        return
+
+    @wraps(convert)
+    def converted(*args: Any, **kwargs: Any) -> PySparkException:
+        return translate(convert(*args, **kwargs))
+
+    converted._translates = True  # type: ignore[attr-defined]
+    module.convert_exception = converted

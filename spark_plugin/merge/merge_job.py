@@ -1,0 +1,322 @@
+"""MERGE: a join of the source and the target, of whose rows the first clause that applies makes changed rows.
+
+    result = merge(spark, table, source, condition, clauses, alias=("t",))
+
+The source says first which files of the target can matter (merge_source.py); only those are read. What is done with changed
+rows is jobs.py's, as for DELETE and UPDATE.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import or_
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from delta_py.definition.evolve import changed_metadata
+from delta_py.definition.request import WriteRequest
+from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.expressions.coercion import DATETIME, is_numeric
+from delta_py.row_changes.dml import MetricNames
+from delta_py.row_changes.merge_metrics import Kind, merge_metrics
+from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.snapshot import Snapshot
+from delta_py.types.schema import BINARY, STRING, StructType
+from delta_py.write.rewrite import Repeats, multiple_matches
+from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
+from spark_plugin.dml.jobs import DmlResult, PlannedChange, Target, open_target, run_changes
+from spark_plugin.dml.store_assignment import Assigning
+from spark_plugin.dml.target_names import Alias, called
+from spark_plugin.internals.spark_internals import is_connect
+from spark_plugin.merge.merge_job_clauses import Clause, ResolvedMerge, checked_clauses
+from spark_plugin.merge.merge_job_join import FROM_SOURCE, broadcast_limit, join
+from spark_plugin.merge.merge_rows import PARTITION_VALUE, MergeRows
+from spark_plugin.merge.merge_scopes import MergeScopes, asked_where_it_stands, first_clause
+from spark_plugin.merge.merge_source import (
+    Source,
+    SourceFacts,
+    facts_without_rows,
+    held_source,
+    reads_table,
+    source_facts,
+    unread_source,
+)
+from spark_plugin.options.settings import TablePath, conf
+from spark_plugin.schema_conversion import from_spark_schema, to_spark_schema
+
+AUTO_MERGE_CONF = "spark.databricks.delta.schema.autoMerge.enabled"
+_REPARTITION_CONF = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
+
+_CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
+# Where the rows of the source are kept; a second copy when the first was lost.
+_LEVELS = (StorageLevel.MEMORY_AND_DISK, StorageLevel.MEMORY_AND_DISK_2, StorageLevel.MEMORY_AND_DISK_2)
+_LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not found")
+
+
+def merge(
+    spark: SparkSession,
+    table: TablePath,
+    source: DataFrame,
+    condition: Column,
+    clauses: Sequence[Clause],
+    *,
+    alias: Alias = (),
+    evolves: bool = False,
+) -> DmlResult:
+    """Carry out a MERGE in one commit, or none when nothing changes.
+
+    alias: the target's name in conditions and values. evolves: columns that only the source has are added to the table; the
+    session's setting AUTO_MERGE_CONF does the same.
+
+    Raises what checked_clauses, ResolvedMerge.of and Assigning raise before anything runs; MultipleMatchesError
+    (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) when several rows of the source match one of the target, unless
+    all that happens to matched rows is that they go, or only inserts are asked for; conflicts as Transaction.commit. Nothing
+    is committed then, and no file is left.
+    """
+    return until_kept(MergeRequest.of(spark, table, alias, source, condition, clauses, evolves).run)
+
+
+def until_kept(run: Callable[[StorageLevel], DmlResult]) -> DmlResult:
+    """Run what keeps the rows of a source at a level; again, at a safer one, when they were lost."""
+    for level in _LEVELS:
+        try:
+            return run(level)
+        except (PySparkException, Py4JJavaError) as error:
+            if isinstance(error, DeltaError) or not _LOST.search(str(error)):
+                raise
+            lost = error
+    raise UnsupportedOperationError(
+        f"The rows of the source, which the executors keep meanwhile, were lost {len(_LEVELS)} times. Nothing was changed. "
+        "Write the source to a table, and take it from that.",
+        error_class="DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY",
+        sql_state="25000",
+    ) from lost
+
+
+@dataclass(frozen=True)
+class MergeRequest:
+    """A MERGE as it was asked for."""
+
+    spark: SparkSession
+    table: TablePath
+    alias: Alias
+    source: DataFrame
+    condition: Column
+    clauses: tuple[Clause, ...]
+    evolves: bool
+
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        table: TablePath,
+        alias: Alias,
+        source: DataFrame,
+        condition: Column,
+        clauses: Sequence[Clause],
+        evolves: bool,
+    ) -> MergeRequest:
+        """By the session's settings, too."""
+        clauses = checked_clauses(clauses)
+        evolves = evolves or (conf(spark, AUTO_MERGE_CONF) or "false").lower() == "true"
+        return cls(spark, table, alias, source, condition, clauses, evolves)
+
+    def run(self, level: StorageLevel) -> DmlResult:
+        with self._open() as (target, resolved, rows), held_source(resolved, level) as source:
+            return MergeRun(target, resolved, rows, source).run()
+
+    @contextmanager
+    def planned(self) -> Iterator[tuple[Target, PlannedChange]]:
+        """What `merge` would do, while the target is open: the source is not read. A MERGE knows more when it has read it, and
+        then reads fewer files. Raises as `merge` before anything runs."""
+        with self._open() as (target, resolved, rows):
+            yield target, MergeRun(target, resolved, rows, unread_source(resolved)).planned()
+
+    @contextmanager
+    def _open(self) -> Iterator[tuple[Target, ResolvedMerge, MergeRows]]:
+        with open_target(self.spark, self.table, "MERGE", alias=self.alias, evolve=self._evolved) as target:
+            resolved = self._resolve(target.shape, target.dml.snapshot.schema.names)
+            rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=self.evolves))
+            rows.check()
+            yield target, resolved, rows
+
+    def _check_columns(self, snapshot: Snapshot) -> None:
+        if not snapshot.schema.fields and not self.evolves:
+            raise SchemaMismatchError(
+                "Cannot MERGE INTO a table without columns. Nothing was changed. Add columns first, or use schema evolution.",
+                error_class="DELTA_MERGE_INTO_EMPTY_SCHEMA_TARGET",
+                sql_state="428GU",
+            )
+
+    def _resolve(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
+        return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)
+
+    def _evolved(self, snapshot: Snapshot) -> Mapping[str, Any]:
+        """Metadata and protocol with the columns that the clauses add. Raises SchemaMismatchError for a table without columns
+        that does not evolve."""
+        self._check_columns(snapshot)
+        if not self.evolves:
+            return {}
+        shape = self.spark.createDataFrame([], to_spark_schema(snapshot.schema))
+        resolved = self._resolve(called(shape, self.alias), snapshot.schema.names)
+        wanted = resolved.evolved_columns()
+        if not wanted.fields:
+            return {}
+        request = WriteRequest(mode="append", merge_schema=True, merge_casts=True)
+        given = _with_texts_cast(from_spark_schema(wanted.toNullable()), snapshot.schema)
+        metadata, protocol = changed_metadata(snapshot, given, request)
+        return {"metadata": metadata, "protocol": protocol}
+
+
+def _with_texts_cast(given: StructType, known: StructType) -> StructType:
+    """The source's columns after SET and VALUES have cast texts to the numbers, times and bytes of the table."""
+    fields = []
+    for f in given.fields:
+        column, kind = known.find(f.name), f.data_type
+        wanted = None if column is None else column.data_type
+        if isinstance(kind, StructType) and isinstance(wanted, StructType):
+            kind = _with_texts_cast(kind, wanted)
+        elif kind == STRING and wanted is not None and (is_numeric(wanted) or wanted in (*DATETIME, BINARY)):
+            kind = wanted
+        fields.append(replace(f, data_type=kind))
+    return StructType(tuple(fields))
+
+
+# ---------------------------------------------------------------- running it
+
+
+@dataclass(frozen=True)
+class MergeRun:
+    target: Target
+    merge: ResolvedMerge
+    rows: MergeRows
+    source: Source
+
+    def run(self) -> DmlResult:
+        conditional = not self.merge.only_inserts and not self.merge.changes_every_match
+        facts = source_facts(self.merge, self.source, ask_unique=conditional)
+        near = self._near(facts)
+        if near is not None and conditional and not facts.unique:
+            self._check_matches(near)
+        dml = self.target.dml
+        dml.only_inserts = self.merge.only_inserts
+        if reads_table(self.merge.source, self.target.table):
+            dml.transaction.read_rows()
+        elif self.merge.changes_every_match or not self.merge.of_kind("not matched"):
+            dml.transaction.only_taken_rows_matter()  # otherwise a row that stays may be the reason why another is not inserted
+        dml.repeats = Repeats.IGNORED if self.merge.deletes_all_matches else Repeats.AMBIGUOUS
+        return run_changes(self.target, self._changed_rows(near, facts), self._parameters(), self._metrics(facts))
+
+    def planned(self) -> PlannedChange:
+        """What would be done, were nothing known of the source's rows. No job runs."""
+        facts = facts_without_rows(self.merge, self.source)
+        return PlannedChange(self._changed_rows(self._near(facts), facts), self._parameters())
+
+    def _changed_rows(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
+        """As run_changes takes them."""
+        decided = self._decided(near, facts)
+        return None if decided is None else self._arranged(self.rows.with_generated(self._changed(decided)), facts)
+
+    def _decided(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
+        """ROW_ADDRESS (unless `near` is None), the number of the clause that applies, and NEW where clauses make rows; None when
+        no row can change."""
+        if near is None and not self.merge.of_kind("not matched"):
+            return None
+        if is_connect(self.target.spark):
+            return MergeScopes(self.target, self.merge, self.rows, self.source).changed(near)
+        joined = self._unmatched() if near is None else join(self.merge, self.source, near, facts)
+        matched = joined.columns.count(ROW_ADDRESS) > 0
+        clause = asked_where_it_stands(self.merge, self._first_clause(matched))
+        decided = joined.select("*", clause.alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
+        # Without rows of the target there is nothing that the other clauses could take their values from.
+        clauses = list(enumerate(self.merge.clauses)) if matched else self.merge.of_kind("not matched")
+        makers = [(number, clause) for number, clause in clauses if clause.action != "delete"]
+        new_rows = [F.when(F.col(CLAUSE) == number, self.rows.new_row(clause)) for number, clause in makers]
+        places = [F.col(ROW_ADDRESS)] if matched else []
+        return decided.select(*places, F.col(CLAUSE), *([F.coalesce(*new_rows).alias(NEW)] if new_rows else []))
+
+    def _near(self, facts: SourceFacts) -> DataFrame | None:
+        """The target's rows that matter, of the files that may have some; None when there are none. Settles which files are
+        read."""
+        clauses = [clause.condition for _, clause in self.merge.of_kind("not matched by source")]
+        limits = facts.restriction
+        if limits is not None and clauses:
+            known = [condition.column for condition in clauses if condition is not None]
+            limits = reduce(or_, known, limits) if len(known) == len(clauses) else None
+        frame = self.target.frame if limits is None else self.target.frame.where(limits)
+        wanted = self.target.wanted(frame, limits)
+        if wanted.none or not self.target.choose_files(wanted.predicate):
+            return None
+        return frame
+
+    def _unmatched(self) -> DataFrame:
+        """All rows of the source, when no row of the target can matter."""
+        return self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
+
+    def _check_matches(self, near: DataFrame) -> None:
+        """Raises MultipleMatchesError when a row of the target matches several of the source. Where every match is a change,
+        the jobs find out by themselves; here a match may change nothing."""
+        pairs = self.source.frame.join(near, self.merge.condition.column, "inner")
+        place = [F.col(ROW_ADDRESS).getField(name) for name in ("file_number", "row_index")]
+        if pairs.groupBy(*place).count().where("count > 1").limit(1).count():
+            raise multiple_matches("a row of the target matches more than one row of the source")
+
+    def _changed(self, decided: DataFrame) -> DataFrame:
+        """The rows of row_changes.py, and the number of the clause that made each."""
+        codes = [F.when(F.col(CLAUSE) == number, _CODES[clause.action]) for number, clause in enumerate(self.merge.clauses)]
+        columns = [*self._places(ROW_ADDRESS in decided.columns), F.col(CLAUSE), F.coalesce(*codes).cast("tinyint").alias(CHANGE)]
+        return decided.select(*columns, *([F.col(NEW)] if NEW in decided.columns else []))
+
+    def _arranged(self, changed: DataFrame, facts: SourceFacts) -> DataFrame:
+        """The new rows of a partition in one task, unless they are many: after a join every task has some of each. Few rows
+        make few files as they are."""
+        names = self.target.dml.config.partition_columns
+        repartitions = (conf(self.target.spark, _REPARTITION_CONF) or "true").lower() == "true"
+        if not names or not repartitions or NEW not in changed.columns or facts.source_bytes <= broadcast_limit(changed):
+            return changed
+        placed = self.rows.partition_values(changed)
+        keys = [F.col(f"{PARTITION_VALUE}{number}") for number in range(len(names))]
+        return placed.hint("rebalance", *keys).select(*changed.columns)
+
+    def _places(self, matched: bool) -> list[Column]:
+        kinds = {FILE: ("file_number", "int"), ROW: ("row_index", "bigint")}
+        if self.target.dml.row_ids is not None:
+            kinds[ROW_ID] = ("row_id", "bigint")
+        if not matched:
+            return [F.lit(None).cast(kind).alias(column) for column, (_, kind) in kinds.items()]
+        return [F.col(ROW_ADDRESS).getField(name).alias(column) for column, (name, _) in kinds.items()]
+
+    def _first_clause(self, matched: bool) -> Column:
+        """The number of the clause that applies to a row of the join: the first of its kind whose condition is true."""
+        if not matched:
+            return first_clause(self.merge, "not matched")
+        of_target = F.col(ROW_ADDRESS).getField("file_number").isNotNull()
+        of_source = F.col(FROM_SOURCE).isNotNull()
+        clause = F.when(of_target & of_source, first_clause(self.merge, "matched"))
+        return clause.when(of_source, first_clause(self.merge, "not matched")).otherwise(
+            first_clause(self.merge, "not matched by source")
+        )
+
+    # ------------------------------------------------------------ for the history
+
+    def _metrics(self, facts: SourceFacts) -> MetricNames:
+        clauses = tuple((clause.kind, clause.action) for clause in self.merge.clauses)
+        return partial(merge_metrics, clauses, facts.rows, self.source.elapsed_ms)
+
+    def _parameters(self) -> dict[str, Any]:
+        kinds: dict[str, Kind] = {
+            "matchedPredicates": "matched",
+            "notMatchedPredicates": "not matched",
+            "notMatchedBySourcePredicates": "not matched by source",
+        }
+        described = {name: [clause.described() for _, clause in self.merge.of_kind(kind)] for name, kind in kinds.items()}
+        return {"predicate": [self.merge.condition.sql], **described}

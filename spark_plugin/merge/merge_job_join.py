@@ -1,0 +1,70 @@
+"""The join of a MERGE: each row of the source and of the target beside the one it matches, as far as a clause may want it.
+
+    joined = join(merge, source, near, facts)
+
+Out: the source's columns and FROM_SOURCE (true; null for a row of the target that matches none), the target's columns and its
+ROW_ADDRESS (null for a row of the source that matches none). When only rows that match nothing are wanted, the target's
+columns are not there.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from delta_py.types.sizes import parse_size
+from spark_plugin.internals.jvm_plans import holds, used_by
+from spark_plugin.internals.spark_internals import SparkInternals
+from spark_plugin.merge.merge_job_clauses import ResolvedMerge
+from spark_plugin.merge.merge_source import SOURCE_ROW, Source, SourceFacts
+from spark_plugin.options.settings import conf
+
+FROM_SOURCE = "__pydelta_from_source"
+
+_MATCH = "__pydelta_match"
+
+
+def join(merge: ResolvedMerge, source: Source, near: DataFrame, facts: SourceFacts) -> DataFrame:
+    """near: the rows of the target that may match, and those that clauses for rows without a match may want.
+
+    Spark sends neither side of an outer join whose rows it keeps to all executors, and would sort the whole target beside a
+    source of few rows. So where the keys of the source are few, they are sent to the target, and what they match is joined
+    to the source by the number of its row. Without equal keys there is no other way: Spark would send the target instead.
+    """
+    rows = source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
+    condition = merge.condition.column
+    inserts, lone = bool(merge.of_kind("not matched")), bool(merge.of_kind("not matched by source"))
+    limit = broadcast_limit(near) if facts.equal else sys.maxsize
+    if lone or (not inserts and facts.source_bytes <= limit):
+        send = facts.source_bytes <= limit and not (inserts and facts.equal)
+        sent = F.broadcast(rows) if send else rows
+        return near.join(sent, condition, "full_outer" if inserts else ("left_outer" if lone else "inner"))
+    matched = bool(merge.of_kind("matched"))
+    how = "left_anti" if not matched else ("left_outer" if inserts else "inner")
+    if not source.held or facts.key_bytes > limit:
+        return rows.join(near, condition, how)
+    matches = _matches(merge, source, near, [] if not matched else _columns(near))
+    return rows.join(matches, F.col(SOURCE_ROW) == F.col(_MATCH), how)
+
+
+def _matches(merge: ResolvedMerge, source: Source, near: DataFrame, columns: list[Column]) -> DataFrame:
+    """Of each pair that matches the number of the source's row, and columns of the target's."""
+    used = used_by(merge.condition.expression)
+    internals = SparkInternals(near.sparkSession)
+    keys = [internals.column(attribute) for attribute in internals.attributes(source.frame) if holds(used, attribute)]
+    narrow = source.frame.select(*keys, F.col(SOURCE_ROW).alias(_MATCH))
+    return near.join(F.broadcast(narrow), merge.condition.column, "inner").select(F.col(_MATCH), *columns)
+
+
+def _columns(frame: DataFrame) -> list[Column]:
+    internals = SparkInternals(frame.sparkSession)
+    return [internals.column(attribute) for attribute in internals.attributes(frame)]
+
+
+def broadcast_limit(frame: DataFrame) -> int:
+    """Bytes, as the session's setting says; -1 for never."""
+    text = conf(frame.sparkSession, "spark.sql.autoBroadcastJoinThreshold")
+    size = None if text is None else parse_size(text)
+    return -1 if size is None else size

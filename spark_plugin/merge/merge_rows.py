@@ -1,0 +1,140 @@
+"""The new rows that the clauses of a MERGE make.
+
+rows = MergeRows(target, merge, rule)
+rows.check()
+changed = rows.with_generated(changed)      # after a select of rows.new_row(clause) for each clause
+placed = rows.partition_values(changed)     # with the partition of each new row
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from delta_py.errors import SchemaMismatchError
+from delta_py.expressions.spark_rules import checked_sql
+from delta_py.protocol.identity_columns import identity_columns
+from delta_py.row_changes.assigned_rows import identity_assigned
+from delta_py.types.column_rules import DEFAULT, GENERATION
+from delta_py.types.names import quoted
+from delta_py.types.schema import VOID
+from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, NEW
+from spark_plugin.dml.analyzer import analyzer_of
+from spark_plugin.dml.column_defaults import default_of
+from spark_plugin.dml.jobs import Target
+from spark_plugin.dml.store_assignment import Assigning, Given, Path, Typed
+from spark_plugin.internals.spark_internals import is_connect
+from spark_plugin.merge.merge_job_clauses import ResolvedClause, ResolvedMerge
+from spark_plugin.schema_conversion import to_spark_schema
+from spark_plugin.spark_versions import resolvable_rule_text
+
+PARTITION_VALUE = "__pydelta_partition_"
+"""With a number: the value of a partition column, beside a new row."""
+
+
+class MergeRows:
+    """The new rows that clauses make: one column for each of the table's, in the types that it has after the commit."""
+
+    def __init__(self, target: Target, merge: ResolvedMerge, rule: Assigning) -> None:
+        self._target, self._merge, self._rule = target, merge, rule
+        self._analyzer = analyzer_of(target.spark)
+        self._delta = target.dml.config.schema
+        self.schema: StructType = to_spark_schema(self._delta)
+        self._generated = {
+            f.name: checked_sql(str(f.metadata[GENERATION]), self._delta).text
+            for f in self._delta.fields
+            if GENERATION in f.metadata
+        }
+        names = target.dml.snapshot.schema.names
+        self._own = {
+            name: Typed(value.column, value.data_type)
+            for name, value in zip(names, self._analyzer.resolve_names(target.frame, names, "target"), strict=True)
+        }
+
+    def _current(self, clause: ResolvedClause) -> Mapping[str, Typed]:
+        """The target's values as they are called where the clause applies: over Spark Connect, where there is no row of the
+        source beside them, by their names (merge_scopes.py)."""
+        if clause.kind == "matched" or not is_connect(self._target.spark):
+            return self._own
+        return {name: Typed(F.col(quoted(name)), value.data_type) for name, value in self._own.items()}
+
+    def check(self) -> None:
+        """Raises for what may not be assigned: numbers of identity columns, columns of no type."""
+        identities = {column.name: column for column in identity_columns(self._delta)}
+        for clause in self._merge.clauses:
+            # An insert by default gives the next number.
+            assigned = [*(path[0] for path in clause.given), *(clause.defaults if clause.action == "update" else ())]
+            for name in assigned:
+                identity = identities.get(name)
+                if identity is not None and (clause.action == "update" or not identity.explicit):
+                    raise identity_assigned(identity.name, clause.action)
+        for f in self._delta.fields:
+            if f.data_type == VOID and f.name not in self._own:
+                raise SchemaMismatchError(
+                    f"Cannot add column {f.name} with type VOID. Cast it to a type in the source.",
+                    error_class="DELTA_MERGE_ADD_VOID_COLUMN",
+                    sql_state="42K09",
+                    column=f.name,
+                )
+
+    @cached_property
+    def assigned_generated(self) -> list[str]:
+        """Generated columns that some clause gives values of its own. The others are computed where rows are written."""
+        assigned = {path[0] for clause in self._merge.clauses for path in clause.given}
+        return [name for name in self._generated if name in assigned]
+
+    @cached_property
+    def _absent(self) -> frozenset[str]:
+        return frozenset(self._generated) - frozenset(self.assigned_generated)
+
+    def new_row(self, clause: ResolvedClause) -> Column:
+        """The struct of the new row. A generated column that other clauses give values, but not this, is null in it."""
+        given = dict(clause.given)
+        if clause.action == "update":
+            given.update(self._defaults(clause.defaults))
+            for name in self.assigned_generated:
+                given.setdefault((name,), Given(Typed(F.lit(None).cast(self.schema[name].dataType), self.schema[name].dataType)))
+            return F.struct(*self._rule.updated(self.schema, self._current(clause).get, given, self._absent))
+        named = {path[0] for path in given}
+        given.update(self._defaults([f.name for f in self._delta.fields if DEFAULT in f.metadata and f.name not in named]))
+        return F.struct(*self._rule.updated(self.schema, lambda _: None, given, self._absent))
+
+    def _defaults(self, names: Sequence[str]) -> dict[Path, Given]:
+        """The defaults of columns; generated ones are computed."""
+        wanted = frozenset(names) - self._generated.keys()
+        fields = [f for f in self._delta.fields if f.name in wanted]
+        values = self._analyzer.resolve(self._merge.source, [default_of(self._target.spark, f) for f in fields], "default")
+        return {(f.name,): Given(Typed(value.column, value.data_type)) for f, value in zip(fields, values, strict=True)}
+
+    def with_generated(self, changed: DataFrame) -> DataFrame:
+        """Computes the generated columns that `new_row` left null, from the other columns of the new row."""
+        if not self.assigned_generated:
+            return changed
+        clauses = list(enumerate(self._merge.clauses))
+        beside = [quoted(name) for name in changed.columns if name != NEW]
+        flat = changed.select(*beside, f"{NEW}.*")
+        row = {name: F.col(quoted(name)) for name in self.schema.names if name not in self._absent}
+        for name in self.assigned_generated:
+            lacking = [number for number, clause in clauses if clause.action != "delete" and (name,) not in clause.given]
+            computed = self._computed(name).cast(self.schema[name].dataType)
+            row[name] = F.when(F.col(CLAUSE).isin(lacking), computed).otherwise(row[name]) if lacking else row[name]
+        made = F.struct(*(value.alias(name) for name, value in row.items()))
+        return flat.select(*beside, F.when(F.col(CHANGE) != DELETED, made).alias(NEW))
+
+    def _computed(self, name: str) -> Column:
+        """The value of a generated column, from the other columns of the new row."""
+        return F.expr(resolvable_rule_text(self._target.spark, self._generated[name]))
+
+    def partition_values(self, changed: DataFrame) -> DataFrame:
+        """The rows, and beside them the partition columns of the new row, numbered as the table orders them. A generated column
+        that no clause assigns is not in the new row yet; its value is computed for this alone."""
+        flat = changed.select("*", f"{NEW}.*")
+        values = []
+        for number, name in enumerate(self._target.dml.config.partition_columns):
+            value = self._computed(name) if name in self._absent else F.col(quoted(name))
+            values.append(F.when(F.col(CHANGE) != DELETED, value).alias(f"{PARTITION_VALUE}{number}"))
+        return flat.select(*changed.columns, *values)

@@ -1,0 +1,103 @@
+"""The changed rows of a MERGE where columns are names, as over Spark Connect.
+
+A clause for matched rows sees the columns of both sides, one for rows without a match only its own side's: the same name may
+be of the target in one and of the source in another. So the join goes through three projections, one for each kind, each with
+the columns in sight that its clauses may name.
+
+    changed = MergeScopes(target, merge, rows, source).changed(near)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from delta_py.row_changes.merge_metrics import Kind
+from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.types.names import quoted
+from delta_py.write.row_changes import CLAUSE, NEW
+from spark_plugin.dml.jobs import Target
+from spark_plugin.dml.target_names import called
+from spark_plugin.merge.merge_job_clauses import ResolvedMerge
+from spark_plugin.merge.merge_job_join import FROM_SOURCE
+from spark_plugin.merge.merge_rows import MergeRows
+from spark_plugin.merge.merge_source import Source
+
+_TARGET_ROW = "__pydelta_target_row"
+_KINDS: tuple[Kind, ...] = ("matched", "not matched", "not matched by source")
+
+
+def first_clause(merge: ResolvedMerge, kind: Kind) -> Column:
+    """The number of the first clause of a kind whose condition is true of a row; null for none."""
+    tests = [
+        F.lit(number) if clause.condition is None else F.when(clause.condition.column, number)
+        for number, clause in merge.of_kind(kind)
+    ]
+    return F.coalesce(*tests) if tests else F.lit(None).cast("int")
+
+
+def asked_where_it_stands(merge: ResolvedMerge, number: Column) -> Column:
+    """The number of a row's clause. Where clauses have conditions, Spark's optimizer moves it to no other place, as it thinks
+    that it may be another each time: a filter by such a condition would go into the join, or before it, and fail for rows that do
+    not match."""
+    if all(clause.condition is None for clause in merge.clauses):
+        return number
+    return F.when(F.monotonically_increasing_id() >= 0, number)
+
+
+@dataclass(frozen=True)
+class MergeScopes:
+    target: Target
+    merge: ResolvedMerge
+    rows: MergeRows
+    source: Source
+
+    def changed(self, near: DataFrame | None) -> DataFrame:
+        """ROW_ADDRESS (where `near` is not None), CLAUSE and NEW (where a clause makes rows) of the rows that some clause applies
+        to. near: the target's rows that may matter."""
+        source = self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
+        if near is None:
+            rows = self._decided(source, "not matched", F.lit(True))
+        else:
+            rows = near.join(source, self.merge.condition.column, self._how())
+            of_target, of_source = F.col(f"{ROW_ADDRESS}.file_number").isNotNull(), F.col(FROM_SOURCE).isNotNull()
+            rows = self._decided(rows, "matched", of_target & of_source)
+            rows = rows.select(source["*"], *self._beside(rows), self._packed())
+            rows = self._decided(rows, "not matched", of_source & ~of_target)
+            rows = rows.select(f"{_TARGET_ROW}.*", FROM_SOURCE, *self._beside(rows))
+            rows = self._decided(called(rows, self.target.alias), "not matched by source", of_target & ~of_source)
+        new_names = [name for name in rows.columns if name.startswith(f"{NEW}_")]
+        clause = F.coalesce(*(F.col(name) for name in rows.columns if name.startswith(f"{CLAUSE}_"))).alias(CLAUSE)
+        places = [] if near is None else [ROW_ADDRESS]
+        new = [F.coalesce(*(F.col(name) for name in new_names)).alias(NEW)] if new_names else []
+        return rows.select(*places, clause, *new).where(F.col(CLAUSE).isNotNull())
+
+    def _how(self) -> str:
+        """How the target's rows are joined to the source's."""
+        inserts, lone = bool(self.merge.of_kind("not matched")), bool(self.merge.of_kind("not matched by source"))
+        if lone:
+            return "full_outer" if inserts else "left_outer"
+        return "right_outer" if inserts else "inner"
+
+    def _decided(self, rows: DataFrame, kind: Kind, where: Column) -> DataFrame:
+        """With the number of the clause of this kind that applies to a row, and the new row that it makes."""
+        clauses = self.merge.of_kind(kind)
+        if not clauses:
+            return rows
+        number = f"{CLAUSE}_{_KINDS.index(kind)}"
+        clause = asked_where_it_stands(self.merge, F.when(where, first_clause(self.merge, kind)))
+        rows = rows.select("*", clause.alias(number))
+        new_rows = [F.when(F.col(number) == n, self.rows.new_row(clause)) for n, clause in clauses if clause.action != "delete"]
+        return rows.select("*", F.coalesce(*new_rows).alias(f"{NEW}_{_KINDS.index(kind)}")) if new_rows else rows
+
+    def _packed(self) -> Column:
+        """The target's row as one value, out of the sight of clauses for rows of the source."""
+        names = self.target.dml.snapshot.schema.names
+        return F.struct(*(self.target.frame[quoted(name)].alias(name) for name in names)).alias(_TARGET_ROW)
+
+    def _beside(self, rows: DataFrame) -> Sequence[str]:
+        """What was found out so far."""
+        return [ROW_ADDRESS, *(name for name in rows.columns if name.startswith((f"{CLAUSE}_", f"{NEW}_")))]

@@ -1,0 +1,314 @@
+"""The source of a MERGE: made once, and what its keys say about the target.
+
+with held_source(merge) as source:
+    source.frame, source.rows
+    restriction(merge, source)      # a condition on the target that every row which matches fulfils
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    FractionalType,
+    IntegralType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from delta_py.storage.addresses import is_same_place
+from spark_plugin.data_source import FORMAT
+from spark_plugin.dml.analysis import ConditionParts
+from spark_plugin.internals.connect_internals import release_checkpoint, stand_in_for
+from spark_plugin.internals.jvm_plans import default_size, holds, used_by
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.merge.merge_job_clauses import ResolvedMerge
+from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
+from spark_plugin.options.read_options import local_path
+from spark_plugin.options.settings import TablePath, is_on
+
+SOURCE_ROW = "__pydelta_source_row"
+"""A number of each row of the source, other than all others'."""
+
+_FEW_KEYS = 1000
+_HELD_BYTES = 64 * 1024 * 1024
+_ROW_BYTES = 32
+_TEXT_BYTES = 8
+_MANY_BYTES = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """frame: the columns that the MERGE names, and SOURCE_ROW. held: whether it was made before, so that it gives the same
+    rows, with the same numbers, however often it is read. elapsed_ms: how long that took."""
+
+    frame: DataFrame
+    held: bool
+    elapsed_ms: int = 0
+
+
+@contextmanager
+def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
+    """The source, so that each reading of it gives the same rows, and nothing is left of it afterwards.
+
+    It is read several times: for its keys, and to be joined. So it is made once and kept on the executors, without the way
+    back to where it came from: rows that are lost are an error, never made anew. Only a large source that is known to repeat
+    itself, unlike files that may change, functions of users and rows in no order, is made anew each time.
+    """
+    if is_connect(merge.source.sparkSession):
+        with _held_by_server(merge.source, level) as source:
+            yield source
+        return
+    frame, internals = needed_columns(merge), SparkInternals(merge.source.sparkSession)
+    # A file may be missing when the source is read for the second time.
+    skips_files = is_on(merge.source.sparkSession, IGNORE_MISSING_FILES, default=False)
+    repeats = merge.parts.has_equal_keys and not skips_files and internals.is_repeatable(frame, FORMAT)
+    if repeats and internals.estimated_bytes(frame) > _HELD_BYTES:
+        yield Source(frame, False)
+        return
+    started = time.monotonic()
+    numbered = frame.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW))
+    held = numbered.localCheckpoint(True, level)
+    try:
+        yield Source(held, True, round((time.monotonic() - started) * 1000))
+    finally:
+        internals.unpersist_checkpoint(held)
+
+
+@contextmanager
+def _held_by_server(source: DataFrame, level: StorageLevel) -> Iterator[Source]:
+    """All of its columns, as the client does not know which are used. The columns that callers took from the source are those of
+    what is held."""
+    started = time.monotonic()
+    checkpoint = source.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW)).localCheckpoint(True, level)
+    held = checkpoint.select("*")
+    stand_in_for(held, source)
+    try:
+        yield Source(held, True, round((time.monotonic() - started) * 1000))
+    finally:
+        release_checkpoint(checkpoint)
+
+
+def reads_table(source: DataFrame, table: TablePath) -> bool:
+    """Whether the source's rows come from this table too. False over Spark Connect, where the plan is on the server."""
+    spark = source.sparkSession
+    if is_connect(spark):
+        return False
+    return any(is_same_place(local_path(table.url), local_path(path)) for path in SparkInternals(spark).read_paths(source))
+
+
+def unread_source(merge: ResolvedMerge) -> Source:
+    """The source as it is, which plans are made of: no job runs."""
+    return Source(merge.source if is_connect(merge.source.sparkSession) else needed_columns(merge), False)
+
+
+def needed_columns(merge: ResolvedMerge) -> DataFrame:
+    """The source's columns that the MERGE names."""
+    both = merge.target.crossJoin(merge.source)
+    named = [value.column.alias(f"v{number}") for number, value in enumerate(merge.values())]
+    internals = SparkInternals(merge.source.sparkSession)
+    used = internals.used_attributes(both.select(*named))
+    attributes = [attribute for attribute in internals.attributes(merge.source) if holds(used, attribute)]
+    return merge.source.select(*(internals.column(attribute) for attribute in attributes))
+
+
+# ---------------------------------------------------------------- what the keys say
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A part of the condition that compares a value of the target with one of the source: target <comparison> source. source:
+    null in rows that can match nothing by what else the condition asks of them."""
+
+    target: Column
+    comparison: str
+    source: Column
+    data_type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """rows: of the source. restriction: what each row of the target that matches some row of the source fulfils; None when
+    nothing is known. unique: each row of the target matches at most one row of the source, by the source's keys.
+    equal: some part of the condition asks for equal values, by which rows can be brought together. key_bytes: about the size
+    of the columns that the condition needs, source_bytes: of all."""
+
+    rows: int
+    restriction: Column | None
+    unique: bool
+    equal: bool
+    key_bytes: int
+    source_bytes: int
+
+
+def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> SourceFacts:
+    """One or two small jobs over the source. ask_unique: look for keys that come twice (a shuffle of the keys)."""
+    bounds = _bounds(merge.parts)
+    aggregates = [F.count(F.lit(1)).alias("rows"), *_widths(merge, source.frame)]
+    for number, bound in enumerate(bounds):
+        value = bound.source
+        aggregates.append(_out(F.min(value), bound.data_type).alias(f"min{number}"))
+        aggregates.append(_out(F.max(value), bound.data_type).alias(f"max{number}"))
+        aggregates.append(F.count(value).alias(f"count{number}"))
+        aggregates.append(F.approx_count_distinct(value).alias(f"distinct{number}"))
+    equal = [bound for bound in bounds if bound.comparison == "="]
+    aggregated = source.frame.agg(*aggregates).first()
+    assert aggregated is not None
+    few = [number for number, bound in enumerate(bounds) if _lists_keys(bound) and aggregated[f"distinct{number}"] <= _FEW_KEYS]
+    keys = _keys(source.frame, bounds, few)
+    restricted = [_restricted(bound, number, aggregated, keys.get(number)) for number, bound in enumerate(bounds)]
+    parts = [*merge.parts.of_target, *restricted]
+    unique = ask_unique and bool(equal) and _is_unique(source.frame, equal)
+    restriction = reduce(and_, parts) if parts else None
+    return SourceFacts(
+        aggregated["rows"], restriction, unique, merge.parts.has_equal_keys, aggregated["key_bytes"], aggregated["source_bytes"]
+    )
+
+
+def facts_without_rows(merge: ResolvedMerge, source: Source) -> SourceFacts:
+    """What is known of a source before its rows are: no job runs. Of as many bytes as Spark expects it to have; of none over
+    Spark Connect, which does not tell."""
+    restriction = reduce(and_, merge.parts.of_target) if merge.parts.of_target else None
+    spark = source.frame.sparkSession
+    size = 0 if is_connect(spark) else SparkInternals(spark).estimated_bytes(source.frame)
+    return SourceFacts(0, restriction, False, merge.parts.has_equal_keys, size, size)
+
+
+def _bounds(parts: ConditionParts) -> list[_Bound]:
+    of_source = reduce(and_, parts.of_source) if parts.of_source else None
+    return [
+        _Bound(part.target, part.operator, part.source if of_source is None else F.when(of_source, part.source), part.data_type)
+        for part in parts.comparisons
+        if part.is_ordered and _has_bounds(part.data_type)
+    ]
+
+
+def _widths(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
+    """About the bytes of the columns that the condition needs, and of all, when they are sent to every executor. Very many over
+    Spark Connect, where it is left to Spark what to send."""
+    if merge.condition.expression is None:
+        return [F.lit(_MANY_BYTES).alias(name) for name in ("key_bytes", "source_bytes")]
+    internals, used = SparkInternals(frame.sparkSession), used_by(merge.condition.expression)
+    keys, everything = _RowWidth(), _RowWidth()
+    for attribute, field in zip(internals.attributes(frame), frame.schema.fields, strict=True):
+        is_text = isinstance(field.dataType, StringType | BinaryType)
+        for width in (everything, keys) if holds(used, attribute) else (everything,):
+            if is_text:
+                width.add_text(internals.column(attribute))
+            else:
+                width.fixed_bytes += default_size(attribute)
+    sums = {"key_bytes": keys, "source_bytes": everything}
+    return [F.coalesce(F.sum(width.column()), F.lit(0)).alias(name) for name, width in sums.items()]
+
+
+class _RowWidth:
+    """About the bytes of some columns of a row. fixed_bytes: of those whose values are all as long."""
+
+    def __init__(self) -> None:
+        self.fixed_bytes = _ROW_BYTES
+        self._lengths: list[Column] = []
+
+    def add_text(self, column: Column) -> None:
+        self.fixed_bytes += _TEXT_BYTES
+        self._lengths.append(F.coalesce(F.octet_length(column), F.lit(0)))
+
+    def column(self) -> Column:
+        """The sum, no deeper than it must be: Spark walks expressions recursively, and a chain of thousands of additions
+        overflows its stack."""
+        terms = [F.lit(self.fixed_bytes), *self._lengths]
+        while len(terms) > 1:
+            pairs = [left + right for left, right in zip(terms[::2], terms[1::2], strict=False)]
+            terms = [*pairs, terms[-1]] if len(terms) % 2 else pairs
+        return terms[0]
+
+
+def _keys(frame: DataFrame, bounds: Sequence[_Bound], few: Sequence[int]) -> dict[int, list[Any]]:
+    """The different values of each of the few-valued keys."""
+    if not few:
+        return {}
+    sets = [F.collect_set(_out(bounds[number].source, bounds[number].data_type)).alias(str(number)) for number in few]
+    values = frame.agg(*sets).first()
+    assert values is not None
+    return {number: values[str(number)] for number in few}
+
+
+def _lists_keys(bound: _Bound) -> bool:
+    return bound.comparison in ("=", "<=>") and not isinstance(bound.data_type, (FloatType, DoubleType))
+
+
+def _restricted(bound: _Bound, number: int, aggregated: Any, keys: list[Any] | None) -> Column:
+    """What the target's value must be to match any of the source's."""
+    kind, count = bound.data_type, aggregated[f"count{number}"]
+    if count == 0:
+        known = F.lit(False)
+    elif keys is not None:
+        plain = isinstance(kind, (IntegralType, StringType, BooleanType))
+        known = bound.target.isin(keys if plain else [_back(key, kind) for key in keys])
+    else:
+        low, high = _back(aggregated[f"min{number}"], kind), _back(aggregated[f"max{number}"], kind)
+        match bound.comparison:
+            case "=" | "<=>":
+                known = (bound.target >= low) & (bound.target <= high)
+            case "<":
+                known = bound.target < high
+            case "<=":
+                known = bound.target <= high
+            case ">":
+                known = bound.target > low
+            case _:
+                known = bound.target >= low
+    return known | bound.target.isNull() if bound.comparison == "<=>" and count < aggregated["rows"] else known
+
+
+def _is_unique(frame: DataFrame, equal: Sequence[_Bound]) -> bool:
+    """Whether no two rows of the source have the same keys, none of them null: then none of the target matches two."""
+    keys = [bound.source.alias(f"k{number}") for number, bound in enumerate(equal)]
+    known = reduce(and_, (bound.source.isNotNull() for bound in equal))
+    twice = frame.where(known).select(*keys).groupBy(*(f"k{number}" for number in range(len(keys)))).count().where("count > 1")
+    return twice.limit(1).count() == 0
+
+
+# ---------------------------------------------------------------- values on their way through Python
+
+
+def _has_bounds(kind: DataType) -> bool:
+    plain = isinstance(kind, (IntegralType, FractionalType, DateType, TimestampType, TimestampNTZType, BooleanType))
+    return plain or kind.simpleString() == "string"  # another collation would have another order than the statistics
+
+
+def _out(value: Column, kind: DataType) -> Column:
+    """A value in a form that Python keeps exactly, whatever the time zone."""
+    match kind:
+        case DateType():
+            return F.unix_date(value)
+        case TimestampType():
+            return F.unix_micros(value)
+        case TimestampNTZType() | DecimalType():
+            return value.cast("string")
+    return value
+
+
+def _back(value: Any, kind: DataType) -> Column:
+    match kind:
+        case DateType():
+            return F.date_from_unix_date(F.lit(value))
+        case TimestampType():
+            return F.timestamp_micros(F.lit(value))
+    return F.lit(value).cast(kind)

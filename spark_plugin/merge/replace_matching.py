@@ -1,0 +1,188 @@
+"""An overwrite of the rows that some row of the source matches.
+
+    replace_matching(spark, table, frame, Matching.using(("id",)), request)
+    replace_matching(spark, table, frame.alias("s"), Matching.on("t.id = s.id", "t"), request)
+
+A row of the table goes when the condition is true of it and at least one row of the source; all rows of the source are added, in
+the same commit. It runs on the road of MERGE: the source is made once, its keys say which files are read, and the two jobs of
+jobs.py do the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from delta_py.definition.request import WriteRequest
+from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchError
+from delta_py.expressions.tree import FALSE
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.row_changes.dml import MetricNames
+from delta_py.row_changes.write import plan_change
+from delta_py.row_rules.evolution import check_same_types
+from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.snapshot import Snapshot
+from delta_py.types.names import quoted
+from delta_py.types.schema import StructType as DeltaSchema
+from delta_py.write.row_changes import CLAUSE, NEW
+from spark_plugin.dml.jobs import DmlResult, open_target
+from spark_plugin.dml.run_near_table import at_table
+from spark_plugin.dml.store_assignment import Assigning
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.merge.matching import Matching
+from spark_plugin.merge.merge_job import MergeRun, until_kept
+from spark_plugin.merge.merge_job_clauses import Clause, ResolvedMerge
+from spark_plugin.merge.merge_job_join import broadcast_limit
+from spark_plugin.merge.merge_rows import MergeRows
+from spark_plugin.merge.merge_source import SourceFacts, held_source
+from spark_plugin.options.settings import TablePath, is_case_sensitive
+from spark_plugin.schema_conversion import from_spark_schema
+
+
+def replace_matching(
+    spark: SparkSession,
+    table: TablePath,
+    source: DataFrame,
+    matching: Matching,
+    request: WriteRequest,
+    *,
+    same_types: bool = False,
+) -> DmlResult:
+    """Returns as `merge`. request: of an overwrite of the whole table, whose checks hold here too. same_types: the source's
+    columns must have the table's types, since rows match by values that are not cast yet: 1.5 is no 1, and would be written as 1.
+
+    Raises what such an overwrite raises, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY); SchemaMismatchError for
+    another type than the table's (DELTA_FAILED_TO_MERGE_FIELDS), and for columns of the condition that neither side has, or both
+    (DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION, DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION);
+    InvariantViolationError (DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION) for a row that breaks a rule of the table.
+    Nothing is committed then, and no file is left.
+    """
+    try:
+        return until_kept(_Request(spark, table, source, matching, request, same_types).run)
+    except InvariantViolationError as error:
+        with as_spark_raises():
+            raise InvariantViolationError(
+                f"A row in the place of others breaks a rule of the table: {error.message}",
+                error_class="DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION",
+                sql_state="44000",
+            ) from error
+
+
+@dataclass(frozen=True)
+class _Request:
+    spark: SparkSession
+    table: TablePath
+    source: DataFrame
+    matching: Matching
+    request: WriteRequest
+    same_types: bool
+
+    def run(self, level: StorageLevel) -> DmlResult:
+        alias, request, evolves = self.matching.alias, self.request, self.request.merge_schema
+        with open_target(self.spark, self.table, "WRITE", alias=alias, evolve=self._evolved, request=request) as target:
+            resolved = self._resolved(target.shape, target.dml.snapshot.schema.names)
+            rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=evolves))
+            rows.check()
+            with held_source(resolved, level) as source:
+                return _ReplaceRun(target, resolved, rows, source, self.matching, request).run()
+
+    def _evolved(self, snapshot: Snapshot) -> Mapping[str, Any]:
+        """Metadata and protocol as an overwrite with the same options would leave them, after its checks."""
+        given = self.source.schema.toNullable()
+        fields = [StructField(name, given[column].dataType) for name, column in self._values().items()]
+        schema = from_spark_schema(StructType(fields))
+        metadata, protocol = at_table(self.spark, partial(_checked, snapshot, schema, self.request, self.same_types))
+        return {"metadata": metadata, "protocol": protocol}
+
+    def _values(self) -> Mapping[str, str]:
+        return {name: name for name in self.source.columns} if self.matching.values is None else self.matching.values
+
+    def _resolved(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
+        case_sensitive = is_case_sensitive(self.spark)
+        source, condition = self.matching.between(columns, self.source, case_sensitive=case_sensitive)
+        values = {quoted(name): F.col(quoted(column)) for name, column in self._values().items()}
+        clauses = (Clause("matched", "delete"), Clause("not matched", "insert", assignments=values))
+        try:
+            return ResolvedMerge.of(
+                frame, columns, source, condition, clauses, evolves=self.request.merge_schema, alias=self.matching.alias
+            )
+        except (AnalysisException, DeltaError) as error:
+            explained = _explained(error)
+            if explained is None:
+                raise
+            raise explained from error
+
+
+def _checked(
+    snapshot: Snapshot, schema: DeltaSchema, request: WriteRequest, same_types: bool
+) -> tuple[Metadata | None, Protocol | None]:
+    if same_types and not request.merge_schema:
+        check_same_types(snapshot.schema, schema)
+    plan = plan_change(snapshot, schema, request, "Overwrite")
+    return plan.metadata, plan.protocol
+
+
+def _explained(error: AnalysisException | DeltaError) -> DeltaError | None:
+    """The error in the words of these options; None for one that says enough."""
+    condition = (error.error_class if isinstance(error, DeltaError) else error.getCondition()) or ""
+    if condition == "DELTA_MERGE_UNRESOLVED_EXPRESSION" and isinstance(error, DeltaError):
+        name = error.message_parameters["name"]
+        return SchemaMismatchError(
+            f"The condition of replaceOn names {name}, which is neither a column of the table nor of the source. Nothing was "
+            "written. Correct the name; targetAlias calls the table, and DataFrame.alias the source.",
+            error_class="DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION",
+            sql_state="42703",
+            column=name,
+        )
+    if condition == "AMBIGUOUS_REFERENCE" and not isinstance(error, DeltaError):
+        name = (error.getMessageParameters() or {}).get("name", "a column")
+        return SchemaMismatchError(
+            f"The condition of replaceOn names {name}, which both the table and the source have. Nothing was written. Call the "
+            "table by the option targetAlias, and the source by DataFrame.alias.",
+            error_class="DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION",
+            sql_state="42702",
+            column=name,
+        )
+    return None
+
+
+@dataclass(frozen=True)
+class _ReplaceRun(MergeRun):
+    matching: Matching
+    request: WriteRequest
+
+    def _decided(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame:
+        """Unlike in a MERGE, a row of the source that matches is added as well."""
+        (delete, _), (insert, clause) = enumerate(self.merge.clauses)
+        added = self.source.frame.select(F.lit(insert).alias(CLAUSE), self.rows.new_row(clause).alias(NEW))
+        if near is None:
+            self.target.dml.transaction.read_rows(FALSE)  # it is no blind append all the same
+            return added
+        sent = F.broadcast(self.source.frame) if facts.key_bytes <= broadcast_limit(near) else self.source.frame
+        matched = near.join(sent, self.merge.condition.column, "left_semi")
+        no_row = F.lit(None).cast(added.schema[NEW].dataType)
+        gone = matched.select(F.col(ROW_ADDRESS), F.lit(delete).alias(CLAUSE), no_row.alias(NEW))
+        nowhere = F.lit(None).cast(gone.schema[ROW_ADDRESS].dataType)
+        return gone.unionAll(added.select(nowhere.alias(ROW_ADDRESS), CLAUSE, NEW))
+
+    def _parameters(self) -> dict[str, Any]:
+        said = {"canMergeSchema": True} if self.request.merge_schema else {}
+        if self.request.partition_overwrite_mode == "dynamic":  # of the session, and without effect here
+            said["isDynamicPartitionOverwrite"] = True
+        partitions = list(self.request.partition_by or ())
+        return {"mode": "Overwrite", "partitionBy": partitions, **said, **self.matching.recorded()}
+
+    def _metrics(self, facts: SourceFacts) -> MetricNames:
+        return _write_metrics
+
+
+def _write_metrics(done: Mapping[str, int], by_clause: Mapping[int, int]) -> dict[str, int]:
+    return {name: value for name, value in done.items() if not name.endswith("Ms")}

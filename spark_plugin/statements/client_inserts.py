@@ -1,0 +1,278 @@
+"""INSERT over Spark Connect, as far as the server's own road to a table does not give what a saved DataFrame gets.
+
+    INSERT INTO shop.sales (price) SELECT ...                   -- where sales has identity or generated columns
+    INSERT WITH SCHEMA EVOLUTION INTO shop.sales BY NAME SELECT ...
+    INSERT INTO shop.sales AS t REPLACE ON t.id = s.id (SELECT ...) AS s
+
+A client has no parser: only where the parts of the statement begin is found here. Other INSERTs are the server's.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from spark_plugin.dataframe_api.batch_save import OPTIMIZE_CONF
+from spark_plugin.dataframe_api.spark_rule_columns import asks_for_saves
+from spark_plugin.options.settings import conf, is_on, resets_transaction
+from spark_plugin.sql.grammar import properties_of
+from spark_plugin.sql.syntax import Words
+from spark_plugin.sql.targets import find_target
+from spark_plugin.sql_catalog.install import catalog_conf
+from spark_plugin.sql_definitions import ParsedInsert, WrittenQuery, WrittenReplaceOn
+from spark_plugin.sql_internals import ParsedTarget
+from spark_plugin.statements.insert import may_evolve, write_insert
+from spark_plugin.statements.row_change_statements import short_alias
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")
+_BEGINNINGS = (*((word,) for word in _QUERIES), *(("(", word) for word in _QUERIES))
+_INSERTS = (("INSERT", "INTO"), ("INSERT", "OVERWRITE"), ("INSERT", "WITH", "SCHEMA"))
+_BEHIND_NAME = ("WITH", "PARTITION", "IF", "BY", "(", "REPLACE", *_QUERIES)
+_AFTER_LIST = (
+    *("FROM", "LATERAL", "WHERE", "GROUP", "HAVING", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "MINUS"),
+    *("ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET"),
+)  # what may stand behind the list of a SELECT
+_AFTER_ROWS = tuple(word for word in _AFTER_LIST if word not in ("FROM", "LATERAL"))
+_STAR = re.compile(r"(^|\.)\s*\*")
+
+
+def insert_of_client(spark: SparkSession, words: Words) -> DataFrame | None:
+    """words: of a statement, with constants in the place of parameters. None, and nothing done, for what is no INSERT, for one
+    into no table of ours, and for one that is the server's. Raises SyntaxFault for what cannot be read, and what
+    inserts.insert_rows raises."""
+    insert = written_insert(spark, words)
+    target = None if insert is None else find_target(spark, insert.target.parts)
+    if insert is None or target is None:
+        return None
+    if not (_is_asked_of_client(spark, insert) or asks_for_saves(spark, target.place)):
+        return None
+    return write_insert(spark, target, insert, short_alias(insert.target.alias, insert.target.parts, target))
+
+
+def _is_asked_of_client(spark: SparkSession, insert: ParsedInsert) -> bool:
+    """Whether the server refuses the statement, or writes the rows otherwise than a saved DataFrame's, whatever the table."""
+    if insert.replaces_using or insert.replaces_on is not None or insert.if_not_exists:
+        return True
+    is_optimized = is_on(spark, OPTIMIZE_CONF, default=False) or "optimizewrite" in map(str.lower, insert.options)
+    if is_optimized or may_evolve(spark, insert) or resets_transaction(spark):
+        return True
+    return conf(spark, catalog_conf("pydelta")) is None  # the server took no classes
+
+
+# ---------------------------------------------------------------- the statement
+
+
+def written_insert(spark: SparkSession, words: Words) -> ParsedInsert | None:
+    """None for what is no INSERT into a table. Raises SyntaxFault for what cannot be read, an INSERT into several tables too."""
+    before = _before(words)
+    if not words.take("INSERT"):
+        return None
+    evolves = words.take("WITH", "SCHEMA", "EVOLUTION")
+    overwrites = words.take("OVERWRITE")
+    if not overwrites:
+        words.expect("INTO")
+    words.take("TABLE")
+    parts = words.name()
+    alias = None if overwrites else _alias(words, *_BEHIND_NAME)
+    options = _options(words)
+    values, open_columns = partition_spec(words) if words.take("PARTITION") else ({}, ())
+    if_not_exists = words.take("IF", "NOT", "EXISTS")
+    by_name = words.take("BY", "NAME")
+    columns = _columns(words) if not by_name and words.at("(") and not _at_query(words) else ()
+    using: tuple[str, ...] = ()
+    on, where = None, None
+    if not overwrites and words.take("REPLACE"):
+        if words.take("USING"):
+            using = _columns(words)
+        elif words.take("ON"):
+            on = WrittenReplaceOn(words.text_until(*_BEGINNINGS), alias)
+        else:
+            words.expect("WHERE")
+            where = words.text_until(*_BEGINNINGS)
+    elif alias is not None:
+        words.fault("an alias is for REPLACE")
+    if not _at_query(words):
+        words.fault("expected a query")
+    query = _aliased_query(spark, words) if using or on is not None else _query(spark, words)
+    return ParsedInsert(
+        ParsedTarget(parts, alias),
+        _behind(query, before),
+        options=options,
+        columns=columns,
+        values=values,
+        open_columns=open_columns,
+        by_name=by_name,
+        overwrites=overwrites,
+        if_not_exists=if_not_exists,
+        replaces_using=using,
+        replaces_on=on,
+        replaces_where=where,
+        evolves=evolves,
+    )
+
+
+_WHOLE = re.compile(r"(-?[0-9]+)[lL]?")
+_WRITTEN_ALIKE = {
+    "DATE": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"),
+    "TIMESTAMP": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"),
+}
+
+
+def partition_spec(words: Words) -> tuple[dict[str, str | None], tuple[str, ...]]:
+    """What stands behind PARTITION: columns with values, as text, and those without."""
+    values: dict[str, str | None] = {}
+    open_columns: list[str] = []
+    words.expect("(")
+    while True:
+        column = words.part()
+        if words.take("="):
+            values[column] = _partition_value(words)
+        else:
+            open_columns.append(column)
+        if not words.take(","):
+            break
+    words.expect(")")
+    return values, tuple(open_columns)
+
+
+def _partition_value(words: Words) -> str | None:
+    """As Spark writes the constant as text. Faults for one that it may write otherwise than it stands there."""
+    for word in ("TRUE", "FALSE"):
+        if words.take(word):
+            return word.lower()
+    if words.take("NULL"):
+        return None
+    kind = next((kind for kind in _WRITTEN_ALIKE if words.take(kind)), None)
+    if not words.at_text():
+        whole = _WHOLE.fullmatch(words.number())
+        if whole is None:
+            words.fault("expected a whole number")
+        return str(int(whole[1]))
+    value = words.literal()
+    if isinstance(value, bool):
+        return str(value).lower()
+    if type(value) is datetime.date:
+        return value.isoformat()
+    is_plain = value is None or (type(value) is int and kind is None)
+    if isinstance(value, str):
+        is_plain = kind is None or _WRITTEN_ALIKE[kind].fullmatch(value) is not None
+    if not is_plain:
+        words.fault(f"expected a text, a whole number or a date, and not {value!r}")
+    return value if value is None else str(value)
+
+
+def _options(words: Words) -> dict[str, str]:
+    if not words.at("WITH", "("):  # that of a query
+        return {}
+    words.expect("WITH")
+    return properties_of(words)
+
+
+def _alias(words: Words, *behind: str) -> str | None:
+    if words.take("AS"):
+        return words.part()
+    return None if any(words.at(word) for word in behind) else words.part()
+
+
+def _columns(words: Words) -> tuple[str, ...]:
+    words.expect("(")
+    names = [words.part()]
+    while words.take(","):
+        names.append(words.part())
+    words.expect(")")
+    return tuple(names)
+
+
+# ---------------------------------------------------------------- its query
+
+
+def _before(words: Words) -> str:
+    """WITH or FROM, which may stand in front of INSERT and belong to its query; empty for neither."""
+    word = next((word for word in ("WITH", "FROM") if words.take(word)), None)
+    return "" if word is None else f"{word} {words.text_until(*_INSERTS)}"
+
+
+def _behind(query: WrittenQuery, before: str) -> WrittenQuery:
+    """The query with what has stood in front of INSERT."""
+    if not before:
+        return query
+    first, *others = query.pieces
+    starts = str(first).lstrip().upper().startswith("WITH")  # of two WITH the inner one goes first
+    pieces = (f"{before} (", first, *others, ")") if starts else (f"{before} ", first, *others)
+    rows = query.rows or ("SELECT *" if before.startswith("FROM") else "")
+    return replace(query, pieces=pieces, rows=rows and f"{before} {rows}")
+
+
+def _at_query(words: Words) -> bool:
+    """A column may have the name of such a word too: then a comma or the end of a list stands behind it."""
+    ahead = 0
+    while words.at("(", ahead=ahead):
+        ahead += 1
+    is_name = ahead > 0 and (words.at(",", ahead=ahead + 1) or words.at(")", ahead=ahead + 1))
+    return not is_name and any(words.at(word, ahead=ahead) for word in _QUERIES)
+
+
+def _aliased_query(spark: SparkSession, words: Words) -> WrittenQuery:
+    """The rest. An alias may stand behind a query in parentheses."""
+    if not words.at("("):
+        return _query(spark, words)
+    text = words.in_parentheses()
+    alias = None if words.is_over() else _alias(words)
+    words.end()
+    return replace(_cut(spark, text), alias=alias)
+
+
+def _query(spark: SparkSession, words: Words) -> WrittenQuery:
+    text = words.text_until(*_INSERTS)
+    words.end()
+    return _cut(spark, text)
+
+
+def _cut(spark: SparkSession, text: str) -> WrittenQuery:
+    """A query with the values found that are the word DEFAULT alone: in rows of VALUES, and in the list of one SELECT."""
+    words, selected = Words(text, binds=True), ""
+    if words.take("VALUES"):
+        rows = list(_rows(words))
+    elif words.take("SELECT"):
+        rows = [list(_listed(words, *((word,) for word in _AFTER_LIST)))]
+        if any(_STAR.search(item) for _, item in rows[0]) or not (words.is_over() or words.at("FROM") or words.at("WHERE")):
+            return WrittenQuery(spark, (text,))
+        if words.take("FROM"):
+            selected = f"SELECT * FROM {words.text_until(*((word,) for word in _AFTER_ROWS))}"
+    else:
+        return WrittenQuery(spark, (text,))
+    width = len(rows[0])
+    defaults = {
+        place: number for row in rows for number, (place, item) in enumerate(row[:width]) if item.upper() == "DEFAULT"
+    }
+    pieces: list[str | int] = []
+    end = 0
+    for place, number in defaults.items():
+        pieces += [text[end:place], number]
+        end = place + len("DEFAULT")
+    return WrittenQuery(spark, (*pieces, text[end:]), width, rows=selected)
+
+
+def _rows(words: Words) -> Iterator[list[tuple[int, str]]]:
+    """Of VALUES: each value's place in the text, and the value."""
+    while True:
+        if words.take("("):
+            yield list(_listed(words))
+            words.expect(")")
+        else:
+            yield [(words.place, words.text_until((",",)))]
+        if not words.take(","):
+            return
+
+
+def _listed(words: Words, *behind: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    while True:
+        yield words.place, words.text_until((",",), *behind)
+        if not words.take(","):
+            return

@@ -1,0 +1,90 @@
+"""DELETE, UPDATE and MERGE INTO over Spark Connect, where the methods of DeltaTable get the texts of their clauses.
+
+A client has no parser. Values of parameters are put into the texts of the clauses. A statement with a WITH in front goes to the
+server, which refuses it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spark_plugin.dml import delete_update
+from spark_plugin.dml.target_names import Alias
+from spark_plugin.internals.wrapping import spark_sql
+from spark_plugin.merge.merge_job_clauses import Clause
+from spark_plugin.sql.clauses import Assignments, Change, DeleteRows, MergeRows, UpdateRows, change_of
+from spark_plugin.sql.syntax import SyntaxFault, Words
+from spark_plugin.sql.targets import Target, find_target
+from spark_plugin.sql_router import Statement
+from spark_plugin.statements.row_change_statements import by_name, counted, short_alias
+from spark_plugin.table_api.arguments import as_assignments, as_condition
+from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenChange:
+    """A statement on a table of ours, as a client can read it. alias: by what its conditions and values may call the table."""
+
+    asked: Change
+    target: Target
+    alias: Alias
+
+    @classmethod
+    def of(cls, spark: SparkSession, words: Words) -> WrittenChange | None:
+        """Of the words that are left. None for another statement, for one about no table of ours, and for one that cannot be
+        read: the server says what is wrong."""
+        try:
+            asked = change_of(words)
+        except SyntaxFault:
+            return None
+        target = None if asked is None else find_target(spark, asked.table.parts)
+        if asked is None or target is None:
+            return None
+        return cls(asked, target, short_alias(asked.alias, asked.table.parts, target))
+
+
+def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
+    """As rows.change_rows, of the text."""
+    try:
+        words = Words(statement.text, statement.args, binds=True)
+    except SyntaxFault:
+        return None
+    change = WrittenChange.of(spark, words)
+    if change is None:
+        return None
+    place, alias = change.target.place, change.alias
+    match change.asked:
+        case DeleteRows(where=where):
+            done = delete_update.delete(spark, place, as_condition(where), alias=alias)
+            return counted(spark, done.metrics.get("numDeletedRows", 0))
+        case UpdateRows(assignments=assignments, where=where):
+            done = delete_update.update(spark, place, as_condition(where), values_of(assignments), alias=alias)
+            return counted(spark, done.metrics.get("numUpdatedRows", 0))
+        case MergeRows() as merge:
+            return merge_builder(spark, merge, change).execute()
+
+
+def merge_builder(spark: SparkSession, asked: MergeRows, change: WrittenChange) -> DeltaMergeBuilder:
+    """The MERGE that a text asks for."""
+    clauses = tuple(
+        Clause(
+            one.kind,
+            one.action,
+            as_condition(one.condition),
+            None if one.assignments is None else values_of(one.assignments, one.action.upper()),
+        )
+        for one in asked.clauses
+    )
+    source, condition = spark_sql(spark, f"SELECT * FROM {asked.source}"), as_condition(asked.condition)
+    assert condition is not None
+    return DeltaMergeBuilder(spark, change.target.place, change.alias, source, condition, clauses, asked.evolves)
+
+
+def values_of(assignments: Assignments, action: str = "UPDATE") -> dict[str, Column]:
+    """The values of SET, by the names of columns."""
+    return as_assignments(by_name(assignments, action), "SET")
+

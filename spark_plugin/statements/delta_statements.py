@@ -1,0 +1,338 @@
+"""The statements of grammar.py, carried out by DeltaTable's methods; classic and over Spark Connect.
+
+    OPTIMIZE pydelta.`/data/events` WHERE day = '2024-01-01'       -- path, metrics
+
+A statement about something that is not a table of ours goes to Spark if Spark, or delta-spark, can read the statement. Otherwise
+other_tables.py answers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from delta_py.errors import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
+from spark_plugin.dataframe_api import catalog
+from spark_plugin.internals.spark_internals import is_connect
+from spark_plugin.internals.wrapping import spark_sql
+from spark_plugin.maintenance.convert_job import ParquetSource
+from spark_plugin.options.settings import TablePath, conf
+from spark_plugin.sql import grammar
+from spark_plugin.sql.grammar import Utility, Version, parse_utility
+from spark_plugin.sql.results import nothing
+from spark_plugin.sql.syntax import SyntaxFault, TableName
+from spark_plugin.sql.targets import Target, find_target, has_delta_spark, our_formats
+from spark_plugin.sql_internals import SqlInternals
+from spark_plugin.sql_router import Statement
+from spark_plugin.statements.other_tables import answer_by_name, answer_by_path, shown
+from spark_plugin.table_api.conversions import parquet_source
+from spark_plugin.table_api.table_names import Cloned, clone_table
+from spark_plugin.tables import DeltaTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def run_utility(spark: SparkSession, statement: Statement) -> DataFrame | None:
+    """Raises SqlSyntaxError (PARSE_SYNTAX_ERROR), and what the methods of DeltaTable raise."""
+    try:
+        utility = parse_utility(statement.text, statement.args)
+    except SyntaxFault as fault:
+        if _is_read_by_others(spark, statement):
+            return None
+        raise fault.raised() from fault
+    if utility is None or (isinstance(utility, grammar.Convert) and has_delta_spark(spark)):  # that makes tables of its own
+        return None
+    try:
+        return carry_out(spark, utility)
+    except NotOurs as missing:
+        if _is_read_by_others(spark, statement) and (has_delta_spark(spark) or _is_of_table(spark, utility)):
+            return None
+        return answer_by_name(spark, utility, missing.named)
+
+
+class NotOurs(Exception):
+    """What is asked for is about no table of ours, and nothing was done. named: the table."""
+
+    def __init__(self, named: TableName) -> None:
+        super().__init__()
+        self.named = named
+
+
+def carry_out(spark: SparkSession, utility: Utility) -> DataFrame:
+    """Raises NotOurs, and what the methods of DeltaTable raise."""
+    match utility:
+        case grammar.Clone():
+            return _clone(spark, utility)
+        case grammar.Convert():
+            return _convert(spark, utility)
+    target = _target(spark, utility.table)
+    if target is None:
+        raise NotOurs(utility.table)
+    try:
+        return _RUN[type(utility)](spark, target, utility)
+    except TableNotFoundError as error:
+        if target.name is not None or error.message_parameters.get("path") != target.place.url:  # another table, an inventory
+            raise
+        return answer_by_path(spark, utility, utility.table, error)
+
+
+def _target(spark: SparkSession, named: TableName) -> Target | None:
+    if named.path is None:
+        return find_target(spark, named.parts)
+    return None if has_delta_spark(spark) else Target(TablePath(named.path))
+
+
+def _is_read_by_others(spark: SparkSession, statement: Statement) -> bool:
+    """Whether Spark's parser, or that of an extension, knows the statement."""
+    if has_delta_spark(spark):
+        return True
+    if is_connect(spark):
+        return statement.word in _OF_SPARK
+    return SqlInternals(spark).parsed(statement.text, statement.args) is not None
+
+
+_OF_SPARK = ("DESCRIBE", "DESC", "ALTER", "CREATE", "DROP")
+"""What a server may be able to read, for clients, who cannot ask its parser."""
+
+
+def _is_of_table(spark: SparkSession, utility: Utility) -> bool:
+    """Whether DESCRIBE HISTORY x, which Spark reads as the column x of a table HISTORY, can be meant so."""
+    if not isinstance(utility, grammar.History | grammar.Detail):
+        return True
+    return bool(spark.catalog.tableExists(type(utility).__name__.lower()))
+
+
+# ---------------------------------------------------------------- on a table that is there
+
+
+def _optimize(spark: SparkSession, target: Target, asked: grammar.Optimize) -> DataFrame:
+    builder = target.delta_table(spark).optimize()
+    if asked.where is not None:
+        builder = builder.where(asked.where)
+    return builder.executeZOrderBy(*asked.z_order) if asked.z_order else builder.executeCompaction(full=asked.full)
+
+
+def _vacuum(spark: SparkSession, target: Target, asked: grammar.Vacuum) -> DataFrame:
+    """The files that would go, of a dry run; else the table's path."""
+    inventory = None if asked.inventory is None else _inventory(spark, asked.inventory)
+    table = target.delta_table(spark)
+    found = table.vacuum(asked.hours, dryRun=asked.dry_run, lite=asked.lite, inventory=inventory)
+    return found.select("path") if asked.dry_run else table.detail().selectExpr("location AS path")
+
+
+def _inventory(spark: SparkSession, named: TableName | str) -> DataFrame:
+    if isinstance(named, str):
+        frame: DataFrame = spark_sql(spark, named)
+        return frame
+    target = _target(spark, named)
+    return spark.table(shown(named)) if target is None else target.delta_table(spark).toDF()
+
+
+def _history(spark: SparkSession, target: Target, asked: grammar.History) -> DataFrame:
+    return target.delta_table(spark).history(asked.limit)
+
+
+def _detail(spark: SparkSession, target: Target, asked: grammar.Detail) -> DataFrame:
+    return target.delta_table(spark).detail()
+
+
+def _restore(spark: SparkSession, target: Target, asked: grammar.Restore) -> DataFrame:
+    table = target.delta_table(spark)
+    if asked.to.timestamp is not None:
+        return table.restoreToTimestamp(asked.to.timestamp, ignoreMissingFiles=asked.ignores_missing_files)
+    assert asked.to.version is not None
+    return table.restoreToVersion(asked.to.version, ignoreMissingFiles=asked.ignores_missing_files)
+
+
+def _generate(spark: SparkSession, target: Target, asked: grammar.Generate) -> DataFrame:
+    target.delta_table(spark).generate(asked.mode)
+    return nothing(spark)
+
+
+def _reorg(spark: SparkSession, target: Target, asked: grammar.Reorg) -> DataFrame:
+    if not asked.purge:
+        refuse(
+            "REORG TABLE ... APPLY (UPGRADE UNIFORM ...)",
+            "write Iceberg metadata, which this turns on",
+            "For files that Iceberg may take as its own, create a table with delta.enableIcebergCompatV2 = true AS SELECT from "
+            "this one. For the metadata use an engine that writes it.",
+        )
+    builder = target.delta_table(spark).reorg()
+    return (builder if asked.where is None else builder.where(asked.where)).executePurge()
+
+
+def _fsck(spark: SparkSession, target: Target, asked: grammar.Fsck) -> DataFrame:
+    return target.delta_table(spark).fsck(dryRun=asked.dry_run, checkData=asked.check_data)
+
+
+# ---------------------------------------------------------------- what the table is
+
+
+def _add_constraint(spark: SparkSession, target: Target, asked: grammar.AddConstraint) -> DataFrame:
+    target.delta_table(spark).addConstraint(asked.name, asked.check)
+    return nothing(spark)
+
+
+def _drop_constraint(spark: SparkSession, target: Target, asked: grammar.DropConstraint) -> DataFrame:
+    target.delta_table(spark).dropConstraint(asked.name, ifExists=asked.if_exists)
+    return nothing(spark)
+
+
+def _add_feature(spark: SparkSession, target: Target, asked: grammar.AddFeature) -> DataFrame:
+    target.delta_table(spark).addFeatureSupport(asked.feature)
+    return nothing(spark)
+
+
+def _drop_feature(spark: SparkSession, target: Target, asked: grammar.DropFeature) -> DataFrame:
+    target.delta_table(spark).dropFeatureSupport(asked.feature, asked.truncate_history or None)
+    return nothing(spark)
+
+
+def _cluster_by(spark: SparkSession, target: Target, asked: grammar.ClusterBy) -> DataFrame:
+    target.delta_table(spark).clusterBy(*asked.columns)
+    return nothing(spark)
+
+
+def _sync_identity(spark: SparkSession, target: Target, asked: grammar.SyncIdentity) -> DataFrame:
+    target.delta_table(spark).syncIdentity(asked.column)
+    return nothing(spark)
+
+
+def _create_index(spark: SparkSession, target: Target, asked: grammar.CreateIndex) -> DataFrame:
+    if len(asked.columns) != 1 or asked.if_not_exists:
+        refuse("CREATE INDEX", "index several columns together, or look whether an index is there", "Index one column.")
+    target.delta_table(spark).createIndex(asked.columns[0], asked.name)
+    return nothing(spark)
+
+
+def _drop_index(spark: SparkSession, target: Target, asked: grammar.DropIndex) -> DataFrame:
+    if asked.if_exists:
+        refuse("DROP INDEX IF EXISTS", "look whether an index is there", "Leave IF EXISTS out.")
+    target.delta_table(spark).dropIndex(asked.name)
+    return nothing(spark)
+
+
+def refuse(statement: str, what: str, instead: str) -> NoReturn:
+    """For what no method of DeltaTable can do."""
+    raise UnsupportedOperationError(
+        f"{statement}: this version of pydelta cannot {what}. Nothing was changed. {instead}", operation=statement
+    )
+
+
+_RUN: dict[type[Any], Callable[[SparkSession, Target, Any], DataFrame]] = {
+    grammar.Optimize: _optimize,
+    grammar.Vacuum: _vacuum,
+    grammar.History: _history,
+    grammar.Detail: _detail,
+    grammar.Restore: _restore,
+    grammar.Generate: _generate,
+    grammar.Reorg: _reorg,
+    grammar.Fsck: _fsck,
+    grammar.AddConstraint: _add_constraint,
+    grammar.DropConstraint: _drop_constraint,
+    grammar.AddFeature: _add_feature,
+    grammar.DropFeature: _drop_feature,
+    grammar.ClusterBy: _cluster_by,
+    grammar.SyncIdentity: _sync_identity,
+    grammar.CreateIndex: _create_index,
+    grammar.DropIndex: _drop_index,
+}
+
+
+# ---------------------------------------------------------------- what becomes a table
+
+
+def _convert(spark: SparkSession, asked: grammar.Convert) -> DataFrame:
+    DeltaTable.convertToDelta(spark, shown(asked.table), asked.partitions, collectStats=asked.statistics)
+    return nothing(spark)
+
+
+def _clone(spark: SparkSession, asked: grammar.Clone) -> DataFrame:
+    source = _target(spark, asked.source)
+    name = shown(asked.table)
+    named = catalog.format_and_path(name)
+    if source is None and not _is_for_us(spark, name, named):
+        raise NotOurs(asked.source)
+    if named is not None and named[0] not in our_formats(spark):
+        raise NotOurs(asked.table)
+    origin = _parquet_source(spark, asked) if source is None else _table_source(source, asked)
+    is_there = catalog.find_stored(spark, name) is not None if named is None else DeltaTable.isDeltaTable(spark, named[1])
+    if is_there and asked.if_not_exists:
+        return spark.createDataFrame([], _CLONE_RESULT)
+    if not is_there and not asked.creates:
+        raise TableNotFoundError(
+            f"The table {name} cannot be replaced: it is not there. Nothing was changed. Use CREATE OR REPLACE TABLE.",
+            error_class="TABLE_OR_VIEW_NOT_FOUND",
+            sql_state="42P01",
+            table=name,
+        )
+    arguments = {
+        "version": asked.of.version,
+        "timestamp": asked.of.timestamp,
+        "time_zone": conf(spark, "spark.sql.session.timeZone") or "UTC",
+        "replace_table": asked.replaces,
+        "properties": dict(asked.properties),
+    }
+    done = clone_table(spark, origin, name, arguments, is_shallow=asked.shallow, location=asked.location)
+    metrics = _clone_metrics(spark, done) if done.metrics is None else done.metrics
+    return spark.createDataFrame([tuple(metrics[name] for name in _CLONE_METRICS.values())], _CLONE_RESULT)
+
+
+def _is_for_us(spark: SparkSession, name: str, named: tuple[str, str] | None) -> bool:
+    """Whether a clone of what is no Delta table is to be one of ours. name: of the clone; named: its format and path, of a path.
+    delta-spark, where it is, makes its own, but under names of ours."""
+    if named is not None or not has_delta_spark(spark):
+        return True
+    entry = catalog.find_stored(spark, name)
+    return entry is not None and entry.is_ours
+
+
+def _table_source(source: Target, asked: grammar.Clone) -> TablePath:
+    if asked.partitions is not None:
+        raise InvalidOptionError(
+            f"{source.label} is a Delta table, and a clone is partitioned as its source is. Nothing was changed. Leave "
+            "PARTITIONED BY out, which is for directories of Parquet files.",
+            option="partitioned_by",
+        )
+    return source.place
+
+
+def _parquet_source(spark: SparkSession, asked: grammar.Clone) -> ParquetSource:
+    found = None if asked.source.path is not None else parquet_source(spark, shown(asked.source), asked.partitions)
+    if found is None:
+        raise NotOurs(asked.source)
+    if asked.of != Version():
+        raise UnsupportedOperationError(
+            f"Time travel on the relation {shown(asked.source)} is not supported: Parquet files have no versions. Nothing was "
+            "changed. Leave VERSION AS OF and TIMESTAMP AS OF out.",
+            error_class="UNSUPPORTED_FEATURE.TIME_TRAVEL",
+            sql_state="0A000",
+        )
+    if not asked.shallow:
+        raise UnsupportedOperationError(
+            f"Deep clones are made of Delta tables, and {shown(asked.source)} is Parquet files. Nothing was changed. Make a "
+            "SHALLOW CLONE, of which a deep one can be made; or write the rows to a new table by CREATE TABLE ... AS SELECT.",
+            error_class="DELTA_UNSUPPORTED_DEEP_CLONE",
+            sql_state="0A000",
+        )
+    return found
+
+
+_CLONE_METRICS = {
+    "source_table_size": "sourceTableSize",
+    "source_num_of_files": "sourceNumOfFiles",
+    "num_removed_files": "numRemovedFiles",
+    "num_copied_files": "numCopiedFiles",
+    "removed_files_size": "removedFilesSize",
+    "copied_files_size": "copiedFilesSize",
+}
+_CLONE_RESULT = ", ".join(f"{name} bigint" for name in _CLONE_METRICS)
+
+
+def _clone_metrics(spark: SparkSession, done: Cloned) -> dict[str, int]:
+    """Over Spark Connect the clone's history has the numbers."""
+    history = DeltaTable.forPath(spark, done.place.path).history().filter("operation = 'CLONE'")
+    row = history.select("operationMetrics").first()
+    assert row is not None
+    return {name: int(row["operationMetrics"][name]) for name in _CLONE_METRICS.values()}

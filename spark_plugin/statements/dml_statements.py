@@ -1,0 +1,83 @@
+"""DELETE, UPDATE and MERGE INTO as Spark's own parser reads them, with a WITH in front too, carried out by spark_plugin.dml.
+
+    DELETE FROM pydelta.`/data/events` WHERE id = 3             -- num_affected_rows
+
+Names in conditions and values are resolved as in those of DeltaTable's methods, which take the same Columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spark_plugin.dml import delete_update
+from spark_plugin.dml.jobs import Shown
+from spark_plugin.dml.target_names import Alias
+from spark_plugin.merge.merge_job_clauses import Clause
+from spark_plugin.sql.targets import Target, find_target
+from spark_plugin.sql_internals import ParsedPlan
+from spark_plugin.statements.row_change_statements import alias_of, by_name, counted
+from spark_plugin.statements.view_targets import viewed_target
+from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTable:
+    """The table that a statement changes. alias: by what its conditions and values may call it. shown: as of ViewedTarget."""
+
+    target: Target
+    alias: Alias
+    shown: Shown | None
+
+
+def changed_table(spark: SparkSession, plan: ParsedPlan, text: str) -> ChangedTable | None:
+    """Of a DELETE, UPDATE or MERGE; None for what is no table of ours. Raises what find_target and viewed_target raise."""
+    named = plan.target()
+    if named is None:
+        return None
+    target = find_target(spark, named.parts)
+    if target is not None:
+        return ChangedTable(target, alias_of(spark, named, target, text), None)
+    viewed = viewed_target(spark, named.parts, STATEMENTS[plan.kind])
+    return None if viewed is None else ChangedTable(viewed.table, (named.alias or named.parts[-1],), viewed.shown)
+
+
+STATEMENTS = {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE", "MergeIntoTable": "MERGE"}
+
+
+def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
+    """Returns one row: num_affected_rows, and of a MERGE also num_updated_rows, num_deleted_rows and num_inserted_rows.
+
+    Raises what the methods of DeltaTable raise.
+    """
+    table = changed_table(spark, plan, text)
+    if table is None:
+        return None
+    place, alias = table.target.place, table.alias
+    match plan.kind:
+        case "DeleteFromTable":
+            done = delete_update.delete(spark, place, plan.deleted().condition, alias=alias, shown=table.shown)
+            return counted(spark, done.metrics.get("numDeletedRows", 0))
+        case "UpdateTable":
+            change = plan.updated()
+            done = delete_update.update(spark, place, change.condition, by_name(change.assignments), alias=alias)
+            return counted(spark, done.metrics.get("numUpdatedRows", 0))
+    return merge_builder(spark, plan, table).execute()
+
+
+def merge_builder(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> DeltaMergeBuilder:
+    """The MERGE that a plan asks for."""
+    merge = plan.merged()
+    clauses = tuple(
+        Clause(
+            one.kind,
+            one.action,
+            one.condition,
+            None if one.assignments is None else by_name(one.assignments, one.action.upper()),
+        )
+        for one in merge.clauses
+    )
+    return DeltaMergeBuilder(spark, table.target.place, table.alias, merge.source, merge.condition, clauses, merge.evolves)

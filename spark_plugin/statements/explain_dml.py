@@ -1,0 +1,147 @@
+"""EXPLAIN of DELETE, UPDATE and MERGE INTO: what they would do, and Spark's plan of the rows that change. Nothing is changed.
+
+    EXPLAIN FORMATTED DELETE FROM pydelta.`/data/events` WHERE id = 3       -- plan
+
+Which files matter is found as when the statement runs, by the log. Of a MERGE the source is not read: what it tells when it runs,
+the keys that it has and how large it is, may make it read fewer files and join in another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from spark_plugin.dml.delete_update import planned_delete, planned_update
+from spark_plugin.dml.jobs import PlannedChange, Target, open_target
+from spark_plugin.internals.connect_internals import client_explained
+from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.merge.merge_job import MergeRequest
+from spark_plugin.sql.clauses import DeleteRows, MergeRows, UpdateRows
+from spark_plugin.sql.syntax import SyntaxFault, Words
+from spark_plugin.sql_internals import ParsedPlan
+from spark_plugin.sql_router import Statement
+from spark_plugin.statements import client_rows
+from spark_plugin.statements.client_rows import WrittenChange
+from spark_plugin.statements.dml_statements import STATEMENTS, ChangedTable, changed_table, merge_builder
+from spark_plugin.statements.row_change_statements import by_name
+from spark_plugin.table_api.arguments import as_condition
+from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_MODES = ("FORMATTED", "EXTENDED", "CODEGEN", "COST")
+_STACK_OF_SERVER = "\n\nJVM stacktrace:"
+_NO_ROWS = "== Physical Plan ==\nNo row has to be read.\n"
+
+
+def explain_change(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
+    """Returns one row with the text, or, as Spark does, the lines of the error that the statement meets before it runs."""
+    explained, mode = plan.explained()
+    if explained.kind not in STATEMENTS:
+        return None
+    with _told() as told:
+        table = changed_table(spark, explained, text)
+        if table is None:
+            return None
+        with _planned(spark, explained, table) as (target, planned):
+            told.append(_explanation(target, planned, mode))
+    return _lines(spark, told)
+
+
+def explain_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None:
+    """The same over Spark Connect, of the text."""
+    try:
+        words = Words(statement.text, statement.args, binds=True)
+    except SyntaxFault:
+        return None
+    words.take("EXPLAIN")
+    mode = next((mode for mode in _MODES if words.take(mode)), "SIMPLE").lower()
+    with _told() as told:
+        change = WrittenChange.of(spark, words)
+        if change is None:
+            return None
+        with _planned_by_text(spark, change) as (target, planned):
+            told.append(_explanation(target, planned, mode))
+    return _lines(spark, told)
+
+
+@contextmanager
+def _told() -> Iterator[list[str]]:
+    """The lines of an explanation; those of the error instead."""
+    lines: list[str] = []
+    try:
+        yield lines
+    except PySparkException as error:
+        lines[:] = f"Error occurred during query planning: \n{str(error).partition(_STACK_OF_SERVER)[0]}".split("\n")
+
+
+def _lines(spark: SparkSession, lines: Sequence[str]) -> DataFrame:
+    return spark.createDataFrame([(line,) for line in lines], "plan string")
+
+
+@contextmanager
+def _planned(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> Iterator[tuple[Target, PlannedChange]]:
+    """While the target is open."""
+    if plan.kind == "MergeIntoTable":
+        with _planned_merge(merge_builder(spark, plan, table)) as planned:
+            yield planned
+        return
+    with open_target(spark, table.target.place, STATEMENTS[plan.kind], alias=table.alias, shown=table.shown) as target:
+        if plan.kind == "DeleteFromTable":
+            yield target, planned_delete(target, plan.deleted().condition)
+        else:
+            change = plan.updated()
+            yield target, planned_update(target, change.condition, by_name(change.assignments))
+
+
+@contextmanager
+def _planned_by_text(spark: SparkSession, change: WrittenChange) -> Iterator[tuple[Target, PlannedChange]]:
+    place, alias = change.target.place, change.alias
+    match change.asked:
+        case DeleteRows(where=where):
+            with open_target(spark, place, "DELETE", alias=alias) as target:
+                yield target, planned_delete(target, as_condition(where))
+        case UpdateRows(assignments=assignments, where=where):
+            with open_target(spark, place, "UPDATE", alias=alias) as target:
+                yield target, planned_update(target, as_condition(where), client_rows.values_of(assignments))
+        case MergeRows() as merge:
+            with _planned_merge(client_rows.merge_builder(spark, merge, change)) as planned:
+                yield planned
+
+
+@contextmanager
+def _planned_merge(merge: DeltaMergeBuilder) -> Iterator[tuple[Target, PlannedChange]]:
+    asked = (merge.spark, merge.table, merge.alias, merge.source, merge.condition, merge.clauses, merge.schema_evolution)
+    with MergeRequest.of(*asked).planned() as planned:
+        yield planned
+
+
+def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
+    dml, chosen = target.dml, target.dml.chosen
+    rows = _NO_ROWS if planned.changed is None else _explained(target.spark, planned.changed, mode)
+    files = f"{chosen.candidates.num_rows} of {dml.snapshot.num_files} are read"
+    if chosen.whole:
+        files += f", {len(chosen.whole)} are removed without being read"
+    facts = {
+        "Table": f"{target.table.url}, version {dml.snapshot.version}",
+        **{name: _shown(value) for name, value in planned.parameters.items() if value},
+        "Files": files,
+    }
+    told = [f"{name}: {value}" for name, value in facts.items()]
+    return "\n".join((rows.rstrip("\n"), "", f"== {dml.operation} ==", *told, ""))
+
+
+def _explained(spark: SparkSession, frame: DataFrame, mode: str) -> str:
+    return client_explained(frame, mode) if is_connect(spark) else SparkInternals(spark).explained(frame, mode)
+
+
+def _shown(value: Any) -> str:
+    """A parameter of the history: a text, or what clauses say, each as a mapping."""
+    parts = [value] if isinstance(value, str) else value
+    return "; ".join(
+        ", ".join(f"{name} {text}" for name, text in one.items()) if isinstance(one, Mapping) else str(one) for one in parts
+    )

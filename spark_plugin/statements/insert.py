@@ -1,0 +1,309 @@
+"""INSERT: the rows of its query, under the table's columns and in their types, on the road that saved DataFrames go.
+
+    INSERT INTO shop.sales (id, price) VALUES (3, 1.5)
+    INSERT INTO shop.sales BY NAME SELECT ...
+    INSERT OVERWRITE shop.sales PARTITION (day = '2024-05-01') SELECT ...
+    INSERT INTO shop.sales REPLACE WHERE day >= '2024-05-01' SELECT ...
+    INSERT INTO shop.sales REPLACE USING (id) SELECT ...
+    INSERT INTO shop.sales AS t REPLACE ON t.id = s.id AND t.day > s.day (SELECT ...) AS s
+
+What a column gets that no value is given for, the write decides: its default, its expression, its next number, or null.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from delta_py.errors import InvalidOptionError, InvariantViolationError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.expressions import tree
+from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.tree import And, Cast, Comparison, Literal
+from delta_py.protocol.table_config import TableConfig
+from delta_py.row_changes.write import has_own_value
+from delta_py.types.names import joined_name
+from delta_py.types.schema import STRING
+from delta_py.types.schema import StructField as DeltaField
+from spark_plugin.dataframe_api import named_tables
+from spark_plugin.dataframe_api.batch_save import Save
+from spark_plugin.dml.analyzer import analyzer_of
+from spark_plugin.dml.column_defaults import default_text
+from spark_plugin.dml.inserted_columns import WIDENED, TableColumns, table_column, with_table_columns
+from spark_plugin.dml.jobs import newest
+from spark_plugin.dml.store_assignment import Assigning, overflows_as_the_gates
+from spark_plugin.dml.target_names import Alias
+from spark_plugin.merge.matching import Matching
+from spark_plugin.options.settings import check_condition_text, conf, is_case_sensitive
+from spark_plugin.sql.results import nothing
+from spark_plugin.sql.targets import Target, find_target
+from spark_plugin.sql_definitions import ParsedInsert, ParsedReplaceOn, WrittenReplaceOn, parsed_insert
+from spark_plugin.sql_internals import ParsedPlan, ParsedTarget
+from spark_plugin.statements.row_change_statements import alias_of, among
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_PARTITION_MODE = "partitionOverwriteMode"
+
+
+def insert_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
+    """Returns a frame without columns, as Spark does. Raises what saving a DataFrame raises; SchemaMismatchError
+    (DELTA_INSERT_COLUMN_ARITY_MISMATCH) for another number of values than of columns, and InvariantViolationError
+    (DELTA_INSERT_COLUMN_MISMATCH) for a NOT NULL column that is left out."""
+    insert = parsed_insert(plan)
+    target = None if insert is None else find_target(spark, insert.target.parts)
+    if insert is None or target is None:
+        return None
+    alias = () if insert.replaces_on is None else _alias(spark, insert, target, text)
+    return write_insert(spark, target, insert, alias)
+
+
+def write_insert(spark: SparkSession, target: Target, insert: ParsedInsert, alias: Alias) -> DataFrame:
+    """The same once it is parsed. alias: by what the condition of REPLACE ON may call the table."""
+    table = _Table.of(spark, target)
+    _check(table, insert, is_case_sensitive(spark))
+    frame, columns = _arranged(spark, table, insert)
+    if insert.replaces_on is None:
+        frame = frame.select(*(column.alias(name) for name, column in columns))
+    save = Save(frame, "append", {name.lower(): (name, value) for name, value in insert.options.items()}).checked()
+    if insert.evolves:
+        save = save.with_options(mergeSchema="true")
+    if insert.replaces_on is None:
+        save = _replacing(spark, table, insert, save)
+    else:
+        save = _replacing_on(spark, insert.replaces_on, save, columns, alias)
+    with overflows_as_the_gates("CAST_OVERFLOW_IN_TABLE_INSERT"):
+        target.write(save)
+    return nothing(spark)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The table as it is now."""
+
+    target: Target
+    columns: TableColumns
+
+    @classmethod
+    def of(cls, spark: SparkSession, target: Target) -> _Table:
+        return cls(target, TableColumns.of(newest(spark, target.place).config))
+
+    @property
+    def config(self) -> TableConfig:
+        return self.columns.config
+
+    @property
+    def schema(self) -> StructType:
+        return self.columns.schema
+
+    @property
+    def fields(self) -> Sequence[DeltaField]:
+        return self.config.schema.fields
+
+    @property
+    def partition_columns(self) -> Sequence[str]:
+        return self.config.partition_columns
+
+
+def _check(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
+    if insert.if_not_exists:
+        raise UnsupportedOperationError(
+            "INSERT OVERWRITE ... IF NOT EXISTS: Delta tables have no partitions that a catalog knows of; nothing was written. "
+            "Leave IF NOT EXISTS out.",
+            error_class="UNSUPPORTED_FEATURE.INSERT_PARTITION_SPEC_IF_NOT_EXISTS",
+            sql_state="0A000",
+        )
+    named = (*insert.values, *insert.open_columns)
+    is_partition_column = among(table.partition_columns, case_sensitive=case_sensitive)
+    strange = [name for name in named if not is_partition_column(name)]
+    if strange:
+        raise InvalidOptionError(
+            f"PARTITION: {', '.join(strange)} is no partition column of the table, which is partitioned by "
+            f"({', '.join(table.partition_columns)}). Nothing was written. Name partition columns alone.",
+            error_class="NON_PARTITION_COLUMN",
+            sql_state="42000",
+            columns=strange,
+        )
+    _check_listed(table, insert, case_sensitive)
+
+
+def _check_listed(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
+    """The columns that the statement lists: of the table, each once, and none that PARTITION has a value for."""
+    listed = Counter(name.lower() for name in insert.columns)
+    known, static = among(table.schema.names, case_sensitive=case_sensitive), among(insert.values, case_sensitive=False)
+    unknown = [name for name in insert.columns if not known(name)]
+    twice = [name for name in insert.columns if listed[name.lower()] > 1]
+    both = [name for name in insert.columns if static(name)]
+    if unknown:
+        raise SchemaMismatchError(
+            f"INSERT lists {', '.join(unknown)}, and the table has {', '.join(table.schema.names)}. Nothing was written.",
+            error_class="UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            sql_state="42703",
+            columns=unknown,
+        )
+    if twice or both:
+        raise SchemaMismatchError(
+            f"INSERT gives {', '.join(dict.fromkeys(twice or both))} two values. Nothing was written. Name each column once.",
+            error_class="COLUMN_ALREADY_EXISTS" if twice else "STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST",
+            sql_state="42711" if twice else "42713",
+            columns=twice or both,
+        )
+
+
+def may_evolve(spark: SparkSession, insert: ParsedInsert) -> bool:
+    """Whether columns that only the query has become the table's."""
+    said = next((value for name, value in insert.options.items() if name.lower() == "mergeschema"), None)
+    said = said or conf(spark, "spark.databricks.delta.schema.autoMerge.enabled")
+    return insert.evolves or (said is not None and said.lower() == "true")
+
+
+# ---------------------------------------------------------------- which rows go
+
+
+def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: Save) -> Save:
+    """An overwrite takes the place of the partitions that PARTITION has values for; where partitions are overwritten dynamically
+    and PARTITION leaves some open, of those that the rows have; else of the whole table."""
+    path = table.target.place.url
+    if insert.replaces_using:
+        return replace(save, mode="overwrite", matching=Matching.using([joined_name((name,)) for name in insert.replaces_using]))
+    if insert.replaces_where is not None:
+        where = insert.replaces_where
+        check_condition_text(spark, "replaceWhere", where)
+        return named_tables.overwriting_where(save, path, F.expr(where) if isinstance(where, str) else where)
+    if not insert.overwrites:
+        return save
+    said = save.option(_PARTITION_MODE) or conf(spark, "spark.sql.sources.partitionOverwriteMode") or "static"
+    if said.lower() == "dynamic" and len(insert.values) < len(table.partition_columns):
+        return replace(save, mode="overwrite").with_options(partitionOverwriteMode="dynamic")
+    if not insert.values:
+        return replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
+    return named_tables.overwriting_where(save, path, F.expr(_static_partition(table, insert)))
+
+
+def _alias(spark: SparkSession, insert: ParsedInsert, target: Target, text: str) -> Alias:
+    """By what the condition of REPLACE ON may call the table: its alias, or its name."""
+    assert insert.replaces_on is not None
+    named = ParsedTarget(insert.target.parts, insert.replaces_on.alias)
+    return alias_of(spark, named, target, text)
+
+
+def _replacing_on(
+    spark: SparkSession,
+    on: ParsedReplaceOn | WrittenReplaceOn,
+    save: Save,
+    columns: Sequence[tuple[str, Column]],
+    alias: Alias,
+) -> Save:
+    """The condition speaks of the query's columns under their own names, and of values that are not cast: so they stay, and those
+    of the table's columns come beside them."""
+    frame, values = with_table_columns(save.frame, columns)
+    condition = on.condition()
+    matching = Matching((), analyzer_of(spark).written_text(condition), alias, condition, values)
+    return replace(save, frame=frame, mode="overwrite", matching=matching)
+
+
+def _log_column(table: _Table, name: str) -> DeltaField:
+    field = table.config.schema.find(name)
+    assert field is not None, f"{name} is a column of the table"
+    return field
+
+
+def _static_partition(table: _Table, insert: ParsedInsert) -> str:
+    """The condition of rows of the partitions that PARTITION has values for, as SQL: a client knows no other as text."""
+    equal = []
+    for name, text in insert.values.items():
+        field = _log_column(table, name)
+        equal.append(Comparison("<=>", tree.Column((field.name,)), Cast(Literal(text, STRING), field.data_type)))
+    return to_sql(And(tuple(equal)))
+
+
+def _static_columns(table: _Table, insert: ParsedInsert, rule: Assigning) -> Iterator[tuple[StructField, Column]]:
+    """The columns that PARTITION has values for, and these in the columns' types."""
+    for name, text in insert.values.items():
+        field = table.columns.find(name)
+        assert field is not None, f"{name} is a partition column"
+        yield field, rule.constant(text, field.dataType)
+
+
+# ---------------------------------------------------------------- columns
+
+
+def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple[DataFrame, list[tuple[str, Column]]]:
+    """The query, and the columns of the table that it fills, with values in their types; those of PARTITION's values too."""
+    wanted, query, evolves = _wanted(table, insert), insert.query, may_evolve(spark, insert)
+    width = query.width()
+    if width is not None and width <= len(wanted) and not insert.by_name:
+        query = query.with_defaults(lambda number: _default_text(spark, table, wanted[number]))
+    frame = query.frame()
+    given = frame.columns
+    if not insert.by_name:
+        _check_count(table, insert, wanted, given, evolves)
+        if not insert.columns:
+            named_tables.check_aligned(insert.replaces_using, wanted, given)
+    names = given if insert.by_name else [*wanted, *given[len(wanted) :]]
+    rule = Assigning.of(spark, evolves=evolves)
+    if insert.replaces_on is None:  # which names columns that a query may have twice
+        frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
+    pairs = zip(names, frame.schema.fields, strict=True)
+    columns = [table_column(rule, table.columns, name, field, by_name=insert.by_name) for name, field in pairs]
+    columns += [(field.name, value) for field, value in _static_columns(table, insert, rule)]
+    filled = {name.lower() for name in (*names, *insert.values)}
+    _check_filled(table, filled)
+    return frame, [*columns, *_null_partitions(table, filled)]
+
+
+def _check_filled(table: _Table, given: Set[str]) -> None:
+    """given: names in lower case."""
+    missing = [f.name for f in table.fields if not f.nullable and f.name.lower() not in given and not has_own_value(f)]
+    if missing:
+        raise InvariantViolationError(
+            f"INSERT leaves out {', '.join(missing)}, which is NOT NULL and has no default. Nothing was written. Give it values.",
+            error_class="DELTA_INSERT_COLUMN_MISMATCH",
+            sql_state="42802",
+            columns=missing,
+        )
+
+
+def _null_partitions(table: _Table, given: Set[str]) -> Iterator[tuple[str, Column]]:
+    """The partition columns that the statement leaves out, and for which the table has no rule: an INSERT, other than a saved
+    DataFrame, may. given: names in lower case."""
+    for field in table.fields:
+        if field.name in table.partition_columns and field.name.lower() not in given and not has_own_value(field):
+            wanted = table.columns.find(field.name)
+            assert wanted is not None
+            yield field.name, F.lit(None).cast(wanted.dataType)
+
+
+def _wanted(table: _Table, insert: ParsedInsert) -> list[str]:
+    """The table's columns that the query's columns are for, by position."""
+    static = {name.lower() for name in insert.values}
+    return list(insert.columns) or [name for name in table.schema.names if name.lower() not in static]
+
+
+def _default_text(spark: SparkSession, table: _Table, name: str) -> str:
+    """What DEFAULT stands for, in the column's type. Raises UnsupportedTableFeatureError for a default that Spark must not
+    evaluate."""
+    field = _log_column(table, name)
+    wanted, text = table.columns.find(field.name), default_text(spark, field)
+    return f"CAST({text} AS {wanted.dataType.simpleString()})" if wanted and isinstance(wanted.dataType, WIDENED) else text
+
+
+def _check_count(table: _Table, insert: ParsedInsert, wanted: Sequence[str], given: Sequence[str], evolves: bool) -> None:
+    if len(given) == len(wanted) or (evolves and len(given) > len(wanted) and not insert.columns):
+        return
+    error_class = "DELTA_INSERT_COLUMN_ARITY_MISMATCH"
+    if insert.columns:  # Spark's own parser counts there
+        fault = "TOO_MANY" if len(given) > len(wanted) else "NOT_ENOUGH"
+        error_class = f"INSERT_COLUMN_ARITY_MISMATCH.{fault}_DATA_COLUMNS"
+    raise SchemaMismatchError(
+        f"INSERT goes by position: {len(wanted)} columns are to be filled ({', '.join(wanted)}), and the query has {len(given)} "
+        f"({', '.join(given)}). Nothing was written. List the columns that the query has, or INSERT ... BY NAME.",
+        error_class=error_class,
+        sql_state="21S01" if insert.columns else "42802",
+        table=table.target.label,
+    )

@@ -1,0 +1,147 @@
+"""What the statements for Delta tables answer about tables, views and directories that are not Delta tables.
+
+    answer_by_name(spark, utility, named)            # DESCRIBE DETAIL of a table: one row; everything else raises
+    answer_by_path(spark, utility, path, error)      # the same for a directory: DESCRIBE DETAIL '/data/files'
+
+The conditions are delta-spark's, but for RESTORE of a table, which delta-spark says cannot be found.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from delta_py.errors import DeltaError, InvalidOptionError, TableNotFoundError, UnsupportedOperationError
+from delta_py.types.names import quoted
+from spark_plugin.dataframe_api import catalog
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.internals.wrapping import spark_sql
+from spark_plugin.schema_conversion import to_spark_schema
+from spark_plugin.source.view_source import VIEW_SCHEMAS
+from spark_plugin.sql import grammar
+from spark_plugin.sql.grammar import Utility
+from spark_plugin.sql.syntax import TableName
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_STATEMENTS: dict[type[Any], str] = {
+    grammar.Optimize: "OPTIMIZE",
+    grammar.Vacuum: "VACUUM",
+    grammar.History: "DESCRIBE HISTORY",
+    grammar.Detail: "DESCRIBE DETAIL",
+    grammar.Restore: "RESTORE",
+    grammar.Generate: "GENERATE",
+    grammar.Reorg: "REORG",
+    grammar.Fsck: "FSCK REPAIR TABLE",
+    grammar.Clone: "CLONE",
+    grammar.AddConstraint: "ALTER TABLE ADD CONSTRAINT",
+    grammar.DropConstraint: "ALTER TABLE DROP CONSTRAINT",
+    grammar.AddFeature: "ALTER TABLE ADD FEATURE",
+    grammar.DropFeature: "ALTER TABLE DROP FEATURE",
+    grammar.ClusterBy: "ALTER TABLE CLUSTER BY",
+    grammar.SyncIdentity: "ALTER TABLE ALTER COLUMN SYNC IDENTITY",
+    grammar.CreateIndex: "CREATE INDEX",
+    grammar.DropIndex: "DROP INDEX",
+}
+_BY_PATH_ALONE = (grammar.History, grammar.Optimize, grammar.Vacuum)
+"""Statements that name a directory as '/path', for which delta-spark has a condition of its own."""
+
+
+def shown(named: TableName) -> str:
+    return named.path if named.path is not None else ".".join(map(quoted, named.parts))
+
+
+def no_table(named: TableName) -> TableNotFoundError:
+    return TableNotFoundError(f"{shown(named)} is not a Delta table. Nothing was changed. Check the name.", table=shown(named))
+
+
+def answer_by_name(spark: SparkSession, utility: Utility, named: TableName) -> DataFrame:
+    """named: what stands for no table of ours. Raises TableNotFoundError, UnsupportedOperationError."""
+    with as_spark_raises():
+        if named.path is not None:
+            raise no_table(named)
+        name, statement = shown(named), _STATEMENTS[type(utility)]
+        try:
+            entry = None if catalog.format_and_path(name) is not None else catalog.find(spark, name)
+        except (InvalidOptionError, UnsupportedOperationError):  # a name of another catalog, which may have Delta tables
+            raise no_table(named) from None
+        except PySparkException:  # no such database
+            entry = None
+        if entry is None:
+            raise TableNotFoundError(
+                f"{statement}: the table {name} cannot be found in the catalog. Nothing was changed. Check the name. A Delta "
+                "table that is not in the catalog has the name pydelta.`/path`.",
+                error_class="TABLE_OR_VIEW_NOT_FOUND",
+                table=name,
+            )
+        if entry.is_delta or isinstance(utility, grammar.Clone):
+            raise no_table(named)
+        if not entry.provider and not isinstance(utility, grammar.Restore):
+            raise UnsupportedOperationError(
+                f"{statement} is for tables, and {name} is a view. Nothing was changed. Name the table that the view reads.",
+                error_class="EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+                sql_state="42809",
+                table=name,
+            )
+        if not isinstance(utility, grammar.Detail):
+            raise _only_for_delta(utility, name, entry.kind)
+        return _detail(spark, _facts_of_table(spark, name))
+
+
+def answer_by_path(spark: SparkSession, utility: Utility, named: TableName, error: TableNotFoundError) -> DataFrame:
+    """error: that DeltaTable.forPath has raised, and which is raised here where delta-spark has no other condition."""
+    with as_spark_raises():
+        path, statement = named.path, _STATEMENTS[type(utility)]
+        if isinstance(utility, grammar.Detail) and path is not None:
+            if isinstance(error.__cause__, DeltaError) and error.__cause__.error_class == "DELTA_PATH_DOES_NOT_EXIST":
+                raise TableNotFoundError(
+                    f"{statement}: {path} does not exist. Check the path.",
+                    error_class="DELTA_FILE_NOT_FOUND",
+                    sql_state="42K03",
+                    path=path,
+                )
+            return _detail(spark, {"location": path, "properties": {}})
+        if isinstance(utility, grammar.Reorg):
+            raise _only_for_delta(utility, shown(named), "no table", "DELTA_ONLY_OPERATION")
+        if isinstance(utility, grammar.History) or (path is not None and isinstance(utility, _BY_PATH_ALONE)):
+            raise _only_for_delta(utility, shown(named), "no Delta table", "DELTA_TABLE_ONLY_OPERATION")
+        raise error
+
+
+def _only_for_delta(utility: Utility, name: str, kind: str, condition: str | None = None) -> UnsupportedOperationError:
+    if condition is None:
+        condition = "DELTA_NOT_A_DELTA_TABLE" if isinstance(utility, grammar.Reorg) else "DELTA_ONLY_OPERATION"
+    return UnsupportedOperationError(
+        f"{_STATEMENTS[type(utility)]} is for Delta tables only, and {name} is {kind}. Nothing was changed. Name a Delta table; "
+        "CONVERT TO DELTA makes one of a directory of Parquet files.",
+        error_class=condition,
+        sql_state="0AKDD",
+        table=name,
+    )
+
+
+# ---------------------------------------------------------------- DESCRIBE DETAIL
+
+
+def _detail(spark: SparkSession, facts: dict[str, Any]) -> DataFrame:
+    schema = to_spark_schema(VIEW_SCHEMAS["detail"])
+    return spark.createDataFrame([tuple(facts.get(name) for name in schema.names)], schema)
+
+
+def _facts_of_table(spark: SparkSession, name: str) -> dict[str, Any]:
+    """What the catalog holds, by the columns of DESCRIBE DETAIL."""
+    row = spark_sql(spark, f"DESCRIBE TABLE EXTENDED {catalog.quoted_name(name)} AS JSON").first()
+    held = json.loads(row[0])
+    return {
+        "format": held["provider"].lower(),
+        "name": ".".join([held["catalog_name"], *held["namespace"], held["table_name"]]),
+        "description": held.get("comment", ""),
+        "location": held.get("location"),
+        "createdAt": datetime.fromisoformat(held["created_time"]),
+        "partitionColumns": held.get("partition_columns", []),
+        "properties": held.get("table_properties", {}),
+    }
