@@ -44,7 +44,7 @@ with_env = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/p
 RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
-.PHONY: help setup demo check jar test unit acceptance spark $(SPARKS:%=spark%) capabilities canary cluster applications interop emulators storage faults fuzz \
+.PHONY: help setup demo check jar test unit acceptance spark $(SPARKS:%=spark%) $(SPARKS:%=connect%) capabilities canary cluster applications interop emulators storage faults fuzz \
 	page nightly seconds bench all dist docs clean java peer
 
 help: ## this list
@@ -81,6 +81,9 @@ spark: jar ## Spark tests only; ALL=1 takes every table and every query shape in
 
 spark41 spark42 spark421: spark%: .venv-spark%/.ready jar ## the Spark tests on another version of Spark: 4.1.4, 4.2.0, 4.2.1
 	PYDELTA_ALL="$(ALL)" $(call with_env,.venv-spark$*) $(TOGETHER) tests/spark
+
+connect41 connect42 connect421: connect%: .venv-spark%/.ready jar ## the tests of Spark Connect on another version of Spark
+	PYDELTA_ALL="$(ALL)" $(call with_env,.venv-spark$*) $(PYTEST) tests/applications/test_connect*.py
 
 capabilities: $(VENV)/.ready $(SPARKS:%=.venv-spark%/.ready) java ## what docs/ say of each version of Spark, tried on each of them
 	$(foreach venv,$(VENV) $(SPARKS:%=.venv-spark%),$(call with_env,$(venv)) $(PYTEST) tests/spark/test_spark_capabilities.py \
@@ -138,7 +141,7 @@ docs: $(DOCS)/.ready ## the documentation as a site with search and the API, in 
 all: check test applications interop storage faults fuzz page ## everything but the benchmarks
 
 nightly: ## hours: every sampled case, new random seeds, all of interop and applications, killed drivers, each Spark, a cluster, the site
-	$(MAKE) --keep-going all $(SPARKS:%=spark%) cluster docs ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) \
+	$(MAKE) --keep-going all $(SPARKS:%=spark%) $(SPARKS:%=connect%) cluster docs ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) \
 		N=$(or $(N),100) SCHEDULES=$(or $(SCHEDULES),1000000) KILLS=$(or $(KILLS),20) \
 		FUZZ=$(or $(FUZZ),5000) CROSSES=$(or $(CROSSES),2000) ROUNDS=$(or $(ROUNDS),1000)
 
