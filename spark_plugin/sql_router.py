@@ -66,7 +66,7 @@ Handler: TypeAlias = "Callable[[SparkSession, Statement], DataFrame | None]"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """handlers: `module.function` in spark_plugin.sql. They are imported when a statement is the first to need them: they work
+    """handlers: `room.module.function` in spark_plugin. They are imported when a statement is the first to need them: they work
     by DeltaTable, which itself registers sessions. having: words, in capitals, of which one has to occur in the
     statement too; none for no such rule."""
 
@@ -74,9 +74,9 @@ class Route:
     having: tuple[str, ...] = ()
 
 
-_UTILITIES = ("utilities.run_utility",)
-_PARSED = ("parsed.run_parsed",)
-_TRANSACTIONS = ("transactions.run_transaction",)
+_UTILITIES = ("statements.delta_statements.run_utility",)
+_PARSED = ("statements.parsed.run_parsed",)
+_TRANSACTIONS = ("statements.transaction_statements.run_transaction",)
 ROUTES: Mapping[str, Route] = {
     "DELETE": Route(_PARSED),
     "UPDATE": Route(_PARSED),
@@ -101,7 +101,7 @@ ROUTES: Mapping[str, Route] = {
     "SHOW": Route(_PARSED, ("PARTITIONS", "CREATE")),
     "DROP": Route((*_UTILITIES, *_PARSED), ("INDEX", "TABLE")),
     "EXPLAIN": Route(_PARSED, ("DELETE", "UPDATE", "MERGE")),
-    "CALL": Route(("procedures.run_call",)),
+    "CALL": Route(("statements.call_procedure.run_call",)),
     "START": Route(_TRANSACTIONS, ("TRANSACTION",)),
     "BEGIN": Route(_TRANSACTIONS, ("TRANSACTION",)),
     "COMMIT": Route(_TRANSACTIONS),
@@ -226,7 +226,7 @@ def _formatted(spark: Any, text: str, kwargs: Mapping[str, Any]) -> Iterator[str
 @cache
 def _handler(name: str) -> Handler:
     module, _, function = name.rpartition(".")
-    handler: Handler = getattr(import_module(f"spark_plugin.sql.{module}"), function)
+    handler: Handler = getattr(import_module(f"spark_plugin.{module}"), function)
     return handler
 
 

@@ -32,7 +32,7 @@ from spark_plugin.options.settings import active
 
 Handler: TypeAlias = "Callable[[SparkSession, Mapping[str, Any]], Any]"
 
-_HANDLERS = {"procedure": "sql.procedures.call_procedure", "statement": "sql_router.run_from_jvm"}
+_HANDLERS = {"procedure": "statements.call_procedure.call_procedure", "statement": "sql_router.run_from_jvm"}
 """By a key of the request: `module.function` in spark_plugin, imported when the first request needs it. It returns a frame, or
 None if nothing was done."""
 

@@ -130,7 +130,7 @@ def test_what_a_handler_gives_is_the_result(asked: list[Statement], monkeypatch:
 @pytest.mark.parametrize("name", sorted({name for route in ROUTES.values() for name in route.handlers}))
 def test_each_handler_of_the_table_exists(name: str) -> None:
     module, _, function = name.rpartition(".")
-    assert callable(getattr(import_module(f"spark_plugin.sql.{module}"), function))
+    assert callable(getattr(import_module(f"spark_plugin.{module}"), function))
 
 
 def test_with_is_looked_at_only_where_rows_may_change() -> None:
