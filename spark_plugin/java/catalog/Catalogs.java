@@ -1,8 +1,9 @@
 package pydelta.catalog;
 
-import java.util.HashMap;
+import java.util.Map;
 import java.util.function.Function;
 import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
@@ -28,7 +29,7 @@ public class Catalogs {
   }
 
   /** As DriverPython.offer. */
-  public static void offerPython(Function channel) {
+  public static void offerPython(Function<Object, Object> channel) {
     DriverPython.offer(channel);
   }
 
@@ -53,7 +54,7 @@ public class Catalogs {
   }
 
   /** What a statement gives that is not to be routed. */
-  public static Dataset sqlBelow(SparkSession session, String text) throws Exception {
+  public static Dataset<Row> sqlBelow(SparkSession session, String text) throws Exception {
     return StatementRouter.sql(session, text);
   }
 
@@ -74,6 +75,6 @@ public class Catalogs {
 
   /** Enters a table that is there into the session catalog of the active session; DROP TABLE deletes its files. */
   public static void enterManaged(String database, String table, String path) {
-    new Entering(database, table, path, true, new HashMap()).run();
+    new Entering(database, table, path, true, Map.of()).run();
   }
 }

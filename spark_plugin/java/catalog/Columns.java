@@ -1,5 +1,6 @@
 package pydelta.catalog;
 
+import java.util.Arrays;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils$;
 import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
 import org.apache.spark.sql.types.DataType;
@@ -26,7 +27,7 @@ class Columns {
   }
 
   static StructField field(String name, DataType type, boolean nullable, String comment) {
-    StructField field = new StructField(name, type, nullable, Metadata.empty());
+    var field = new StructField(name, type, nullable, Metadata.empty());
     return comment == null ? field : field.withComment(comment);
   }
 
@@ -46,14 +47,11 @@ class Columns {
    */
   static StructType ofEntry(StructType columns, StructType entered, String options) {
     boolean stale = !bare(entered).equals(bare(columns));
-    StructField[] fields = new StructField[columns.fields().length];
-    for (int i = 0; i < fields.length; i++) {
-      StructField field = columns.fields()[i];
+    return new StructType(Arrays.stream(columns.fields()).map(field -> {
       MetadataBuilder metadata = new MetadataBuilder().withMetadata(field.metadata()).putString(ENTRY_KEY, options);
       if (stale) metadata.putString(STALE_KEY, "true");
-      fields[i] = new StructField(field.name(), field.dataType(), field.nullable(), metadata.build());
-    }
-    return new StructType(fields);
+      return new StructField(field.name(), field.dataType(), field.nullable(), metadata.build());
+    }).toArray(StructField[]::new));
   }
 
   private static String bare(StructType columns) {

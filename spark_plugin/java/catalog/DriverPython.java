@@ -9,22 +9,24 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.parser.ParameterContext;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 
 /** The Python process that drives this JVM (sql_requests.py), for what only Python can carry out. A server has none. */
 class DriverPython {
   private static final byte STATEMENT = 7;
-  private static final Integer CONNECT_MS = Integer.valueOf(15000);
+  private static final int CONNECT_MS = 15000;
 
-  private static final Map REQUESTS = new ConcurrentHashMap();
+  private static final Map<Long, PythonRequest> REQUESTS = new ConcurrentHashMap<>();
   private static final AtomicLong NUMBERS = new AtomicLong();
-  private static volatile Function channel = null;
+  private static volatile Function<Object, Object> channel = null;
 
   private DriverPython() {}
 
   /** channel: a DriverChannel. */
-  static void offer(Function channel) {
+  static void offer(Function<Object, Object> channel) {
     DriverPython.channel = channel;
   }
 
@@ -34,21 +36,21 @@ class DriverPython {
 
   /** The request that waits for its answer under this number. */
   static PythonRequest request(long number) {
-    return (PythonRequest) REQUESTS.get(Long.valueOf(number));
+    return REQUESTS.get(number);
   }
 
-  /** parameters: Spark's ParameterContext, or null. Null where Python has done nothing. Raises what Python raises. */
-  static Dataset ask(SparkSession session, ObjectNode asked, Object parameters) {
-    Long number = Long.valueOf(NUMBERS.incrementAndGet());
-    PythonRequest request = new PythonRequest(session, parameters);
+  /** parameters: null for none. Returns null if Python has done nothing. Raises what Python raises. */
+  static Dataset<Row> ask(SparkSession session, ObjectNode asked, ParameterContext parameters) {
+    long number = NUMBERS.incrementAndGet();
+    var request = new PythonRequest(session, parameters);
     REQUESTS.put(number, request);
     try {
-      asked.put("number", number.longValue());
+      asked.put("number", number);
       byte[] json = asked.toString().getBytes(StandardCharsets.UTF_8);
       byte[] bytes = new byte[1 + json.length];
       bytes[0] = STATEMENT;
       System.arraycopy(json, 0, bytes, 1, json.length);
-      channel.apply(new Object[] {bytes, CONNECT_MS, Boolean.TRUE});
+      channel.apply(new Object[] {bytes, CONNECT_MS, true});
     } catch (Throwable error) {  // also checked ones, of which Function tells nothing
       throw Errors.unchecked(told(error));
     } finally {

@@ -3,7 +3,6 @@ package pydelta.catalog;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -18,25 +17,17 @@ import org.apache.spark.sql.connector.catalog.V1Table;
 import pydelta.rule.PruneScans;
 import scala.Option;
 
-/** What the session catalog holds of a table of ours: where it is, and the options that CREATE TABLE gave. */
-class Entry {
+/**
+ * What the session catalog holds of a table of ours: where it is, and the options that CREATE TABLE gave.
+ *
+ * ident: for messages. found: the table as the session catalog gives it.
+ */
+record Entry(Identifier ident, Table found) {
   /** What Uploaded tells the rule: a client of Spark Connect sees entries by the columns of their tables alone. */
   static final String TOLD = "entriesInColumns";
 
   private static final String OPTION = "option.";
   private static final Pattern FILE = Pattern.compile("file:(?://(?=/))?(/(?!/).*)", Pattern.DOTALL);
-
-  private final Identifier ident;
-  private final Table found;
-
-  private Entry(Identifier ident, Table found) {
-    this.ident = ident;
-    this.found = found;
-  }
-
-  static Entry of(Identifier ident, Table found) {
-    return new Entry(ident, found);
-  }
 
   /** found: as the session catalog gives it. Tables that delta-spark has entered are ours where it is absent. */
   static boolean isOurs(Table found) {
@@ -52,17 +43,17 @@ class Entry {
 
   /** Where the table is that may be replaced. Raises where the name stands for a part of it, or an older version. */
   String writablePath() {
-    Map options = options();
+    Map<String, String> options = options();
     if (options.size() > 1) {
       throw Errors.unsupported(called("spark_catalog", ident) + " stands for a table read with options; nothing was replaced. Replace it "
           + "by its path " + options.get("path") + ".");
     }
-    return (String) options.get("path");
+    return options.get("path");
   }
 
   static String called(String catalog, Identifier ident) {
-    StringBuilder name = new StringBuilder(catalog);
-    for (int i = 0; i < ident.namespace().length; i++) name.append(".").append(ident.namespace()[i]);
+    var name = new StringBuilder(catalog);
+    for (String part : ident.namespace()) name.append(".").append(part);
     return name.append(".").append(ident.name()).toString();
   }
 
@@ -72,18 +63,18 @@ class Entry {
    */
   static String described(SparkSession session, String database, String table) throws NoSuchTableException, NoSuchDatabaseException {
     SessionCatalog catalog = session.sessionState().catalog();
-    TableIdentifier name = new TableIdentifier(table, Option.apply(database));
+    var name = new TableIdentifier(table, Option.apply(database));
     ObjectNode said = JsonNodeFactory.instance.objectNode();
     if (database == null && catalog.isTempView(name)) return said.put("type", "VIEW").toString();
     if (!catalog.databaseExists(database == null ? catalog.getCurrentDatabase() : database) || !catalog.tableExists(name)) return null;
-    V1Table found = new V1Table(catalog.getTableMetadata(name));
+    var found = new V1Table(catalog.getTableMetadata(name));
     String provider = found.properties().get("provider");
     String location = found.properties().get("location");
     said.put("type", found.v1Table().tableType().name());
     said.put("provider", provider);
     said.put("tracksPartitions", found.v1Table().tracksPartitionsInCatalog());
     if (location == null) return said.toString();
-    Map options = Source.FORMAT.equalsIgnoreCase(provider) ? of(null, found).options() : new HashMap();
+    Map<String, String> options = Source.FORMAT.equalsIgnoreCase(provider) ? new Entry(null, found).options() : new HashMap<>();
     options.put("path", localPath(location));
     said.put("options", json(options));
     said.put("columns", found.v1Table().schema().json());
@@ -92,7 +83,7 @@ class Entry {
 
   /** option, value: of a version, null for the newest. */
   SourceTable open(String option, String value) {
-    Map options = options();
+    Map<String, String> options = options();
     if (option != null && (options.containsKey("versionasof") || options.containsKey("timestampasof"))) {
       throw Errors.of("InvalidOptionError", "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS", called("spark_catalog", ident)
           + " stands for a table at one version, and the statement names another. Name the table by its path.");
@@ -103,8 +94,8 @@ class Entry {
   }
 
   /** range: options that ask for the changes of rows, by lower-case names. */
-  SourceTable changes(Map range) {
-    Map options = options();
+  SourceTable changes(Map<String, String> range) {
+    Map<String, String> options = options();
     options.putAll(range);
     return Source.open(called("spark_catalog", ident), options, null, null);
   }
@@ -114,25 +105,20 @@ class Entry {
   }
 
   /** By lower-case names, with the path. */
-  private Map options() {
-    Map options = new HashMap();
-    Map properties = found.properties();
-    for (Iterator all = properties.entrySet().iterator(); all.hasNext();) {
-      Map.Entry property = (Map.Entry) all.next();
-      String name = ((String) property.getKey()).toLowerCase();
-      if (name.startsWith(OPTION)) options.put(name.substring(OPTION.length()), property.getValue());
-    }
+  private Map<String, String> options() {
+    var options = new HashMap<String, String>();
+    found.properties().forEach((property, value) -> {
+      String name = property.toLowerCase();
+      if (name.startsWith(OPTION)) options.put(name.substring(OPTION.length()), value);
+    });
     Options.refusePrivate(options);
-    options.put("path", localPath((String) properties.get("location")));
+    options.put("path", localPath(found.properties().get("location")));
     return options;
   }
 
-  static String json(Map options) {
+  static String json(Map<String, String> options) {
     ObjectNode text = JsonNodeFactory.instance.objectNode();
-    for (Iterator all = options.entrySet().iterator(); all.hasNext();) {
-      Map.Entry option = (Map.Entry) all.next();
-      text.put((String) option.getKey(), (String) option.getValue());
-    }
+    options.forEach(text::put);
     return text.toString();
   }
 

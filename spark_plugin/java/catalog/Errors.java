@@ -1,5 +1,6 @@
 package pydelta.catalog;
 
+import java.util.concurrent.Callable;
 import org.apache.spark.unsafe.Platform;
 
 /** Errors of the catalogs, in the form in which those of Python workers arrive: spark_plugin/exceptions.py makes them Delta's. */
@@ -27,7 +28,16 @@ class Errors {
     return last >= 0 && text.startsWith("\ndelta_py.errors.TableNotFoundError:", last);
   }
 
-  /** The error itself, also where Java would have it declared. */
+  /** The result of a call, whose errors are thrown as they are: Scala's methods declare none. */
+  static <T> T undeclared(Callable<T> call) {
+    try {
+      return call.call();
+    } catch (Exception error) {
+      throw unchecked(error);
+    }
+  }
+
+  /** Throws the error itself, also where Java would have it declared. */
   static RuntimeException unchecked(Throwable error) {
     Platform.throwException(error);
     throw new AssertionError(error);

@@ -1,6 +1,6 @@
 package pydelta.catalog;
 
-import java.util.Iterator;
+import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -17,14 +17,13 @@ class Options {
   private Options() {}
 
   /** given: by whoever asks; raises for private ones. own: ours, which count before them. */
-  static CaseInsensitiveStringMap together(Map given, Map own) {
+  static CaseInsensitiveStringMap together(Map<String, String> given, Map<String, String> own) {
     refusePrivate(given);
-    CaseInsensitiveStringMap ours = new CaseInsensitiveStringMap(own);
-    java.util.HashMap all = new java.util.HashMap(own);
-    for (Iterator options = given.entrySet().iterator(); options.hasNext();) {
-      Map.Entry option = (Map.Entry) options.next();
-      if (!ours.containsKey((String) option.getKey())) all.put(option.getKey(), option.getValue());
-    }
+    var ours = new CaseInsensitiveStringMap(own);
+    var all = new HashMap<>(own);
+    given.forEach((name, value) -> {
+      if (!ours.containsKey(name)) all.put(name, value);
+    });
     return new CaseInsensitiveStringMap(all);
   }
 
@@ -36,9 +35,8 @@ class Options {
     }
   }
 
-  static void refusePrivate(Map given) {
-    for (Iterator names = given.keySet().iterator(); names.hasNext();) {
-      String name = (String) names.next();
+  static void refusePrivate(Map<String, String> given) {
+    for (String name : given.keySet()) {
       if (name.toLowerCase(Locale.ROOT).startsWith(PRIVATE)) {
         throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", "This read or write gives the options " + name
             + ", which only pydelta's own methods set. Nothing was read or written. Leave it out; where it stands in an entry of the "

@@ -8,6 +8,7 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -41,7 +42,7 @@ public class PathCatalog extends PathChanges {
   }
 
   private Table open(Identifier ident, String option, String value) throws NoSuchTableException {
-    Map options = new HashMap();
+    var options = new HashMap<String, String>();
     options.put("path", path(ident));
     if (option != null) options.put(option, value);
     return Source.open(called(ident), options, null, null);
@@ -58,7 +59,7 @@ public class PathCatalog extends PathChanges {
     }
   }
 
-  SourceTable changes(Identifier ident, Map range) throws NoSuchTableException {
+  SourceTable changes(Identifier ident, Map<String, String> range) throws NoSuchTableException {
     return TableChanges.byPath(called(ident), path(ident), range);
   }
 
@@ -92,40 +93,41 @@ public class PathCatalog extends PathChanges {
 
   // ---------------------------------------------------------------- making and changing tables
 
-  public Set capabilities() {
+  public Set<TableCatalogCapability> capabilities() {
     return NewTable.capabilities();
   }
 
   @Deprecated
-  public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+  public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
     made(ident, columns, partitions, properties).build("create", false);
     return null;  // not looked at unless somebody asks
   }
 
   @Deprecated
-  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
     return new StagedSource(called(ident), made(ident, columns, partitions, properties), false, false, null);
   }
 
   @Deprecated
-  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
     return new StagedSource(called(ident), made(ident, columns, partitions, properties), true, true, null);
   }
 
   @Deprecated
-  public StagedTable stageCreateOrReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+  public StagedTable stageCreateOrReplace(
+      Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
     return new StagedSource(called(ident), made(ident, columns, partitions, properties), true, false, null);
   }
 
-  private NewTable made(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+  private NewTable made(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
     try {
       String path = path(ident);
-      String provider = (String) properties.get("provider");
+      String provider = properties.get("provider");
       if (provider != null && !provider.equalsIgnoreCase(Source.FORMAT) && !provider.equalsIgnoreCase(name)) {
         throw Errors.unsupported(called(ident) + " can be a table of " + Source.FORMAT + " only, not of " + provider
             + "; nothing was created. Leave USING out.");
       }
-      String location = (String) properties.get("location");
+      String location = properties.get("location");
       if (location != null && !Entry.localPath(location).equals(path)) {
         throw Errors.of("InvalidOptionError", "DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH", "The table was named by the path "
             + path + ", and its location is " + location + ". Leave one of them out.");

@@ -17,7 +17,7 @@ abstract class SessionChanges extends DelegatingCatalogExtension implements Stag
   abstract boolean isOurs(Identifier ident) throws NoSuchTableException;
 
   /** range: options of reads, as SourceChangelog makes them. */
-  abstract SourceTable changes(Identifier ident, Map range) throws NoSuchTableException;
+  abstract SourceTable changes(Identifier ident, Map<String, String> range) throws NoSuchTableException;
 
   public Changelog loadChangelog(Identifier ident, ChangelogContext asked, CaseInsensitiveStringMap options)
       throws NoSuchTableException {

@@ -1,9 +1,8 @@
 package pydelta.catalog;
 
 import java.net.URI;
-import java.util.HashMap;
+import java.util.Arrays;
 import java.util.HashSet;
-import java.util.Iterator;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -15,6 +14,7 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.errors.QueryCompilationErrors$;
@@ -29,21 +29,22 @@ public class SessionTables extends SessionChanges {
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {
     Table found = super.loadTable(ident);
-    return Entry.isOurs(found) ? Entry.of(ident, found).open(null, null) : BuiltIn.resolved(this, ident, found);
+    return Entry.isOurs(found) ? new Entry(ident, found).open(null, null) : BuiltIn.resolved(this, ident, found);
   }
 
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
     Table found = super.loadTable(ident);
-    return Entry.isOurs(found) ? Entry.of(ident, found).open("versionAsOf", version) : super.loadTable(ident, version);
+    return Entry.isOurs(found) ? new Entry(ident, found).open("versionAsOf", version) : super.loadTable(ident, version);
   }
 
   public Table loadTable(Identifier ident, long micros) throws NoSuchTableException {
     Table found = super.loadTable(ident);
-    return Entry.isOurs(found) ? Entry.of(ident, found).open("timestampAsOf", Travel.text(micros)) : super.loadTable(ident, micros);
+    if (!Entry.isOurs(found)) return super.loadTable(ident, micros);
+    return new Entry(ident, found).open("timestampAsOf", Travel.text(micros));
   }
 
-  SourceTable changes(Identifier ident, Map range) throws NoSuchTableException {
-    return Entry.of(ident, super.loadTable(ident)).changes(range);
+  SourceTable changes(Identifier ident, Map<String, String> range) throws NoSuchTableException {
+    return new Entry(ident, super.loadTable(ident)).changes(range);
   }
 
   /** Whether a name is of a table of ours. */
@@ -60,23 +61,19 @@ public class SessionTables extends SessionChanges {
   public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
     Table entered = super.loadTable(ident);
     if (!Entry.isOurs(entered) || areOfEntry(changes)) return super.alterTable(ident, changes);
-    new Alteration(called(ident), changes).carryOut(Entry.of(ident, entered).writablePath());
+    new Alteration(called(ident), changes).carryOut(new Entry(ident, entered).writablePath());
     return loadTable(ident);
   }
 
   private static boolean areOfEntry(TableChange[] changes) {
-    for (int i = 0; i < changes.length; i++) {
-      boolean isLocation = changes[i] instanceof TableChange.SetProperty
-          && "location".equals(((TableChange.SetProperty) changes[i]).property());
-      if (!isLocation) return false;
-    }
-    return true;
+    return Arrays.stream(changes)
+        .allMatch(change -> change instanceof TableChange.SetProperty set && "location".equals(set.property()));
   }
 
   // ---------------------------------------------------------------- making tables
 
-  public Set capabilities() {
-    Set all = new HashSet(super.capabilities());
+  public Set<TableCatalogCapability> capabilities() {
+    var all = new HashSet<>(super.capabilities());
     all.addAll(NewTable.capabilities());
     return all;
   }
@@ -85,13 +82,13 @@ public class SessionTables extends SessionChanges {
    * First the table, then its name: should entering the name fail, the table is whole. Without columns the name may be of a table
    * that is there. With options of reads Spark enters it, which tells the source nothing of the session.
    */
-  public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+  public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     if (!isOurs(properties) || (columns.length == 0 && hasOptions(properties))) {
       refuseGenerated(ident, columns);
       return super.createTable(ident, columns, partitions, properties);
     }
-    String location = (String) properties.get("location");
+    String location = properties.get("location");
     if (columns.length == 0 && isThere(location)) {
       if (partitions.length > 0 || !NewTable.deltas(properties).isEmpty()) {
         return super.createTable(ident, columns, partitions, properties);  // where partitions are compared, and properties refused
@@ -101,13 +98,13 @@ public class SessionTables extends SessionChanges {
     }
     NewTable made = made(ident, columns, partitions, properties);
     Entering entering = entering(ident, made, properties);
-    made.build("create", properties.get("location") != null);
+    made.build("create", location != null);
     entering.run();
     return null;
   }
 
   @Deprecated
-  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     if (!isOurs(properties)) return other(ident, columns, partitions, properties, false);
     NewTable made = made(ident, columns, partitions, properties);
@@ -115,22 +112,20 @@ public class SessionTables extends SessionChanges {
   }
 
   @Deprecated
-  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws NoSuchTableException, NoSuchNamespaceException {
     return replaced(ident, columns, partitions, properties, true);
   }
 
   @Deprecated
-  public StagedTable stageCreateOrReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+  public StagedTable stageCreateOrReplace(
+      Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws NoSuchNamespaceException {
-    try {
-      return replaced(ident, columns, partitions, properties, false);
-    } catch (NoSuchTableException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> replaced(ident, columns, partitions, properties, false));
   }
 
-  private StagedTable replaced(Identifier ident, Column[] columns, Transform[] partitions, Map properties, boolean mustExist)
+  private StagedTable replaced(
+      Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean mustExist)
       throws NoSuchTableException, NoSuchNamespaceException {
     Table present = tableExists(ident) ? super.loadTable(ident) : null;
     boolean isOurs = present == null ? isOurs(properties) : Entry.isOurs(present);
@@ -138,19 +133,13 @@ public class SessionTables extends SessionChanges {
       throw Errors.unsupported(called(ident) + " is a table of " + present.properties().get("provider") + ", and would become one of "
           + provider(properties) + "; nothing was replaced. Drop it first, or use another name.");
     }
-    if (!isOurs) {
-      try {
-        return other(ident, columns, partitions, properties, present != null);
-      } catch (TableAlreadyExistsException error) {
-        throw Errors.unchecked(error);
-      }
-    }
+    if (!isOurs) return Errors.undeclared(() -> other(ident, columns, partitions, properties, present != null));
     if (present == null) {
       NewTable made = made(ident, columns, partitions, properties);
       return new StagedSource(called(ident), made, true, mustExist, entering(ident, made, properties));
     }
-    String path = Entry.of(ident, present).writablePath();
-    String location = (String) properties.get("location");
+    String path = new Entry(ident, present).writablePath();
+    String location = properties.get("location");
     if (location != null && !Entry.localPath(location).equals(path)) {
       throw Errors.of("InvalidOptionError", "DELTA_TABLE_LOCATION_MISMATCH", called(ident) + " is at " + path + " and not at " + location
           + "; nothing was replaced. Leave the location out.");
@@ -160,9 +149,9 @@ public class SessionTables extends SessionChanges {
 
   /** Of other formats Spark's own catalog would drop these without a word, as it does not say that it can. */
   private void refuseGenerated(Identifier ident, Column[] columns) {
-    for (int i = 0; i < columns.length; i++) {
-      String what = columns[i].generationExpression() != null ? "generated columns"
-          : columns[i].identityColumnSpec() != null ? "identity columns" : null;
+    for (Column column : columns) {
+      String what = column.generationExpression() != null ? "generated columns"
+          : column.identityColumnSpec() != null ? "identity columns" : null;
       if (what != null) {
         throw Errors.unchecked(QueryCompilationErrors$.MODULE$.unsupportedTableOperationError(this, ident, what));
       }
@@ -170,32 +159,25 @@ public class SessionTables extends SessionChanges {
   }
 
   /** What is refused drops nothing. */
-  private StagedTable other(Identifier ident, Column[] columns, Transform[] partitions, Map properties, boolean isThere)
+  private StagedTable other(
+      Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean isThere)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     refuseGenerated(ident, columns);
     if (isThere) dropTable(ident);
     Table made = super.createTable(ident, columns, partitions, properties);
-    try {
-      return new StagedOther(made == null ? loadTable(ident) : made, new Dropping(this, ident));
-    } catch (NoSuchTableException error) {
-      throw Errors.unchecked(error);
-    }
+    Table table = made == null ? Errors.undeclared(() -> loadTable(ident)) : made;
+    return new StagedOther(table, () -> dropTable(ident));
   }
 
-  private static boolean hasOptions(Map properties) {
-    for (Iterator names = properties.keySet().iterator(); names.hasNext();) {
-      if (((String) names.next()).startsWith("option.")) return true;
-    }
-    return false;
+  private static boolean hasOptions(Map<String, String> properties) {
+    return properties.keySet().stream().anyMatch(name -> name.startsWith("option."));
   }
 
   /** location: null for none. */
   private static boolean isThere(String location) {
     if (location == null) return false;
-    Map options = new HashMap();
-    options.put("path", Entry.localPath(location));
     try {
-      Source.open(location, options, null, null);
+      Source.open(location, Map.of("path", Entry.localPath(location)), null, null);
       return true;
     } catch (Exception error) {  // Scala throws the checked AnalysisException unannounced
       if (Errors.isTableNotFound(error)) return false;
@@ -203,12 +185,12 @@ public class SessionTables extends SessionChanges {
     }
   }
 
-  private static boolean isOurs(Map properties) {
+  private static boolean isOurs(Map<String, String> properties) {
     return Entry.isOurs(provider(properties));
   }
 
-  private static String provider(Map properties) {
-    String provider = (String) properties.get("provider");
+  private static String provider(Map<String, String> properties) {
+    String provider = properties.get("provider");
     return provider == null ? SQLConf.get().defaultDataSourceName() : provider;
   }
 
@@ -216,8 +198,9 @@ public class SessionTables extends SessionChanges {
     return Entry.called(name(), ident);
   }
 
-  private NewTable made(Identifier ident, Column[] columns, Transform[] partitions, Map properties) throws NoSuchNamespaceException {
-    String location = (String) properties.get("location");
+  private NewTable made(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties)
+      throws NoSuchNamespaceException {
+    String location = properties.get("location");
     String path = location == null ? defaultPath(ident) : Entry.localPath(location);
     return new NewTable(path, columns, partitions, properties, true);
   }
@@ -230,22 +213,8 @@ public class SessionTables extends SessionChanges {
   }
 
   /** To be asked for before the table is made. */
-  private static Entering entering(Identifier ident, NewTable made, Map properties) {
+  private static Entering entering(Identifier ident, NewTable made, Map<String, String> properties) {
     boolean isManaged = properties.get("location") == null && Entering.isFree(Source.session(), made.path());
     return new Entering(ident.namespace()[0], ident.name(), made.path(), isManaged, properties);
-  }
-
-  private static class Dropping implements Runnable {
-    private final SessionTables catalog;
-    private final Identifier ident;
-
-    Dropping(SessionTables catalog, Identifier ident) {
-      this.catalog = catalog;
-      this.ident = ident;
-    }
-
-    public void run() {
-      catalog.dropTable(ident);
-    }
   }
 }

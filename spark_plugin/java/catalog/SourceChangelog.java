@@ -2,6 +2,7 @@ package pydelta.catalog;
 
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Changelog;
 import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.ChangelogRange;
@@ -15,9 +16,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 class SourceChangelog implements Changelog {
   private static final long MILLIS = 1000;  // a commit's time has none smaller
-  private static final String[] SPARKS = {
+  private static final Set<String> SPARKS = Set.of(
       "startingversion", "endingversion", "startingtimestamp", "endingtimestamp", "startingboundinclusive", "endingboundinclusive",
-      "deduplicationmode", "computeupdates"};
+      "deduplicationmode", "computeupdates");
 
   private final SourceTable changes;
 
@@ -32,25 +33,23 @@ class SourceChangelog implements Changelog {
   }
 
   /** Options of reads, by lower-case names. label: of the table, for errors. */
-  static Map range(String label, ChangelogContext asked) {
+  static Map<String, String> range(String label, ChangelogContext asked) {
     if (asked.deduplicationMode() == ChangelogContext.DeduplicationMode.NET_CHANGES) {
       throw Errors.unsupported("The net changes of " + label + " cannot be told: its change feed has no ids of rows. Read all changes: "
           + "leave the deduplication mode out.");
     }
-    Map options = new HashMap();
+    var options = new HashMap<String, String>();
     options.put("readchangefeed", "true");
-    if (asked.range() instanceof ChangelogRange.VersionRange) {
-      ChangelogRange.VersionRange range = (ChangelogRange.VersionRange) asked.range();
+    if (asked.range() instanceof ChangelogRange.VersionRange range) {
       options.put("startingversion", moved(range.startingVersion(), range.startingBoundInclusive() ? 0 : 1));
       if (range.endingVersion().isPresent()) {
         options.put("endingversion", moved(range.endingVersion().get(), range.endingBoundInclusive() ? 0 : -1));
       }
-    } else if (asked.range() instanceof ChangelogRange.TimestampRange) {
-      ChangelogRange.TimestampRange range = (ChangelogRange.TimestampRange) asked.range();
+    } else if (asked.range() instanceof ChangelogRange.TimestampRange range) {
       long start = range.startingTimestamp();
       options.put("startingtimestamp", Travel.text(range.startingBoundInclusive() ? start : (Math.floorDiv(start, MILLIS) + 1) * MILLIS));
       if (range.endingTimestamp().isPresent()) {
-        long end = range.endingTimestamp().get().longValue();
+        long end = range.endingTimestamp().get();
         options.put("endingtimestamp", Travel.text(range.endingBoundInclusive() ? end : Math.floorDiv(end - 1, MILLIS) * MILLIS));
       }
     } else {
@@ -87,8 +86,8 @@ class SourceChangelog implements Changelog {
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap asked) {
-    Map further = new HashMap(asked);
-    for (int i = 0; i < SPARKS.length; i++) further.remove(SPARKS[i]);  // Spark has told them in the context
+    var further = new HashMap<>(asked);
+    further.keySet().removeAll(SPARKS);  // Spark has told them in the context
     return changes.newScanBuilder(new CaseInsensitiveStringMap(further));
   }
 }

@@ -3,7 +3,6 @@ package pydelta.catalog;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
@@ -36,10 +35,12 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
   private final StructType columns;
   private final TableFacts facts;
   private final CaseInsensitiveStringMap options;
-  private final Map entry;
+  private final Map<String, String> entry;
 
   /** options: of the open source. entry: properties of the table's entry in the session catalog; empty for one named by its path. */
-  SourceTable(PythonDataSourceV2 source, String name, StructType columns, TableFacts facts, Map options, Map entry) {
+  SourceTable(
+      PythonDataSourceV2 source, String name, StructType columns, TableFacts facts, Map<String, String> options,
+      Map<String, String> entry) {
     super(source, Source.FORMAT, columns);
     this.name = name;
     this.columns = columns;
@@ -52,32 +53,28 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
     return name;
   }
 
-  public Set capabilities() {
+  public Set<TableCapability> capabilities() {
     if (facts.travels()) return EnumSet.of(TableCapability.BATCH_READ);
-    return EnumSet.copyOf(Arrays.asList(new TableCapability[] {
+    return EnumSet.of(
         TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE,
-        TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC}));
+        TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC);
   }
 
   public Transform[] partitioning() {
-    String[] names = facts.partitionColumns();
-    Transform[] found = new Transform[names.length];
-    for (int i = 0; i < found.length; i++) found[i] = Expressions.identity(Columns.quoted(names[i]));
-    return found;
+    return Arrays.stream(facts.partitionColumns()).map(Columns::quoted).map(Expressions::identity).toArray(Transform[]::new);
   }
 
-  public Map properties() {
-    Map found = facts.properties();
+  public Map<String, String> properties() {
+    Map<String, String> found = facts.properties();
     if (facts.description() != null) found.put("comment", facts.description());
     found.put("provider", Source.FORMAT);
     found.put("location", facts.path());
     found.put("external", "true");
     if (!entry.isEmpty()) {
       found.remove("external");
-      for (Iterator all = entry.entrySet().iterator(); all.hasNext();) {
-        Map.Entry property = (Map.Entry) all.next();
-        if (!((String) property.getKey()).startsWith("delta.")) found.put(property.getKey(), property.getValue());
-      }
+      entry.forEach((property, value) -> {
+        if (!property.startsWith("delta.")) found.put(property, value);
+      });
     }
     return found;
   }
@@ -100,22 +97,19 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap asked) {
     Options.refusePrivate(asked);
     Options.refusePath(asked, options.get("path"));
-    Map further = new HashMap(asked);
+    var further = new HashMap<>(asked);
     if (facts.travels()) {  // Spark has asked the catalog for the version that these name
       further.remove("versionasof");
       further.remove("timestampasof");
     }
-    for (Iterator names = further.keySet().iterator(); names.hasNext();) {
-      String option = (String) names.next();
-      if (options.containsKey(option) && options.get(option).equals(asked.get(option))) names.remove();
-    }
+    further.keySet().removeIf(option -> options.containsKey(option) && options.get(option).equals(asked.get(option)));
     ScanBuilder whole = further.isEmpty() ? super.newScanBuilder(options) : anew(further);
     return metadataColumns().length == 0 ? whole : rule().withMetadata(whole);
   }
 
   /** further: by lower-case names. */
-  private ScanBuilder anew(Map further) {
-    Map all = new HashMap(options);
+  private ScanBuilder anew(Map<String, String> further) {
+    var all = new HashMap<>(options);
     all.put("path", facts.path());
     all.remove("timestampasof");
     boolean follows = new CaseInsensitiveStringMap(further).getBoolean("followLatest", false);
@@ -129,7 +123,7 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     refuseWrites();
-    Map own = Source.privateOptions(facts.path());
+    Map<String, String> own = Source.privateOptions(facts.path());
     own.put("path", facts.path());
     return new SourceWriteBuilder(info, columns, own, facts.partitionColumns(), facts.properties());
   }

@@ -1,5 +1,6 @@
 package pydelta.catalog;
 
+import java.util.Arrays;
 import java.util.Map;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
@@ -19,9 +20,9 @@ class SourceWrite implements RequiresDistributionAndOrdering {
   private final Write write;
   private final CaseInsensitiveStringMap options;
   private final String[] partitionColumns;
-  private final Map properties;
+  private final Map<String, String> properties;
 
-  SourceWrite(Write write, CaseInsensitiveStringMap options, String[] partitionColumns, Map properties) {
+  SourceWrite(Write write, CaseInsensitiveStringMap options, String[] partitionColumns, Map<String, String> properties) {
     this.write = write;
     this.options = options;
     this.partitionColumns = partitionColumns;
@@ -39,9 +40,8 @@ class SourceWrite implements RequiresDistributionAndOrdering {
   /** Without partition columns the rows stay where they are: Spark has no word here for even portions of all rows. */
   public Distribution requiredDistribution() {
     if (!isOptimized() || partitionColumns.length == 0) return Distributions.unspecified();
-    Expression[] columns = new Expression[partitionColumns.length];
-    for (int i = 0; i < columns.length; i++) columns[i] = Expressions.column(Columns.quoted(partitionColumns[i]));
-    return Distributions.clustered(columns);
+    return Distributions.clustered(
+        Arrays.stream(partitionColumns).map(Columns::quoted).map(Expressions::column).toArray(Expression[]::new));
   }
 
   /** Spark may divide large partitions and put small ones together. */

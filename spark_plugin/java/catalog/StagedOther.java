@@ -6,6 +6,7 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
@@ -33,11 +34,11 @@ class StagedOther implements StagedTable, SupportsWrite {
     return table.partitioning();
   }
 
-  public Map properties() {
+  public Map<String, String> properties() {
     return table.properties();
   }
 
-  public Set capabilities() {
+  public Set<TableCapability> capabilities() {
     return table.capabilities();
   }
 

@@ -1,6 +1,5 @@
 package pydelta.catalog;
 
-import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.Map;
 import java.util.Set;
@@ -37,14 +36,13 @@ class StagedSource implements StagedTable, SupportsWrite {
     return made.givenColumns();
   }
 
-  public Set capabilities() {
-    return EnumSet.copyOf(Arrays.asList(new TableCapability[] {
-        TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER}));
+  public Set<TableCapability> capabilities() {
+    return EnumSet.of(TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER);
   }
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     isWritten = true;
-    Map own = made.writeOptions(replaces);
+    Map<String, String> own = made.writeOptions(replaces);
     return new SourceWriteBuilder(info, made.columns(), own, made.partitionBy(), made.properties());
   }
 

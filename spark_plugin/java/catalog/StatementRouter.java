@@ -3,13 +3,12 @@ package pydelta.catalog;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.lang.reflect.Field;
-import java.util.Arrays;
 import java.util.HashMap;
-import java.util.Iterator;
-import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -29,7 +28,9 @@ import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.Product;
+import scala.collection.Iterable;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The parser of a session, with the router of Python's spark.sql in it (sql_router.py): a statement that begins as one of its routes
@@ -40,22 +41,19 @@ import scala.collection.immutable.Seq;
  */
 class StatementRouter extends SparkSqlParser {
   private static final String ENABLED = "spark.pydelta.sql.jvm.enabled";
-  private static final List CHANGES = Arrays.asList(new String[] {
-      "InsertIntoStatement", "OverwriteByExpression", "DeleteFromTable", "UpdateTable", "MergeIntoTable"});
+  private static final Set<String> CHANGES = Set.of(
+      "InsertIntoStatement", "OverwriteByExpression", "DeleteFromTable", "UpdateTable", "MergeIntoTable");
   private static final String FIELD = "sqlParser";
-  private static final ThreadLocal NOT_OURS = new ThreadLocal();
+  private static final ThreadLocal<String> NOT_OURS = new ThreadLocal<>();
 
   private final SparkSession session;
   private final ParserInterface below;
-  private final Map routes = new HashMap();
+  private final Map<String, JsonNode> routes = new HashMap<>();
 
   private StatementRouter(SparkSession session, ParserInterface below, JsonNode routes) {
     this.session = session;
     this.below = below;
-    for (Iterator words = routes.fieldNames(); words.hasNext();) {
-      String word = (String) words.next();
-      this.routes.put(word, routes.get(word));
-    }
+    for (var route : routes.properties()) this.routes.put(route.getKey(), route.getValue());
   }
 
   /** Once a session. routes: JSON, for each first word the words of which one has to occur too; none for no such rule. */
@@ -71,7 +69,7 @@ class StatementRouter extends SparkSqlParser {
   /** The parser that a session had before. */
   static ParserInterface below(SparkSession session) {
     ParserInterface parser = session.sessionState().sqlParser();
-    return parser instanceof StatementRouter ? ((StatementRouter) parser).below : parser;
+    return parser instanceof StatementRouter router ? router.below : parser;
   }
 
   /** Python has looked at the statement that this thread parses next, and leaves it to Spark. null: take that back. */
@@ -80,7 +78,7 @@ class StatementRouter extends SparkSqlParser {
   }
 
   /** As session.sql, of a statement that is not to be routed. */
-  static Dataset sql(SparkSession session, String text) throws ParseException {
+  static Dataset<Row> sql(SparkSession session, String text) throws ParseException {
     return Dataset$.MODULE$.ofRows(session, below(session).parsePlan(text));
   }
 
@@ -93,16 +91,12 @@ class StatementRouter extends SparkSqlParser {
   }
 
   /** The plan of Spark's parser. parameters: null for none. */
-  LogicalPlan parsed(String text, Object parameters) {
-    try {
-      return parameters == null ? below.parsePlan(text) : below.parsePlanWithParameters(text, (ParameterContext) parameters);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+  LogicalPlan parsed(String text, ParameterContext parameters) {
+    return Errors.undeclared(() -> parameters == null ? below.parsePlan(text) : below.parsePlanWithParameters(text, parameters));
   }
 
-  private LogicalPlan routed(String text, Object parameters) {
-    Object known = NOT_OURS.get();
+  private LogicalPlan routed(String text, ParameterContext parameters) {
+    String known = NOT_OURS.get();
     NOT_OURS.remove();
     String word = firstWord(text);
     boolean isScript = word.equals("BEGIN");  // Python has not looked at what is in it
@@ -112,7 +106,7 @@ class StatementRouter extends SparkSqlParser {
     LogicalPlan sparks = null;
     if (word.equals("WITH") || word.equals("FROM")) {  // most of these are queries
       sparks = parsed(text, parameters);
-      LogicalPlan last = sparks instanceof UnresolvedWith ? ((UnresolvedWith) sparks).child() : sparks;
+      LogicalPlan last = sparks instanceof UnresolvedWith with ? with.child() : sparks;
       if (!CHANGES.contains(last.getClass().getSimpleName())) return sparks;
     }
     return new RoutedStatement(this, text, parameters, sparks);
@@ -122,9 +116,9 @@ class StatementRouter extends SparkSqlParser {
    * Spark notes the places of a script's statements in the text that has the values of parameters and settings, and cuts them out of
    * the one that has not. So parameters are put in before; a script with ${settings}, or with a value that looks so, is left alone.
    */
-  private LogicalPlan script(String text, Object parameters) {
+  private LogicalPlan script(String text, ParameterContext parameters) {
     String whole = text;
-    if (parameters != null) whole = ParameterHandler.substituteParameters(text, (ParameterContext) parameters)._1();
+    if (parameters != null) whole = ParameterHandler.substituteParameters(text, parameters)._1();
     if (whole.contains("${")) return parsed(text, parameters);
     LogicalPlan script = parsed(whole, null);
     if (script instanceof CompoundBody) routeWithin(script);
@@ -140,10 +134,10 @@ class StatementRouter extends SparkSqlParser {
     if (part instanceof SingleStatement statement) {
       String text = statement.getText();
       if (isRoute(firstWord(text), text)) replace(statement, new RoutedStatement(this, text, null, statement.parsedPlan()));
-    } else if (part instanceof scala.collection.Iterable) {
-      for (scala.collection.Iterator all = ((scala.collection.Iterable) part).iterator(); all.hasNext();) routeWithin(all.next());
-    } else if (part instanceof Product) {
-      for (scala.collection.Iterator all = ((Product) part).productIterator(); all.hasNext();) routeWithin(all.next());
+    } else if (part instanceof Iterable<?> parts) {
+      CollectionConverters.asJava(parts).forEach(this::routeWithin);
+    } else if (part instanceof Product parts) {
+      CollectionConverters.asJava(parts.productIterator()).forEachRemaining(this::routeWithin);
     }
   }
 
@@ -160,78 +154,46 @@ class StatementRouter extends SparkSqlParser {
   // ---------------------------------------------------------------- what is no statement
 
   public Expression parseExpression(String text) {
-    try {
-      return below.parseExpression(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseExpression(text));
   }
 
   public TableIdentifier parseTableIdentifier(String text) {
-    try {
-      return below.parseTableIdentifier(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseTableIdentifier(text));
   }
 
   public FunctionIdentifier parseFunctionIdentifier(String text) {
-    try {
-      return below.parseFunctionIdentifier(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseFunctionIdentifier(text));
   }
 
-  public Seq parseMultipartIdentifier(String text) {
-    try {
-      return below.parseMultipartIdentifier(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+  public Seq<String> parseMultipartIdentifier(String text) {
+    return Errors.undeclared(() -> below.parseMultipartIdentifier(text));
   }
 
   public LogicalPlan parseQuery(String text) {
-    try {
-      return below.parseQuery(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseQuery(text));
   }
 
   public StructType parseRoutineParam(String text) {
-    try {
-      return below.parseRoutineParam(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseRoutineParam(text));
   }
 
   public StructType parseTableSchema(String text) {
-    try {
-      return below.parseTableSchema(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseTableSchema(text));
   }
 
   public DataType parseDataType(String text) {
-    try {
-      return below.parseDataType(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseDataType(text));
   }
 
   // ---------------------------------------------------------------- as sql_router.py
 
   private boolean isRoute(String word, String text) {
-    JsonNode having = (JsonNode) routes.get(word);
+    JsonNode having = routes.get(word);
     if (having == null) return false;
-    if (having.size() == 0) return true;
+    if (having.isEmpty()) return true;
     String capitals = text.toUpperCase(Locale.ROOT);
-    for (Iterator words = having.elements(); words.hasNext();) {
-      String one = ((JsonNode) words.next()).asText();
+    for (JsonNode each : having) {
+      String one = each.asText();
       if (capitals.contains(one) && Pattern.compile("\\b" + one + "\\b").matcher(capitals).find()) return true;
     }
     return false;

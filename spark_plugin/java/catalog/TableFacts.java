@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
@@ -75,12 +74,9 @@ class TableFacts {
   }
 
   /** Those of Delta, with the protocol's versions. */
-  Map properties() {
-    Map found = new HashMap();
-    for (Iterator names = at("properties").fieldNames(); names.hasNext();) {
-      String name = (String) names.next();
-      found.put(name, at("properties").path(name).asText());
-    }
+  Map<String, String> properties() {
+    var found = new HashMap<String, String>();
+    for (var property : at("properties").properties()) found.put(property.getKey(), property.getValue().asText());
     if (!told.isMissingNode()) {
       found.put("delta.minReaderVersion", at("reader_version").asText());
       found.put("delta.minWriterVersion", at("writer_version").asText());
