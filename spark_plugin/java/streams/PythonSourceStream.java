@@ -18,6 +18,7 @@ import org.apache.spark.sql.types.StructType;
 import pydelta.driver.DriverChoice;
 import pydelta.rule.ReopenScans;
 import pydelta.rule.RuleStatus;
+import pydelta.scan.PredicateJson;
 import pydelta.scan.ScanRequest;
 import scala.None$;
 import scala.Option;
@@ -100,8 +101,8 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
     return request.options().getBoolean(ReopenScans.OPTION, true);
   }
 
-  /** What a batch that reads some of the columns asks. predicates: PredicateJson. */
-  ScanRequest request(StructType columns, List predicates) {
+  /** What a batch that reads some of the columns asks. */
+  ScanRequest request(StructType columns, List<PredicateJson> predicates) {
     return request.narrowed(columns, predicates, null);
   }
 

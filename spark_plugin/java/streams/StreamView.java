@@ -1,8 +1,6 @@
 package pydelta.streams;
 
 import com.fasterxml.jackson.databind.node.TextNode;
-import java.util.Arrays;
-import java.util.List;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -19,12 +17,14 @@ import pydelta.scan.ScanTasks;
 
 /** A stream in the plan of one batch: some of its columns and rows, read as a scan's are. */
 class StreamView implements MicroBatchStream {
+  private record Bounds(Offset start, Offset end) {}
+
   private final PythonSourceStream stream;
   private final ScanRequest request;
   private final ScanReaders readers;
   private final RuleStatus status;
   private ScanTasks tasks = null;
-  private List bounds = null;
+  private Bounds bounds = null;
   private boolean isInPython = false;
 
   StreamView(PythonSourceStream stream, ScanRequest request, ScanReaders readers, RuleStatus status) {
@@ -39,13 +39,13 @@ class StreamView implements MicroBatchStream {
   }
 
   public synchronized InputPartition[] planInputPartitions(Offset start, Offset end) {
-    List asked = Arrays.asList(new Object[] {start, end});
-    if (asked.equals(bounds)) return tasks.partitions();  // of a copy of the plan's node
+    var newBounds = new Bounds(start, end);
+    if (newBounds.equals(bounds)) return tasks.partitions();  // Spark asks for a copy of the plan's node
     String wish = isInPython ? "" : readers.wish();
     InputPartition[] partitions = stream.planInputPartitions(asking(request.asking(ScanRequest.newScanId(), wish), start), end);
-    PartitionMessages messages = new PartitionMessages(pickled(partitions));
+    var messages = new PartitionMessages(pickled(partitions));
     tasks = ScanTasks.of(readers, request, messages, partitions, inPython(), status);
-    bounds = asked;
+    bounds = newBounds;
     return tasks.partitions();
   }
 
