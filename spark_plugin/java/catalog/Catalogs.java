@@ -1,12 +1,12 @@
 package pydelta.catalog;
 
 import java.util.Map;
-import java.util.function.Function;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import pydelta.driver.DriverChannel;
 
 /** The door for Python. */
 public class Catalogs {
@@ -29,7 +29,7 @@ public class Catalogs {
   }
 
   /** As DriverPython.offer. */
-  public static void offerPython(Function<Object, Object> channel) {
+  public static void offerPython(DriverChannel channel) {
     DriverPython.offer(channel);
   }
 

@@ -8,11 +8,11 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.Function;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.parser.ParameterContext;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import pydelta.driver.DriverChannel;
 
 /** The Python process that drives this JVM (sql_requests.py), for what only Python can carry out. A server has none. */
 class DriverPython {
@@ -21,12 +21,11 @@ class DriverPython {
 
   private static final Map<Long, PythonRequest> REQUESTS = new ConcurrentHashMap<>();
   private static final AtomicLong NUMBERS = new AtomicLong();
-  private static volatile Function<Object, Object> channel = null;
+  private static volatile DriverChannel channel = null;
 
   private DriverPython() {}
 
-  /** channel: a DriverChannel. */
-  static void offer(Function<Object, Object> channel) {
+  static void offer(DriverChannel channel) {
     DriverPython.channel = channel;
   }
 
@@ -50,8 +49,8 @@ class DriverPython {
       byte[] bytes = new byte[1 + json.length];
       bytes[0] = STATEMENT;
       System.arraycopy(json, 0, bytes, 1, json.length);
-      channel.apply(new Object[] {bytes, CONNECT_MS, true});
-    } catch (Throwable error) {  // also checked ones, of which Function tells nothing
+      channel.ask(bytes, CONNECT_MS, true);
+    } catch (Throwable error) {
       throw Errors.unchecked(told(error));
     } finally {
       REQUESTS.remove(number);

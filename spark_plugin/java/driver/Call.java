@@ -9,7 +9,7 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** One request and its answer, on a connection that nothing else uses meanwhile. */
-class Call implements Callable {
+class Call implements Callable<byte[]> {
   private static final byte DONE = 0;
   private static final byte WORKING = 1;
   private static final byte NOT_BEGUN = 3;
@@ -50,7 +50,7 @@ class Call implements Callable {
     return true;
   }
 
-  public Object call() throws Exception {
+  public byte[] call() throws Exception {
     Connection used = channel.connection();
     connection = used;
     boolean isClean = false;
@@ -76,6 +76,6 @@ class Call implements Callable {
     frame.get(body);
     if (status == DONE) return body;
     String why = new String(body, StandardCharsets.UTF_8);
-    throw status == NOT_BEGUN ? (RuntimeException) new RejectedExecutionException(why) : new IllegalStateException(why);
+    throw status == NOT_BEGUN ? new RejectedExecutionException(why) : new IllegalStateException(why);
   }
 }

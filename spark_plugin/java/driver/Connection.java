@@ -33,8 +33,8 @@ class Connection {
   /** Raises EOFException if the other end takes no more connections now, and IOException if it does not know the secret. */
   static Connection open(SocketAddress address, byte[] secret) throws IOException {
     boolean isUnix = !(address instanceof InetSocketAddress);
-    SocketChannel channel = isUnix ? SocketChannel.open(StandardProtocolFamily.UNIX) : SocketChannel.open();
-    Connection connection = new Connection(channel);
+    var channel = isUnix ? SocketChannel.open(StandardProtocolFamily.UNIX) : SocketChannel.open();
+    var connection = new Connection(channel);
     try {
       channel.connect(address);
       if (!isUnix) channel.setOption(StandardSocketOptions.TCP_NODELAY, Boolean.TRUE);

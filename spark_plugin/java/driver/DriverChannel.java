@@ -9,6 +9,7 @@ import java.net.SocketAddress;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
@@ -17,18 +18,16 @@ import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.function.Function;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerApplicationEnd;
-import org.apache.spark.unsafe.Platform;
 
 /**
  * Everything that this JVM asks of the Python process that drives it goes through here (server.py is the other side).
  *
  * Each call uses one connection and runs in a thread of its own, so an interrupt of the caller never reaches the connection.
  */
-public class DriverChannel implements Function {
+public class DriverChannel {
   /** The kind of a request that runs a statement or a procedure. It may take hours, so it does not use up the calls of planning. */
   private static final byte STATEMENT = 7;
   private static final byte HOLD = 127;
@@ -40,7 +39,7 @@ public class DriverChannel implements Function {
 
   private final ExecutorService calls = threads(MAX_CALLS, "pydelta-driver-call");
   private final ExecutorService statements = threads(MAX_STATEMENTS, "pydelta-driver-statement");
-  private final ArrayDeque idle = new ArrayDeque();
+  private final Deque<Connection> idle = new ArrayDeque<>();
   private SocketAddress address = null;
   private byte[] secret = null;
   private Connection held = null;
@@ -55,40 +54,31 @@ public class DriverChannel implements Function {
   public void open(String path, int port, byte[] secret, SparkContext context, int limitMs) throws Exception {
     this.address = path == null ? new InetSocketAddress(InetAddress.getLoopbackAddress(), port) : UnixDomainSocketAddress.of(path);
     this.secret = secret;
-    this.held = (Connection) waited(calls.submit(this::opened), limitMs);
-    context.addSparkListener(new Ending(this));
+    this.held = waited(calls.submit(this::opened), limitMs);
+    context.addSparkListener(new Ending());
   }
 
   /**
-   * The answer as a byte[].
+   * Sends a request and waits for the answer.
    *
-   * asked: the request as a byte[], its kind first; within how many ms Python must give a sign of life; whether the call waits to its
-   * end, however long Python is silent after the request was sent, and whoever interrupts. Raises ConnectException if the request was
-   * not sent, RejectedExecutionException if Python has not begun, TimeoutException if Python is silent, InterruptedException, and
-   * IOException if the connection broke or Python failed. Of a call that waits to its end, all but the first two mean that the work may
-   * have been done.
+   * request: its kind comes first. limitMs: Python must give a sign of life within this time. isToItsEnd: the call waits however
+   * long Python is silent after the request was sent, and whoever interrupts.
+   *
+   * Raises ConnectException if the request was not sent, RejectedExecutionException if Python has not begun, TimeoutException if
+   * Python is silent, InterruptedException, and IOException if the connection broke or Python failed. If a call waits to its end,
+   * all but the first two mean that the work may have been done.
    */
-  public Object apply(Object asked) {
-    Object[] parts = (Object[]) asked;
-    try {
-      return answer((byte[]) parts[0], ((Integer) parts[1]).intValue(), ((Boolean) parts[2]).booleanValue());
-    } catch (Exception error) {
-      Platform.throwException(error);  // Function declares none
-      throw new AssertionError(error);
-    }
-  }
-
-  private byte[] answer(byte[] request, int limitMs, boolean isToItsEnd) throws Exception {
+  public byte[] ask(byte[] request, int limitMs, boolean isToItsEnd) throws Exception {
     if (request.length > MAX_REQUEST_BYTES) {
       throw new RejectedExecutionException("the request has " + request.length + " bytes, and at most " + MAX_REQUEST_BYTES + " are sent");
     }
-    Call call = new Call(this, request, limitMs / 3);
-    Future answer = (request[0] == STATEMENT ? statements : calls).submit(call);
+    var call = new Call(this, request, limitMs / 3);
+    Future<byte[]> answer = (request[0] == STATEMENT ? statements : calls).submit(call);
     boolean isInterrupted = false;
     try {
       while (true) {
         try {
-          return (byte[]) answer.get(limitMs, TimeUnit.MILLISECONDS);
+          return answer.get(limitMs, TimeUnit.MILLISECONDS);
         } catch (InterruptedException error) {
           if (!isToItsEnd) {
             call.giveUp(false);
@@ -100,7 +90,7 @@ public class DriverChannel implements Function {
           if (call.isSilent(limitMs) && call.giveUp(isToItsEnd)) {
             answer.cancel(true);
             String silence = "it did not answer within " + limitMs + " ms";
-            throw isToItsEnd ? (Exception) new ConnectException(silence) : new TimeoutException(silence);
+            throw isToItsEnd ? new ConnectException(silence) : new TimeoutException(silence);
           }
         }
       }
@@ -111,7 +101,7 @@ public class DriverChannel implements Function {
     }
   }
 
-  private static Object waited(Future answer, int limitMs) throws Exception {
+  private static <T> T waited(Future<T> answer, int limitMs) throws Exception {
     try {
       return answer.get(limitMs, TimeUnit.MILLISECONDS);
     } catch (ExecutionException error) {
@@ -122,7 +112,7 @@ public class DriverChannel implements Function {
   }
 
   private static Exception causeOf(ExecutionException error) {
-    return error.getCause() instanceof Exception ? (Exception) error.getCause() : error;
+    return error.getCause() instanceof Exception cause ? cause : error;
   }
 
   /** A connection that no call uses, or a new one. Raises ConnectException. */
@@ -131,7 +121,7 @@ public class DriverChannel implements Function {
       Connection known;
       synchronized (this) {
         if (isClosed) throw new ConnectException("the channel is closed");
-        known = (Connection) idle.pollFirst();
+        known = idle.pollFirst();
       }
       if (known == null) break;
       if (known.isAlive()) return known;
@@ -176,7 +166,8 @@ public class DriverChannel implements Function {
   /** Ends the connections that no call uses; those of calls end with their calls. */
   public synchronized void close() {
     isClosed = true;
-    while (!idle.isEmpty()) ((Connection) idle.pollFirst()).close();
+    idle.forEach(Connection::close);
+    idle.clear();
     if (held != null) held.close();
     calls.shutdown();
     statements.shutdown();
@@ -184,7 +175,7 @@ public class DriverChannel implements Function {
 
   private static ExecutorService threads(int most, String name) {
     return new ThreadPoolExecutor(0, most, 60, TimeUnit.SECONDS, new SynchronousQueue<>(), work -> {
-      Thread thread = new Thread(work, name);
+      var thread = new Thread(work, name);
       thread.setDaemon(true);
       return thread;
     });
@@ -197,15 +188,9 @@ public class DriverChannel implements Function {
     return connection;
   }
 
-  private static class Ending extends SparkListener {
-    private final DriverChannel channel;
-
-    Ending(DriverChannel channel) {
-      this.channel = channel;
-    }
-
+  private class Ending extends SparkListener {
     public void onApplicationEnd(SparkListenerApplicationEnd end) {
-      channel.close();
+      close();
     }
   }
 }

@@ -2,6 +2,7 @@ package pydelta.driver;
 
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 
@@ -17,7 +18,7 @@ class LoadedSource extends PythonDataSourceV2 {
   }
 
   public PythonDataSourceCreationResult getOrCreateDataSourceInPython(
-      String shortName, CaseInsensitiveStringMap options, Option userSpecifiedSchema) {
+      String shortName, CaseInsensitiveStringMap options, Option<StructType> userSpecifiedSchema) {
     return made;
   }
 }

@@ -10,7 +10,6 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingInputPartition;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingPartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourceOffset;
@@ -20,7 +19,6 @@ import pydelta.rule.ReopenScans;
 import pydelta.rule.RuleStatus;
 import pydelta.scan.PredicateJson;
 import pydelta.scan.ScanRequest;
-import scala.None$;
 import scala.Option;
 
 /**
@@ -34,8 +32,8 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
   private final StreamRunner runner;
   private final RuleStatus status;
 
-  /** StructType of some columns -> the function that reads these, as bytes. */
-  private final Map functions = new HashMap();
+  /** The function that reads some columns, pickled, by the schema of these columns. */
+  private final Map<StructType, byte[]> functions = new HashMap<>();
 
   PythonSourceStream(ScanRequest request, StreamRunner runner, RuleStatus status) {
     this.request = request;
@@ -53,7 +51,7 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
   }
 
   public Offset latestOffset(Offset start, ReadLimit limit) {
-    String asked = limit instanceof ReadAllAvailable ? ALL : ((Limit) limit).json;
+    String asked = limit instanceof ReadAllAvailable ? ALL : ((Limit) limit).json();
     return new PythonStreamingSourceOffset(runner.latestOffset(start.json(), asked));
   }
 
@@ -76,10 +74,9 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
   }
 
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
-    byte[][] pickled = (byte[][]) runner.partitions(start.json(), end.json())._1();
+    byte[][] pickled = runner.partitions(start.json(), end.json())._1();
     InputPartition[] partitions = new InputPartition[pickled.length];
-    Option none = (Option) None$.MODULE$;
-    for (int i = 0; i < pickled.length; i++) partitions[i] = new PythonStreamingInputPartition(i, pickled[i], none);
+    for (int i = 0; i < pickled.length; i++) partitions[i] = new PythonStreamingInputPartition(i, pickled[i], Option.empty());
     return partitions;
   }
 
@@ -113,23 +110,17 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
 
   /** Spark's own factory, of readers that give some of the columns. */
   PartitionReaderFactory factory(StructType columns) {
-    Option none = (Option) None$.MODULE$;
-    return new PythonStreamingPartitionReaderFactory(request.source().source(), function(columns), columns, none, none);
+    return new PythonStreamingPartitionReaderFactory(
+        request.source().source(), function(columns), columns, Option.empty(), Option.empty());
   }
 
-  synchronized byte[] function(StructType columns) {
-    byte[] known = (byte[]) functions.get(columns);
-    if (known == null) {
-      PythonDataSourceReadInfo info = DriverChoice.plan(
-          request.shortName(), request.source().source(), request.pythonSource(), columns, true, status);
-      known = info.func();
-      functions.put(columns, known);
-    }
-    return known;
+  private synchronized byte[] function(StructType columns) {
+    return functions.computeIfAbsent(columns, each -> DriverChoice.plan(
+        request.shortName(), request.source().source(), request.pythonSource(), each, true, status).func());
   }
 
   public boolean equals(Object object) {
-    return object == this || object instanceof StreamView && ((StreamView) object).stream() == this;
+    return object == this || object instanceof StreamView view && view.stream() == this;
   }
 
   public int hashCode() {
@@ -142,11 +133,5 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
   }
 
   /** What the source has said of its batches. Spark hands it back. */
-  private static class Limit implements ReadLimit {
-    final String json;
-
-    Limit(String json) {
-      this.json = json;
-    }
-  }
+  private record Limit(String json) implements ReadLimit {}
 }

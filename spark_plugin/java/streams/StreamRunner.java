@@ -6,15 +6,16 @@ import java.io.InterruptedIOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.Collections;
-import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeoutException;
-import java.util.function.Function;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.python.streaming.PythonStreamingSourceRunner;
+import pydelta.driver.Answer;
 import pydelta.driver.DriverChoice;
+import pydelta.driver.DriverPlanner;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 import pydelta.scan.PartitionMessages;
@@ -44,16 +45,15 @@ class StreamRunner extends PythonStreamingSourceRunner {
   private final String stream = UUID.randomUUID().toString();
 
   /** The driver's Python; null for the process. */
-  private Function driver = null;
+  private DriverPlanner driver = null;
 
   /** Who may have a source of this stream, and is to be told of its end. */
-  private Function opened = null;
+  private DriverPlanner opened = null;
 
-  /** Why the process is asked, until it has answered once; null where the driver's Python did nothing wrong. */
-  private Throwable why = null;
+  /** Why the process is asked, until it has answered once; null if the driver's Python did nothing wrong. */
+  private Throwable failure = null;
 
-  /** Whom it has failed with. */
-  private Function asked = null;
+  private DriverPlanner failedDriver = null;
 
   private boolean isPrepared = false;
 
@@ -67,7 +67,7 @@ class StreamRunner extends PythonStreamingSourceRunner {
     driver = DriverChoice.offered(request.shortName());
     if (driver != null) {
       opened = driver;
-      byte[] answer = ask("open", new String[] {request.schema().json()}, request.pythonSource().dataSource());
+      byte[] answer = ask(question("open", List.of(request.schema().json()), request.pythonSource().dataSource()));
       if (answer == null || answer.length > 0) return;
       driver = null;  // a stream that is to have a process
       opened = null;
@@ -76,120 +76,104 @@ class StreamRunner extends PythonStreamingSourceRunner {
   }
 
   public String initialOffset() {
-    byte[] answer = ask("initialOffset", new String[0]);
-    return answer == null ? (String) answered(super.initialOffset()) : text(answer);
+    byte[] answer = ask("initialOffset");
+    return answer == null ? answered(super.initialOffset()) : text(answer);
   }
 
   /** limit: in JSON, as getDefaultReadLimit gives it. */
   String latestOffset(String start, String limit) {
-    return asked("latestOffset", new String[] {start, limit});
+    return askDriverOrProcess("latestOffset", start, limit);
   }
 
-  public Tuple2 partitions(String start, String end) {
-    byte[] answer = ask("partitions", new String[] {start, end});
-    if (answer == null) return (Tuple2) answered(super.partitions(start, end));
+  public Tuple2<byte[][], Option<scala.collection.Iterator<InternalRow>>> partitions(String start, String end) {
+    byte[] answer = ask("partitions", start, end);
+    if (answer == null) return answered(super.partitions(start, end));
+    status.used(Switch.DRIVER_PLANNING);
     ByteBuffer bytes = ByteBuffer.wrap(answer);
     byte[][] partitions = new byte[bytes.getInt()][];
     for (int i = 0; i < partitions.length; i++) {
       partitions[i] = new byte[bytes.getInt()];
       bytes.get(partitions[i]);
     }
-    return new Tuple2(partitions, Option.empty());
+    return new Tuple2<>(partitions, Option.empty());
   }
 
   public void commit(String end) {
-    if (ask("commit", new String[] {end}) != null) return;
+    if (ask("commit", end) != null) return;
     super.commit(end);
     answered(null);
   }
 
   public void prepareForTriggerAvailableNow() {
-    asked("prepareForTriggerAvailableNow", new String[0]);
+    askDriverOrProcess("prepareForTriggerAvailableNow");
     isPrepared = true;
   }
 
   public String getDefaultReadLimit() {
-    return asked("getDefaultReadLimit", new String[0]);
+    return askDriverOrProcess("getDefaultReadLimit");
   }
 
   /** Null where nothing was read yet. */
   public String reportLatestOffset() {
-    String place = asked("reportLatestOffset", new String[0]);
+    String place = askDriverOrProcess("reportLatestOffset");
     return place.isEmpty() ? null : place;
   }
 
-  /** A call that processes of Spark 4.1 do not know. */
-  private String asked(String call, String[] arguments) {
+  /** Makes a call that processes of Spark 4.1 do not know. */
+  private String askDriverOrProcess(String call, String... arguments) {
     byte[] answer = ask(call, arguments);
-    return answer == null ? (String) answered(askProcess(call, arguments)) : text(answer);
+    return answer == null ? answered(askProcess(call, arguments)) : text(answer);
   }
 
   /** The process is asked as if for the tasks of a batch, which it knows in each version of Spark, and answers in the only one. */
-  private String askProcess(String call, String[] arguments) {
-    Map question = new HashMap();
-    question.put("call", call);
-    question.put("arguments", arguments);
-    byte[][] partitions = super.partitions(json(Collections.singletonMap(QUESTION_KEY, question)), "{}")._1();
+  private String askProcess(String call, String... arguments) {
+    var question = Map.of(QUESTION_KEY, Map.of("call", call, "arguments", arguments));
+    byte[][] partitions = super.partitions(json(question), "{}")._1();
     return new PartitionMessages(partitions).text(0, "answer");
   }
 
   public void stop() {
-    if (opened != null) DriverChoice.answer(opened, asking("close", new String[0], NO_BYTES));
+    if (opened != null) opened.askStream(question("close", List.of(), NO_BYTES));
     opened = null;
     super.stop();
   }
 
   /** In a thread of its own: this one is interrupted. */
   private void closeLater() {
-    final Function told = opened;
+    DriverPlanner planner = opened;
     opened = null;
-    Thread thread = new Thread("pydelta-stream-close") {
-      public void run() {
-        DriverChoice.answer(told, asking("close", new String[0], NO_BYTES));
-      }
-    };
+    var thread = new Thread(() -> planner.askStream(question("close", List.of(), NO_BYTES)), "pydelta-stream-close");
     thread.setDaemon(true);
     thread.start();
   }
 
-  private byte[] ask(String call, String[] arguments) {
-    return ask(call, arguments, NO_BYTES);
+  private byte[] ask(String call, String... arguments) {
+    return ask(question(call, List.of(arguments), NO_BYTES));
   }
 
   /** The answer of the driver's Python; null where the process is to be asked, which runs then. */
-  synchronized byte[] ask(String call, String[] arguments, byte[] source) {
+  private synchronized byte[] ask(byte[] question) {
     if (driver == null) return null;
     if (driver != DriverChoice.offered()) {  // it was given up
       goOnInProcess();
       return null;
     }
-    Object[] asking = asking(call, arguments, source);
-    Object answer = DriverChoice.answer(driver, asking);
-    for (int tries = 0; answer instanceof RejectedExecutionException && tries < MOST_TRIES; tries++) {
-      answer = pause() ? DriverChoice.answer(driver, asking) : new InterruptedException();
+    Answer<byte[]> answer = driver.askStream(question);
+    for (int tries = 0; answer.failure() instanceof RejectedExecutionException && tries < MOST_TRIES; tries++) {
+      answer = pause() ? driver.askStream(question) : Answer.failed(new InterruptedException());
     }
-    if (!(answer instanceof byte[])) {
-      leave((Throwable) answer);
-      return null;
-    }
-    DriverChoice.succeeded();
-    if (call.equals("partitions")) status.used(Switch.DRIVER_PLANNING);
-    return (byte[]) answer;
+    if (answer.isFailed()) leave(answer.failure());
+    else DriverChoice.noteSuccess();
+    return answer.value();
   }
 
   /** What streams.py reads: a text of JSON with its length before it, and the pickled DataSource. */
-  private Object[] asking(String call, String[] arguments, byte[] source) {
-    Map asked = new HashMap();
-    asked.put("stream", stream);
-    asked.put("call", call);
-    asked.put("arguments", arguments);
-    byte[] head = json(asked).getBytes(StandardCharsets.UTF_8);
-    ByteBuffer bytes = ByteBuffer.allocate(4 + head.length + source.length);
-    bytes.putInt(head.length).put(head).put(source);
-    return new Object[] {"stream", bytes.array()};
+  private byte[] question(String call, List<String> arguments, byte[] source) {
+    byte[] head = json(Map.of("stream", stream, "call", call, "arguments", arguments)).getBytes(StandardCharsets.UTF_8);
+    return ByteBuffer.allocate(4 + head.length + source.length).putInt(head.length).put(head).put(source).array();
   }
 
-  private static String json(Map values) {
+  private static String json(Map<String, ?> values) {
     try {
       return JSON.writeValueAsString(values);
     } catch (JsonProcessingException error) {
@@ -213,23 +197,23 @@ class StreamRunner extends PythonStreamingSourceRunner {
       if (opened != null) closeLater();
       throw new UncheckedIOException((InterruptedIOException) new InterruptedIOException().initCause(error));
     }
-    DriverChoice.silent(driver, error);
+    DriverChoice.stopIfSilent(driver, error);
     if (error instanceof TimeoutException) opened = null;
-    why = error;
-    asked = driver;
+    failure = error;
+    failedDriver = driver;
     goOnInProcess();
   }
 
   private void goOnInProcess() {
     driver = null;
     super.init();
-    if (isPrepared) askProcess("prepareForTriggerAvailableNow", new String[0]);
+    if (isPrepared) askProcess("prepareForTriggerAvailableNow");
   }
 
   /** The process has done what was asked of it. */
-  private Object answered(Object answer) {
-    if (why != null) DriverChoice.failed(asked, why, status);
-    why = null;
+  private <T> T answered(T answer) {
+    if (failure != null) DriverChoice.noteFailure(failedDriver, failure, status);
+    failure = null;
     return answer;
   }
 
