@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.StructType;
 /**
  * ALTER TABLE as Spark hands it to a catalog, carried out as one command (source/commands.py): one commit, or none.
  *
- * Spark's analyzer has looked at names and types by then. Constraints are not here: somebody has to look at the rows.
+ * Spark's analyzer has checked names and types before. Constraints are not here, since they are checked against the rows.
  */
 class Alteration {
   private final String name;
@@ -32,8 +32,8 @@ class Alteration {
     else if (are(TableChange.RemoveProperty.class)) unsetProperties(path);
     else if (are(TableChange.AddColumn.class)) addColumns(path);
     else if (are(TableChange.DeleteColumn.class)) dropColumns(path);
-    else if (are(TableChange.RenameColumn.class) && changes.length == 1) renameColumn(path, (TableChange.RenameColumn) changes[0]);
-    else if (are(TableChange.ClusterBy.class) && changes.length == 1) clusterBy(path, (TableChange.ClusterBy) changes[0]);
+    else if (changes.length == 1 && changes[0] instanceof TableChange.RenameColumn change) renameColumn(path, change);
+    else if (changes.length == 1 && changes[0] instanceof TableChange.ClusterBy change) clusterBy(path, change);
     else if (replacesColumns()) replaceColumns(path);
     else changeColumns(path);
   }
@@ -69,15 +69,15 @@ class Alteration {
     for (var change : as(TableChange.SetProperty.class)) {
       if (change.property().equals("location")) {
         throw Errors.of("UnsupportedOperationError", "DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER", "SET LOCATION of " + name
-            + ": a Delta table is where its log is; nothing was changed. Enter the table at the other place under a name of its own: "
-            + "CREATE TABLE ... USING pydelta LOCATION '...'.");
+            + ": a Delta table is where its log is; nothing was changed. Enter the table at the other place under a name of its "
+            + "own: CREATE TABLE ... USING pydelta LOCATION '...'.");
       }
       properties.put(change.property(), change.value());
     }
     Source.command(path, "setProperties", object().set("properties", properties));
   }
 
-  /** Spark does not hand over whether IF EXISTS was said. */
+  /** Spark does not say whether the statement has IF EXISTS. */
   private void unsetProperties(String path) {
     ArrayNode names = array();
     for (var change : as(TableChange.RemoveProperty.class)) names.add(change.property());
@@ -129,7 +129,7 @@ class Alteration {
     Source.command(path, "renameColumn", named(change.fieldNames()).put("new_name", change.newName()));
   }
 
-  /** What is changed of a column stands together. */
+  /** All changes of a column become one change. */
   private void changeColumns(String path) {
     var columns = new LinkedHashMap<String, ObjectNode>();
     for (TableChange change : changes) {

@@ -9,10 +9,10 @@ import org.apache.spark.sql.internal.SQLConf$;
 import scala.Option;
 
 /**
- * Tables of others, as Spark's own session catalog gives them where nobody extends it.
+ * Tables of other sources, as Spark's session catalog loads them if it has no extension.
  *
- * Extended, it leaves tables of sources of the second version unresolved, for the extension to do so. It looks at the setting each
- * time, so it is asked once more without it.
+ * If it has one, it leaves tables of sources of the second version to the extension. It reads the setting each time, so it is
+ * asked again without the setting.
  */
 class BuiltIn {
   static final String CATALOG_CONF = "spark.sql.catalog.spark_catalog";

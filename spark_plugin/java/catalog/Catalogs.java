@@ -8,11 +8,11 @@ import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import pydelta.driver.DriverChannel;
 
-/** The door for Python. */
+/** The methods of this package that Python calls. */
 public class Catalogs {
   private Catalogs() {}
 
-  /** Prepares a session, once: why it could not be done in full; null where all is well. */
+  /** Prepares a session, once. Returns what failed; null if nothing did. */
   public static String prepare(SparkSession session) {
     try {
       DirectQueries.waitIn(session);
@@ -53,7 +53,7 @@ public class Catalogs {
     return StatementRouter.below(session);
   }
 
-  /** What a statement gives that is not to be routed. */
+  /** The result of a statement that is not routed. */
   public static Dataset<Row> sqlBelow(SparkSession session, String text) throws Exception {
     return StatementRouter.sql(session, text);
   }
@@ -73,7 +73,7 @@ public class Catalogs {
     return Entering.isFree(session, path);
   }
 
-  /** Enters a table that is there into the session catalog of the active session; DROP TABLE deletes its files. */
+  /** Enters an existing table into the session catalog of the active session. DROP TABLE deletes its files. */
   public static void enterManaged(String database, String table, String path) {
     new Entering(database, table, path, true, Map.of()).run();
   }

@@ -17,7 +17,7 @@ import scala.jdk.javaapi.CollectionConverters;
 class Constants {
   private Constants() {}
 
-  /** As Catalyst holds it. The current time, and functions that stand for others, are put in as the optimizer does it. */
+  /** A value of Catalyst. The current time and replaceable functions are replaced as the optimizer does it. */
   static Object value(Expression expression) {
     Seq<String> none = seq(List.of());
     var named = new Alias(expression, "value", NamedExpression$.MODULE$.newExprId(), none, Option.empty(), none);

@@ -9,10 +9,10 @@ import org.apache.spark.sql.classic.SparkSession;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Spark's rule for parquet.`/path`, which waits while a path of ours is not yet resolved.
+ * Spark's rule for parquet.`/path`, which waits until our paths are resolved.
  *
- * A catalog here has the name of a data source. Spark's rule takes such a name for a query on files and refuses it, even where the
- * relation only waits for its TIMESTAMP AS OF to be resolved, in the next round of the analyzer.
+ * Our catalog has the name of a data source. Spark's rule takes such a name for a query on files and refuses it, even if the
+ * relation only waits for the next round of the analyzer, which resolves its TIMESTAMP AS OF.
  */
 class DirectQueries extends Rule<LogicalPlan> {
   private static final String SPARKS = "org.apache.spark.sql.execution.datasources.ResolveSQLOnFile";
@@ -23,7 +23,7 @@ class DirectQueries extends Rule<LogicalPlan> {
     this.sparks = sparks;
   }
 
-  /** In the place of Spark's rule, in the analyzer of a session. Raises where this Spark keeps its rules elsewhere. */
+  /** Replaces Spark's rule in the analyzer of a session. Raises if this Spark keeps its rules elsewhere. */
   static void waitIn(SparkSession session) throws Exception {
     List<Rule<LogicalPlan>> rules = ResolutionRules.of(session);
     rules.replaceAll(rule -> rule.getClass().getName().equals(SPARKS) ? new DirectQueries(rule) : rule);

@@ -14,7 +14,9 @@ import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import pydelta.driver.DriverChannel;
 
-/** The Python process that drives this JVM (sql_requests.py), for what only Python can carry out. A server has none. */
+/**
+ * Asks the Python process that drives this JVM (sql_requests.py) to run statements and procedures. A server has no such process.
+ */
 class DriverPython {
   private static final byte STATEMENT = 7;
   private static final int CONNECT_MS = 15000;
@@ -64,7 +66,7 @@ class DriverPython {
           + "). Nothing was done. Run it again, or call register(spark) again if it stays so.");
     }
     if (!(error instanceof IOException)) return error;
-    return Errors.of("CommitOutcomeUnknownError", "DELTA_COMMIT_OUTCOME_UNKNOWN", "The driver's Python has not said what became of the "
-        + "statement (" + error.getMessage() + "). Look at the table's history before you run it again.");
+    return Errors.of("CommitOutcomeUnknownError", "DELTA_COMMIT_OUTCOME_UNKNOWN", "The driver's Python has not said what became "
+        + "of the statement (" + error.getMessage() + "). Look at the table's history before you run it again.");
   }
 }

@@ -16,15 +16,15 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Tables of ours that another extension of the session catalog (delta-spark's) has left to Spark as it found them: opened as
- * SessionTables opens them. Spark itself knows no table of a Python source there.
+ * Opens our tables as SessionTables does, if another extension of the session catalog (delta-spark's) leaves them to Spark. Spark
+ * itself does not know tables of Python sources there.
  */
 class EnteredTables extends Rule<LogicalPlan> {
   private EnteredTables() {}
 
   /**
-   * Before Spark's own rules for such tables, once, where the session has another catalog than Spark's and ours: all queries pass by.
-   * Raises where this Spark keeps its rules elsewhere.
+   * Puts the rule before Spark's own rules for such tables, once, and only if the session has another catalog than Spark's and
+   * ours, since every query runs it. Raises if this Spark keeps its rules elsewhere.
    */
   static void enterIn(SparkSession session) throws Exception {
     String catalog = session.conf().get(BuiltIn.CATALOG_CONF, "builtin");

@@ -18,8 +18,8 @@ import scala.Some;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Enters a table that is there into the session catalog, with its present columns. Spark's own way refuses a place that has files
- * already for a table that it is to drop with its files.
+ * Enters an existing table into the session catalog, with its current columns. Spark's own method refuses a directory with files
+ * if DROP TABLE has to delete them.
  */
 class Entering implements Runnable {
   private static final String DEFAULT = "apply$default$";
@@ -37,7 +37,7 @@ class Entering implements Runnable {
     this.properties = properties;
   }
 
-  /** Whether nothing lies at a path: else DROP TABLE could delete what is not the table's alone. Not if that cannot be known. */
+  /** Whether nothing is at a path: else DROP TABLE could delete other files than the table's. False if this is not known. */
   static boolean isFree(SparkSession session, String path) {
     try {
       var place = new Path(path);
@@ -69,7 +69,9 @@ class Entering implements Runnable {
     }
   }
 
-  /** Spark's, of the parts of a CatalogTable that have one. Spark 4.2 has a part more than 4.1, the last one. */
+  /**
+   * Spark's default of each parameter of CatalogTable, null for none. Spark 4.2 has one parameter more than 4.1, the last one.
+   */
   private static Object[] defaults(int count) {
     Object[] parts = new Object[count];
     for (Method method : CatalogTable$.class.getMethods()) {

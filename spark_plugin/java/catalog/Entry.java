@@ -18,18 +18,18 @@ import pydelta.rule.PruneScans;
 import scala.Option;
 
 /**
- * What the session catalog holds of a table of ours: where it is, and the options that CREATE TABLE gave.
+ * The entry of one of our tables in the session catalog: where the table is, and the options of CREATE TABLE.
  *
  * ident: for messages. found: the table as the session catalog gives it.
  */
 record Entry(Identifier ident, Table found) {
-  /** What Uploaded tells the rule: a client of Spark Connect sees entries by the columns of their tables alone. */
+  /** What Uploaded tells the rule: a client of Spark Connect sees an entry only in the columns of its table. */
   static final String TOLD = "entriesInColumns";
 
   private static final String OPTION = "option.";
   private static final Pattern FILE = Pattern.compile("file:(?://(?=/))?(/(?!/).*)", Pattern.DOTALL);
 
-  /** found: as the session catalog gives it. Tables that delta-spark has entered are ours where it is absent. */
+  /** found: as the session catalog gives it. Tables that delta-spark has entered are ours if delta-spark is absent. */
   static boolean isOurs(Table found) {
     return isOurs(found.properties().get("provider"));
   }
@@ -41,12 +41,12 @@ record Entry(Identifier ident, Table found) {
     return rule != null && "true".equals(rule.told("deltaNames"));
   }
 
-  /** Where the table is that may be replaced. Raises where the name stands for a part of it, or an older version. */
+  /** The path of a table that may be written. Raises if the name stands for a part of the table, or an older version. */
   String writablePath() {
     Map<String, String> options = options();
     if (options.size() > 1) {
-      throw Errors.unsupported(called("spark_catalog", ident) + " stands for a table read with options; nothing was replaced. Replace it "
-          + "by its path " + options.get("path") + ".");
+      throw Errors.unsupported(called("spark_catalog", ident) + " stands for a table read with options; nothing was replaced. "
+          + "Replace it by its path " + options.get("path") + ".");
     }
     return options.get("path");
   }
@@ -58,15 +58,17 @@ record Entry(Identifier ident, Table found) {
   }
 
   /**
-   * What the session's catalog holds under a name, for dataframe_api/catalog.py, as JSON; null for nothing. database: null for the
-   * current one, where temporary views come first.
+   * What the session's catalog has under a name, for dataframe_api/catalog.py, as JSON; null for nothing. database: null for the
+   * current one, in which temporary views come first.
    */
-  static String described(SparkSession session, String database, String table) throws NoSuchTableException, NoSuchDatabaseException {
+  static String described(SparkSession session, String database, String table)
+      throws NoSuchTableException, NoSuchDatabaseException {
     SessionCatalog catalog = session.sessionState().catalog();
     var name = new TableIdentifier(table, Option.apply(database));
     ObjectNode said = JsonNodeFactory.instance.objectNode();
     if (database == null && catalog.isTempView(name)) return said.put("type", "VIEW").toString();
-    if (!catalog.databaseExists(database == null ? catalog.getCurrentDatabase() : database) || !catalog.tableExists(name)) return null;
+    boolean hasDatabase = catalog.databaseExists(database == null ? catalog.getCurrentDatabase() : database);
+    if (!hasDatabase || !catalog.tableExists(name)) return null;
     var found = new V1Table(catalog.getTableMetadata(name));
     String provider = found.properties().get("provider");
     String location = found.properties().get("location");
@@ -81,7 +83,7 @@ record Entry(Identifier ident, Table found) {
     return said.toString();
   }
 
-  /** option, value: of a version, null for the newest. */
+  /** Opens the table. option, value: of a version; null for the newest. */
   SourceTable open(String option, String value) {
     Map<String, String> options = options();
     if (option != null && (options.containsKey("versionasof") || options.containsKey("timestampasof"))) {
@@ -93,7 +95,7 @@ record Entry(Identifier ident, Table found) {
     return Source.open(called("spark_catalog", ident), options, found, text);
   }
 
-  /** range: options that ask for the changes of rows, by lower-case names. */
+  /** Opens the changes of rows. range: options of reads, by lower-case names. */
   SourceTable changes(Map<String, String> range) {
     Map<String, String> options = options();
     options.putAll(range);
@@ -104,7 +106,7 @@ record Entry(Identifier ident, Table found) {
     return "true".equals(Source.rule().told(TOLD));
   }
 
-  /** By lower-case names, with the path. */
+  /** The options of reads, by lower-case names, with the path. */
   private Map<String, String> options() {
     var options = new HashMap<String, String>();
     found.properties().forEach((property, value) -> {

@@ -11,8 +11,8 @@ import scala.Some;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * An error that Python has raised, with its condition and SQLSTATE, by which scripts handle it. Its message is as in a Python
- * traceback: spark_plugin/exceptions.py makes it the same error again.
+ * An error that Python has raised, with its condition and SQLSTATE, which handlers of scripts name. Its message is as in a Python
+ * traceback, of which spark_plugin/exceptions.py makes the same error again.
  */
 class Failure extends AnalysisException {
   private static final long serialVersionUID = 1;

@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Tables of ours of whose names Spark holds rows in memory, in whatever session. */
+/** Names of our tables whose rows are in Spark's cache, in any session. */
 class HeldTables {
   private HeldTables() {}
 

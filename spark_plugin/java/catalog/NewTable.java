@@ -20,9 +20,9 @@ import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** What CREATE and REPLACE say of a table: as a command without rows, or as options of the write that makes it. */
+/** The definition of a table in CREATE or REPLACE: for a command without rows, or for the options of the write that makes it. */
 class NewTable {
-  /** Of Spark's, not of the table's. */
+  /** Properties of Spark, not of the table. */
   private static final Set<String> RESERVED = Set.of(
       "provider", "location", "comment", "owner", "external", "is_managed_location", "table_type", "collation");
 
@@ -58,7 +58,7 @@ class NewTable {
     if (!kept) refuseOthers(properties);
   }
 
-  /** Which columns Spark may hand over. */
+  /** The kinds of columns that Spark may pass. */
   static Set<TableCatalogCapability> capabilities() {
     return Set.of(
         TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE, TableCatalogCapability.SUPPORTS_CREATE_TABLE_WITH_GENERATED_COLUMNS,
@@ -85,7 +85,7 @@ class NewTable {
     return properties;
   }
 
-  /** mode: of delta_py/commands/replace.py. join: a table that is there and is defined alike is taken as it is. */
+  /** mode: of delta_py/commands/replace.py. join: keep an existing table with the same definition. */
   void build(String mode, boolean join) {
     ObjectNode arguments = JsonNodeFactory.instance.objectNode();
     arguments.put("mode", mode);
@@ -100,7 +100,7 @@ class NewTable {
     Source.command(path, "buildTable", arguments);
   }
 
-  /** Options of the write that makes the table, or puts one in its place. */
+  /** Options of the write that creates the table, or replaces it. */
   Map<String, String> writeOptions(boolean replaces) {
     Map<String, String> options = Source.privateOptions(path);
     options.putAll(properties);
@@ -118,7 +118,7 @@ class NewTable {
     return options;
   }
 
-  /** Those that are no table's of Delta: an entry of a catalog may keep them. */
+  /** Properties that are not Delta's. An entry of a catalog may keep them. */
   static Map<String, String> others(Map<String, String> properties) {
     var others = new HashMap<>(properties);
     others.keySet().removeIf(name -> isDeltas(name) || RESERVED.contains(name) || name.startsWith("option."));
@@ -148,7 +148,7 @@ class NewTable {
         .toArray(StructField[]::new)));
   }
 
-  /** Of a column in a table's schema: the protocol's keys (Identity Columns, Default Columns, Generated Columns). */
+  /** The metadata of a column, with the protocol's keys (Identity Columns, Default Columns, Generated Columns). */
   private static Metadata metadata(Column column) {
     var metadata = new MetadataBuilder();
     if (column.comment() != null) metadata.putString("comment", column.comment());

@@ -6,17 +6,17 @@ import java.util.Map;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Options of a read or write: those that somebody gave, and ours beside them.
+ * Options of a read or write: those of the user, and ours.
  *
- * The source takes private options beside the session's nonce (options/private.py). It comes with ours, so nobody else's may be
- * private: they would be taken along.
+ * The source accepts private options next to the session's nonce (options/private.py). Our options have the nonce, so the user's
+ * must not be private: the source would accept them too.
  */
 class Options {
   private static final String PRIVATE = "pydelta.";
 
   private Options() {}
 
-  /** given: by whoever asks; raises for private ones. own: ours, which count before them. */
+  /** given: the user's; raises for private ones. own: ours, which replace the user's. */
   static CaseInsensitiveStringMap together(Map<String, String> given, Map<String, String> own) {
     refusePrivate(given);
     var ours = new CaseInsensitiveStringMap(own);
@@ -27,7 +27,7 @@ class Options {
     return new CaseInsensitiveStringMap(all);
   }
 
-  /** A table is read where it is, whatever a query says. */
+  /** Raises if a query gives another path than the table's. */
   static void refusePath(CaseInsensitiveStringMap given, String path) {
     if ((given.containsKey("path") && !given.get("path").equals(path)) || given.containsKey("paths")) {
       throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", "The option path names another place than that of the table, "
@@ -39,8 +39,8 @@ class Options {
     for (String name : given.keySet()) {
       if (name.toLowerCase(Locale.ROOT).startsWith(PRIVATE)) {
         throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", "This read or write gives the options " + name
-            + ", which only pydelta's own methods set. Nothing was read or written. Leave it out; where it stands in an entry of the "
-            + "catalog or in a view, look who made it.");
+            + ", which only pydelta's own methods set. Nothing was read or written. Leave it out; where it stands in an entry of "
+            + "the catalog or in a view, look who made it.");
       }
     }
   }

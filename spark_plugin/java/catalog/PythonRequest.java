@@ -12,8 +12,8 @@ import scala.Option;
 import scala.collection.mutable.Map;
 
 /**
- * A statement or procedure that Python carries out, with the Java objects that it needs and makes. Python fetches it by its number,
- * through its own connection to this JVM, and calls its methods there.
+ * A statement or procedure that Python runs, with the Java objects that it needs and makes. Python gets it by its number, through
+ * its own connection to this JVM, and calls its methods there.
  */
 public class PythonRequest {
   private final SparkSession session;
@@ -44,7 +44,7 @@ public class PythonRequest {
   }
 
   /**
-   * Gives this thread what Spark keeps with the thread that waits: job group, pool and other local properties, the tags of addTag, and
+   * Gives this thread what Spark keeps in the waiting thread: job group, pool and other local properties, the tags of addTag, and
    * the variables of the script that it runs.
    */
   public void enter() {
@@ -68,7 +68,7 @@ public class PythonRequest {
     this.frame = frame;
   }
 
-  /** error: what Python got from this JVM. */
+  /** error: an error that Python got from this JVM. */
   public synchronized void raised(Throwable error) {
     this.error = error;
   }
@@ -83,7 +83,7 @@ public class PythonRequest {
     return frame;
   }
 
-  /** Spark sets it for a function's time only; here two calls of Python's stand for that. */
+  /** Spark itself sets it only while a function runs. Here two calls of Python take the place of that. */
   private static void setScript(Option<SqlScriptingContextManager> script) {
     SqlScriptingContextManager$.MODULE$.org$apache$spark$util$LexicalThreadLocal$$set(script);
   }

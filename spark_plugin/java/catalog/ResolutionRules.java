@@ -9,7 +9,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The rules of a session's analyzer that extend Spark's own. Raises where this Spark keeps them elsewhere. */
+/** The rules of a session's analyzer that extend Spark's own. Raises if this Spark keeps them elsewhere. */
 class ResolutionRules {
   private static final String FIELD = "extendedResolutionRules";
 

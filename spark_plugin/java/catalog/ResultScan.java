@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.types.StructType;
 import scala.Function1;
 
-/** The rows of a frame as what a procedure returns. */
+/** The rows of a frame, as the result of a procedure. */
 record ResultScan(StructType readSchema, InternalRow[] rows) implements LocalScan {
   static ResultScan of(Dataset<Row> frame) {
     Function1<Object, Object> convert = CatalystTypeConverters$.MODULE$.createToCatalystConverter(frame.schema());

@@ -21,9 +21,9 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A statement that Python may know, as StatementRouter leaves it in a plan. Spark's analyzer asks Python, once, as it calls
- * procedures: what Python has done stands in its place as a command's result, with the types that it has. What Python does not
- * know is Spark's plan again.
+ * A statement that Python may know, which StatementRouter puts into a plan. Spark's analyzer asks Python, once, as it calls
+ * procedures. The result of Python replaces the statement, as a command's result with its types. If Python does not know the
+ * statement, Spark's plan replaces it.
  */
 class RoutedStatement extends LogicalPlan {
   private static final long serialVersionUID = 1;
@@ -49,7 +49,7 @@ class RoutedStatement extends LogicalPlan {
       this.session = session;
     }
 
-    /** Before the other rules of a session. Raises where this Spark keeps them elsewhere. */
+    /** Puts the rule before the others of a session. Raises if this Spark keeps them elsewhere. */
     static void addTo(SparkSession session) throws Exception {
       List<Rule<LogicalPlan>> rules = ResolutionRules.of(session);
       rules.add(0, new Asking(session));
@@ -65,7 +65,9 @@ class RoutedStatement extends LogicalPlan {
     ObjectNode request = JsonNodeFactory.instance.objectNode();
     request.put("statement", text);
     Dataset<Row> answer = DriverPython.ask(session, request, parameters);
-    if (answer == null) return session.sessionState().analyzer().execute(sparks == null ? router.parsed(text, parameters) : sparks);
+    if (answer == null) {
+      return session.sessionState().analyzer().execute(sparks == null ? router.parsed(text, parameters) : sparks);
+    }
     ResultScan result = ResultScan.of(answer);
     var attributes = CollectionConverters.asJava(DataTypeUtils$.MODULE$.toAttributes(result.readSchema()));
     Seq<Attribute> output = seq(List.copyOf(attributes));  // of a list of AttributeReference

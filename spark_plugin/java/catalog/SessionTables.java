@@ -21,8 +21,8 @@ import org.apache.spark.sql.errors.QueryCompilationErrors$;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * Spark's session catalog. Tables of ours are opened where their entries say that they are, at the version that a statement names;
- * their columns are the log's. Everything else is what Spark's own catalog gives.
+ * Spark's session catalog. It opens our tables at the paths in their entries, at the version that a statement names, with the
+ * columns of the log. Spark's own catalog does everything else.
  */
 public class SessionTables extends SessionChanges {
   public SessionTables() {}
@@ -47,17 +47,17 @@ public class SessionTables extends SessionChanges {
     return new Entry(ident, super.loadTable(ident)).changes(range);
   }
 
-  /** Whether a name is of a table of ours. */
+  /** Whether a name is that of one of our tables. */
   boolean isOurs(Identifier ident) throws NoSuchTableException {
     return Entry.isOurs(super.loadTable(ident));
   }
 
-  /** As Spark's own catalog has it: where it takes the source's provider itself. */
+  /** The table as Spark's own catalog loads it. */
   Table asEntered(Identifier ident) throws NoSuchTableException {
     return super.loadTable(ident);
   }
 
-  /** Of ours the location is the entry's alone; all else is the table's. */
+  /** For our tables, only a change of the location is a change of the entry. */
   public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
     Table entered = super.loadTable(ident);
     if (!Entry.isOurs(entered) || areOfEntry(changes)) return super.alterTable(ident, changes);
@@ -79,8 +79,8 @@ public class SessionTables extends SessionChanges {
   }
 
   /**
-   * First the table, then its name: should entering the name fail, the table is whole. Without columns the name may be of a table
-   * that is there. With options of reads Spark enters it, which tells the source nothing of the session.
+   * Makes the table first and enters its name after that: if entering fails, the table is complete. A statement without columns
+   * may name an existing table. If it has options of reads, Spark enters it, and tells the source nothing about the session.
    */
   public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
@@ -91,7 +91,7 @@ public class SessionTables extends SessionChanges {
     String location = properties.get("location");
     if (columns.length == 0 && isThere(location)) {
       if (partitions.length > 0 || !NewTable.deltas(properties).isEmpty()) {
-        return super.createTable(ident, columns, partitions, properties);  // where partitions are compared, and properties refused
+        return super.createTable(ident, columns, partitions, properties);  // it compares partitions, and refuses properties
       }
       new Entering(ident.namespace()[0], ident.name(), Entry.localPath(location), false, properties).run();
       return null;
@@ -130,8 +130,8 @@ public class SessionTables extends SessionChanges {
     Table present = tableExists(ident) ? super.loadTable(ident) : null;
     boolean isOurs = present == null ? isOurs(properties) : Entry.isOurs(present);
     if (isOurs != isOurs(properties)) {
-      throw Errors.unsupported(called(ident) + " is a table of " + present.properties().get("provider") + ", and would become one of "
-          + provider(properties) + "; nothing was replaced. Drop it first, or use another name.");
+      throw Errors.unsupported(called(ident) + " is a table of " + present.properties().get("provider") + ", and would become "
+          + "one of " + provider(properties) + "; nothing was replaced. Drop it first, or use another name.");
     }
     if (!isOurs) return Errors.undeclared(() -> other(ident, columns, partitions, properties, present != null));
     if (present == null) {
@@ -141,13 +141,13 @@ public class SessionTables extends SessionChanges {
     String path = new Entry(ident, present).writablePath();
     String location = properties.get("location");
     if (location != null && !Entry.localPath(location).equals(path)) {
-      throw Errors.of("InvalidOptionError", "DELTA_TABLE_LOCATION_MISMATCH", called(ident) + " is at " + path + " and not at " + location
-          + "; nothing was replaced. Leave the location out.");
+      throw Errors.of("InvalidOptionError", "DELTA_TABLE_LOCATION_MISMATCH", called(ident) + " is at " + path + " and not at "
+          + location + "; nothing was replaced. Leave the location out.");
     }
     return new StagedSource(called(ident), new NewTable(path, columns, partitions, properties, false), true, mustExist, null);
   }
 
-  /** Of other formats Spark's own catalog would drop these without a word, as it does not say that it can. */
+  /** Raises for columns that Spark's own catalog would drop from tables of other formats without an error. */
   private void refuseGenerated(Identifier ident, Column[] columns) {
     for (Column column : columns) {
       String what = column.generationExpression() != null ? "generated columns"
@@ -158,7 +158,7 @@ public class SessionTables extends SessionChanges {
     }
   }
 
-  /** What is refused drops nothing. */
+  /** Stages a table of another format. If it is refused, nothing is dropped. */
   private StagedTable other(
       Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean isThere)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
@@ -179,7 +179,7 @@ public class SessionTables extends SessionChanges {
     try {
       Source.open(location, Map.of("path", Entry.localPath(location)), null, null);
       return true;
-    } catch (Exception error) {  // Scala throws the checked AnalysisException unannounced
+    } catch (Exception error) {  // Scala throws the checked AnalysisException undeclared
       if (Errors.isTableNotFound(error)) return false;
       throw Errors.unchecked(error);
     }
@@ -206,13 +206,13 @@ public class SessionTables extends SessionChanges {
   }
 
   private String defaultPath(Identifier ident) throws NoSuchNamespaceException {
-    URI location = URI.create(loadNamespaceMetadata(ident.namespace()).get("location"));  // a table's is none
+    URI location = URI.create(loadNamespaceMetadata(ident.namespace()).get("location"));  // the location of a table is not a URI
     String database = Entry.localPath(CatalogUtils.URIToString(location));
     String table = SQLConf.get().caseSensitiveAnalysis() ? ident.name() : ident.name().toLowerCase(Locale.ROOT);
     return database + (database.endsWith("/") ? "" : "/") + table;
   }
 
-  /** To be asked for before the table is made. */
+  /** Call this before the table is made. */
   private static Entering entering(Identifier ident, NewTable made, Map<String, String> properties) {
     boolean isManaged = properties.get("location") == null && Entering.isFree(Source.session(), made.path());
     return new Entering(ident.namespace()[0], ident.name(), made.path(), isManaged, properties);

@@ -15,7 +15,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import pydelta.rule.PruneScans;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The Python source `pydelta` of the active session, as the catalogs ask it. */
+/** The requests of the catalogs to the Python source `pydelta` of the active session. */
 public class Source {
   static final String FORMAT = "pydelta";
 
@@ -36,10 +36,11 @@ public class Source {
   }
 
   /**
-   * The table at options' path, pinned to the version that they name: one call of Python, as `load` makes.
+   * Opens the table at the path of the options, pinned to the version that they name. It takes one call of Python, as `load`
+   * does.
    *
-   * entry: what the session catalog has of it; null for a table that was named by its path. entryText: the entry's options as JSON,
-   * if the columns are to tell them; else null.
+   * entry: of the session catalog; null for a table that was named by its path. entryText: the entry's options as JSON, for the
+   * metadata of the columns; null to leave them out.
    */
   static SourceTable open(String name, Map<String, String> options, Table entry, String entryText) {
     var all = new HashMap<>(options);
@@ -54,7 +55,7 @@ public class Source {
     return new SourceTable(source, name, columns, TableFacts.of(schema, options.get("path")), all, properties);
   }
 
-  /** A command of source/commands.py: a write without rows, as over Spark Connect. */
+  /** Runs a command of source/commands.py: a write without rows, as over Spark Connect. */
   static void command(String path, String name, ObjectNode arguments) {
     ObjectNode command = JsonNodeFactory.instance.objectNode();
     command.put("name", name);
@@ -71,7 +72,7 @@ public class Source {
     return source;
   }
 
-  /** The session's settings and the nonce, beside which the source takes private options. */
+  /** The session's settings, and the nonce that lets the source accept private options. */
   public static Map<String, String> privateOptions(String path) {
     PruneScans rule = rule();
     var options = new HashMap<String, String>();
@@ -80,7 +81,7 @@ public class Source {
     return options;
   }
 
-  /** As options/told_settings.py reads them. Settings that may be of object stores are told for their paths alone. */
+  /** As options/told_settings.py reads them. Settings of object stores are only told for paths of object stores. */
   private static String settings(PruneScans rule, String path) {
     SparkSession session = session();
     ObjectNode confs = JsonNodeFactory.instance.objectNode();

@@ -25,10 +25,11 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import pydelta.rule.PruneScans;
 
 /**
- * Spark's own table of a Python source, which it tells the table's path and version. Being a PythonTable, the optimizer rule knows
+ * Spark's own table of a Python source, with the path and version of the table. It is a PythonTable, so the optimizer rule knows
  * its scans.
  *
- * It is pinned when it is loaded. A read with options of its own (WITH, or of a reader) asks the source anew, at the same version.
+ * It is pinned to one version when it is loaded. A read with further options (WITH, or of a reader) asks the source again, at the
+ * same version.
  */
 public class SourceTable extends PythonTable implements SupportsMetadataColumns, SupportsRowLevelOperations, SupportsDeleteV2 {
   private final String name;
@@ -37,7 +38,7 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
   private final CaseInsensitiveStringMap options;
   private final Map<String, String> entry;
 
-  /** options: of the open source. entry: properties of the table's entry in the session catalog; empty for one named by its path. */
+  /** options: of the open source. entry: properties of the entry in the session catalog; empty for a table named by its path. */
   SourceTable(
       PythonDataSourceV2 source, String name, StructType columns, TableFacts facts, Map<String, String> options,
       Map<String, String> entry) {
@@ -79,7 +80,7 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
     return found;
   }
 
-  /** Whether it gives the same rows whenever it is read with these options. */
+  /** Whether each read with these options gives the same rows. */
   public boolean isPinned(CaseInsensitiveStringMap asked) {
     return !isOn("followLatest", asked) && !isOn("ignoreMissingFiles", asked);
   }
@@ -133,17 +134,19 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
       throw Errors.unsupported(name + " is a table at an older version; nothing was written. Write to the table itself.");
     }
     if (facts.hasIdentity()) {
-      throw Errors.unsupported(name + " has an identity column, whose numbers this road does not give; nothing was written. Write "
-          + "with df.write.format('pydelta') or spark.sql('INSERT ...') of a registered session.");
+      throw Errors.unsupported(name + " has an identity column, whose numbers this road does not give; nothing was written. "
+          + "Write with df.write.format('pydelta') or spark.sql('INSERT ...') of a registered session.");
     }
   }
 
-  /** A DELETE, UPDATE or MERGE that Spark plans has missed Python. Scripts want an SQLSTATE, which Spark's own refusal has not. */
+  /**
+   * Refuses a DELETE, UPDATE or MERGE that Python did not get. Scripts want an SQLSTATE, which Spark's own refusal does not have.
+   */
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
     throw withoutPython(String.valueOf(info.command()));
   }
 
-  /** Of a DELETE of all rows. */
+  /** Spark calls this for a DELETE of all rows. */
   public boolean canDeleteWhere(Predicate[] predicates) {
     throw withoutPython("DELETE");
   }
@@ -157,9 +160,9 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
   }
 
   private RuntimeException withoutPython(String what) {
-    return Errors.unchecked(Failure.unsupported(what + " of " + name + " did not come through spark.sql of Python, but from a script, "
-        + "EXECUTE IMMEDIATE or the JVM; nothing was changed. Use spark.sql or the methods of DeltaTable. In a classic session register "
-        + "brings such statements to Python too, unless the setting spark.pydelta.sql.jvm.enabled is false."));
+    return Errors.unchecked(Failure.unsupported(what + " of " + name + " did not come through spark.sql of Python, but from a "
+        + "script, EXECUTE IMMEDIATE or the JVM; nothing was changed. Use spark.sql or the methods of DeltaTable. In a classic "
+        + "session register brings such statements to Python too, unless the setting spark.pydelta.sql.jvm.enabled is false."));
   }
 
   private static PruneScans rule() {

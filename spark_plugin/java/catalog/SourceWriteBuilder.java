@@ -14,9 +14,9 @@ import org.apache.spark.sql.types.StructType;
 import pydelta.rule.PruneScans;
 
 /**
- * Says in options of the source what Spark's own write builder of a Python source cannot: which rows an overwrite replaces.
+ * Passes in options of the source which rows an overwrite replaces, as Spark's own write builder of a Python source cannot do.
  *
- * The rows then take the road of every save: the source's writer.
+ * The source's writer then writes the rows, as for every save.
  */
 class SourceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
   private final LogicalWriteInfo info;
@@ -69,7 +69,7 @@ class SourceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrit
     return new SourceWrite(builder.build(), told.options(), partitionColumns, properties);
   }
 
-  /** All of them in a JSON list; null if one would not be understood. */
+  /** A JSON list of the predicates; null if Python does not understand one of them. */
   private String json(Predicate[] predicates) {
     var texts = new ArrayList<String>();
     for (Predicate predicate : predicates) {

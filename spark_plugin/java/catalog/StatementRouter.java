@@ -33,11 +33,11 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The parser of a session, with the router of Python's spark.sql in it (sql_router.py): a statement that begins as one of its routes
- * becomes a RoutedStatement, in scripts too. All else, and what Python does not know of these, is parsed by the parser that the session
- * had, Spark's or that of another library.
+ * The parser of a session, with the router of Python's spark.sql (sql_router.py). A statement that begins like one of the routes
+ * becomes a RoutedStatement, in scripts too. The parser that the session had before, Spark's or that of another library, parses
+ * all other statements, and those that Python does not know.
  *
- * It is one of Spark's parsers, since each version of Spark has other methods of them.
+ * It extends Spark's parser, since the interface has other methods in each version of Spark.
  */
 class StatementRouter extends SparkSqlParser {
   private static final String ENABLED = "spark.pydelta.sql.jvm.enabled";
@@ -56,7 +56,9 @@ class StatementRouter extends SparkSqlParser {
     for (var route : routes.properties()) this.routes.put(route.getKey(), route.getValue());
   }
 
-  /** Once a session. routes: JSON, for each first word the words of which one has to occur too; none for no such rule. */
+  /**
+   * Once a session. routes: JSON, for each first word a list of words, one of which has to occur too; an empty list if none has.
+   */
   static void putInto(SparkSession session, String routes) throws Exception {
     SessionState state = session.sessionState();
     if (state.sqlParser() instanceof StatementRouter) return;
@@ -72,12 +74,12 @@ class StatementRouter extends SparkSqlParser {
     return parser instanceof StatementRouter router ? router.below : parser;
   }
 
-  /** Python has looked at the statement that this thread parses next, and leaves it to Spark. null: take that back. */
+  /** Python has seen the statement that this thread parses next, and leaves it to Spark. text: null takes this back. */
   static void leaveToSpark(String text) {
     NOT_OURS.set(text);
   }
 
-  /** As session.sql, of a statement that is not to be routed. */
+  /** As session.sql, for a statement that is not routed. */
   static Dataset<Row> sql(SparkSession session, String text) throws ParseException {
     return Dataset$.MODULE$.ofRows(session, below(session).parsePlan(text));
   }
@@ -99,7 +101,7 @@ class StatementRouter extends SparkSqlParser {
     String known = NOT_OURS.get();
     NOT_OURS.remove();
     String word = firstWord(text);
-    boolean isScript = word.equals("BEGIN");  // Python has not looked at what is in it
+    boolean isScript = word.equals("BEGIN");  // Python has not seen its statements
     if (!isScript && text.equals(known)) return parsed(text, parameters);
     if (!(isScript || isRoute(word, text)) || !isOn()) return parsed(text, parameters);
     if (isScript) return script(text, parameters);
@@ -113,8 +115,9 @@ class StatementRouter extends SparkSqlParser {
   }
 
   /**
-   * Spark notes the places of a script's statements in the text that has the values of parameters and settings, and cuts them out of
-   * the one that has not. So parameters are put in before; a script with ${settings}, or with a value that looks so, is left alone.
+   * Spark notes the positions of a script's statements in the text with values of parameters and settings, and cuts them out of
+   * the text without values. So parameters are replaced before. A script with ${settings}, or with a value that looks so, is not
+   * changed.
    */
   private LogicalPlan script(String text, ParameterContext parameters) {
     String whole = text;
@@ -129,7 +132,7 @@ class StatementRouter extends SparkSqlParser {
     return "true".equalsIgnoreCase(session.conf().get(ENABLED, "true").trim());
   }
 
-  /** Scripts hold their statements where no rule of the analyzer changes them. */
+  /** Replaces statements within a script, where no rule of the analyzer changes them. */
   private void routeWithin(Object part) {
     if (part instanceof SingleStatement statement) {
       String text = statement.getText();
@@ -199,7 +202,7 @@ class StatementRouter extends SparkSqlParser {
     return false;
   }
 
-  /** In capitals, behind blanks and comments; empty when there is none. */
+  /** The first word in capitals, after blanks and comments; empty if there is none. */
   static String firstWord(String text) {
     int start = behindComments(text);
     int end = start;
@@ -226,7 +229,7 @@ class StatementRouter extends SparkSqlParser {
     return text.startsWith("/*", place) && !text.startsWith("/*+", place);
   }
 
-  /** A backslash at the end of a line takes the next one into the comment. */
+  /** A backslash at the end of a line continues the comment in the next line. */
   private static int behindLine(String text, int place) {
     while (place < text.length() && text.charAt(place) != '\r') {
       if (text.charAt(place) == '\n' && text.charAt(place - 1) != '\\') break;

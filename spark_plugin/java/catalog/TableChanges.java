@@ -30,10 +30,10 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
- * The table functions table_changes('name', start [, end]) and table_changes_by_path('path', start [, end]): the changes of a table's
- * rows as a relation. Numbers are versions; texts and timestamps are times.
+ * The table functions table_changes('name', start [, end]) and table_changes_by_path('path', start [, end]): the changes of a
+ * table's rows as a relation. Numbers are versions; texts and timestamps are times.
  *
- * What a session had under these names (delta-spark's functions) is still asked for tables that are not ours.
+ * For tables that are not ours, the function that the session had under the name before (delta-spark's) is called.
  */
 class TableChanges extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
   private static final String BY_NAME = "table_changes";
@@ -48,7 +48,7 @@ class TableChanges extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
     this.before = before;
   }
 
-  /** Into a session's functions, which its clones have too. */
+  /** Adds the functions to a session. Its clones have them too. */
   static void enterIn(SparkSession session) {
     enter(session, BY_NAME);
     enter(session, BY_PATH);
@@ -64,7 +64,7 @@ class TableChanges extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
     registry.registerFunction(ident, info, new TableChanges(function, before));
   }
 
-  /** Among Spark's own functions, which views that are kept may call; temporary ones they may not. */
+  /** A name among Spark's own functions, which permanent views may call. They may not call temporary functions. */
   private static FunctionIdentifier besideSparks(TableFunctionRegistry registry, String function) {
     for (FunctionIdentifier one : CollectionConverters.asJava(registry.listFunction())) {
       if (one.funcName().equals("range")) return one.copy(function, one.database(), one.catalog());
@@ -76,19 +76,20 @@ class TableChanges extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
   public LogicalPlan apply(Seq<Expression> arguments) {
     List<Expression> given = CollectionConverters.asJava(arguments);
     if (given.size() < 2 || given.size() > 3) {
-      throw Errors.of("InvalidOptionError", "WRONG_NUM_ARGS.WITHOUT_SUGGESTION", function + " takes 2 or 3 arguments, the table, where "
-          + "its changes begin, and where they end, and got " + given.size() + ".");
+      throw Errors.of("InvalidOptionError", "WRONG_NUM_ARGS.WITHOUT_SUGGESTION", function + " takes 2 or 3 arguments, the table, "
+          + "where its changes begin, and where they end, and got " + given.size() + ".");
     }
     String text = tableText(given.get(0));
     if (function.equals(BY_PATH)) {
-      return before == null ? relation(byPath(function + "(" + text + ")", Entry.localPath(text), range(given))) : before.apply(arguments);
+      if (before != null) return before.apply(arguments);
+      return relation(byPath(function + "(" + text + ")", Entry.localPath(text), range(given)));
     }
     try {
       Place place = Place.named(text);
       if (place.isOurs()) return relation(place.changes(range(given)));
       if (before == null) {
-        throw Errors.of("InvalidOptionError", "DELTA_TABLE_ONLY_OPERATION", text + " is no table of " + Source.FORMAT + ", and has no "
-            + "change feed. Name a table.");
+        throw Errors.of("InvalidOptionError", "DELTA_TABLE_ONLY_OPERATION", text + " is no table of " + Source.FORMAT + ", and "
+            + "has no change feed. Name a table.");
       }
     } catch (NoSuchTableException error) {
       if (before == null) throw Errors.unchecked(error);
@@ -129,8 +130,8 @@ class TableChanges extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
 
   private void putBound(Map<String, String> options, String side, Expression argument, int place) {
     if (!argument.foldable()) {
-      throw Errors.of("ExpressionError", "DELTA_CDC_NON_CONSTANT_ARGUMENT", "Argument " + place + " of " + function + " is no constant: "
-          + argument.sql() + ". Give a version or a time.");
+      throw Errors.of("ExpressionError", "DELTA_CDC_NON_CONSTANT_ARGUMENT", "Argument " + place + " of " + function + " is no "
+          + "constant: " + argument.sql() + ". Give a version or a time.");
     }
     Object value = Constants.value(argument);
     if (value == null) {
@@ -144,14 +145,14 @@ class TableChanges extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
     } else if (argument.dataType().equals(DataTypes.TimestampType)) {
       options.put(side + "timestamp", Travel.text((Long) value));
     } else {
-      throw Errors.of("ExpressionError", "DELTA_UNSUPPORTED_EXPRESSION", "Argument " + place + " of " + function + " is of the type "
-          + argument.dataType().sql() + ". Give a version (INT, BIGINT) or a time (STRING, TIMESTAMP).");
+      throw Errors.of("ExpressionError", "DELTA_UNSUPPORTED_EXPRESSION", "Argument " + place + " of " + function + " is of the "
+          + "type " + argument.dataType().sql() + ". Give a version (INT, BIGINT) or a time (STRING, TIMESTAMP).");
     }
   }
 
   // ---------------------------------------------------------------- names
 
-  /** What a name stands for, in a view by the catalog and database that were the current ones when it was made. */
+  /** What a name stands for. In a view, the catalog and database count that were current when the view was made. */
   private record Place(CatalogPlugin catalog, Identifier ident, Table entered) {
     static Place named(String text) throws NoSuchTableException, ParseException {
       SparkSession session = Source.session();

@@ -34,8 +34,8 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A procedure that Python carries out: CALL pydelta.system.optimize(table => 'shop.sales'). Which there are, and their parameters,
- * Python has told (sql_catalog/procedures.py).
+ * A procedure that Python runs: CALL pydelta.system.optimize(table => 'shop.sales'). Python has listed the procedures and their
+ * parameters (sql_catalog/procedures.py).
  */
 class TableProcedure implements DescribedProcedure {
   private static final String NAMESPACE = "system";
@@ -114,8 +114,9 @@ class TableProcedure implements DescribedProcedure {
 
   public Iterator<Scan> call(InternalRow arguments) {
     if (!DriverPython.isThere()) {
-      throw Errors.unsupported("CALL of " + name + ": Python carries it out, and this Spark is a server that no Python drives; nothing "
-          + "was done. Call it by spark.sql of a registered session, outside of scripts, or use the methods of DeltaTable.");
+      throw Errors.unsupported("CALL of " + name + ": Python carries it out, and this Spark is a server that no Python drives; "
+          + "nothing was done. Call it by spark.sql of a registered session, outside of scripts, or use the methods of "
+          + "DeltaTable.");
     }
     ObjectNode given = JsonNodeFactory.instance.objectNode();
     for (int i = 0; i < parameters.length; i++) given.set(parameters[i].name(), json(arguments, i, parameters[i].dataType()));

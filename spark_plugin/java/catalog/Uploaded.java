@@ -9,14 +9,14 @@ import pydelta.rule.LinkCheck;
 import pydelta.rule.PruneScans;
 
 /**
- * A session of Spark Connect, whose client has sent these classes (sql_catalog/uploaded.py): what Python does for a classic session
- * is done here, when its catalog `pydelta` is made.
+ * Prepares a session of Spark Connect, whose client has sent these classes (sql_catalog/uploaded.py), when its catalog `pydelta`
+ * is made. Python does the same for a classic session.
  *
- * What the client has to say stands in a file beside the classes and not in settings, as it has the nonce of the session: a view
- * may read settings.
+ * The client's message is in a file next to the classes and not in settings. It has the nonce of the session, and a view may read
+ * settings.
  */
 class Uploaded {
-  /** A setting of the catalog: which file beside the classes is this client's. */
+  /** A setting of the catalog: the name of this client's file next to the classes. */
   static final String KEY = "uploaded";
 
   private static final String DELTA_SPARK = "org.apache.spark.sql.delta.catalog.DeltaCatalog";
@@ -46,7 +46,9 @@ class Uploaded {
 
   private static JsonNode file(String name) {
     try (InputStream stream = Uploaded.class.getClassLoader().getResourceAsStream(name)) {
-      if (stream == null) throw new IllegalStateException("pydelta's classes came without " + name + ": call register(spark)");
+      if (stream == null) {
+        throw new IllegalStateException("the classes of pydelta came without " + name + ": call register(spark)");
+      }
       return new ObjectMapper().readTree(stream);
     } catch (IOException error) {
       throw Errors.unchecked(error);

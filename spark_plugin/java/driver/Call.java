@@ -8,7 +8,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** One request and its answer, on a connection that nothing else uses meanwhile. */
+/** One request and its answer, on a connection that no other call uses at the same time. */
 class Call implements Callable<byte[]> {
   private static final byte DONE = 0;
   private static final byte WORKING = 1;
@@ -37,8 +37,8 @@ class Call implements Callable<byte[]> {
   }
 
   /**
-   * Ends the call, since nobody waits for the answer any more. onlyUnsent: false is returned, and nothing is done, once the request is
-   * sent. Nothing is done to a call that has ended: its connection is another's by now.
+   * Ends the call, since nobody waits for the answer any more. Does nothing to a call that has ended: another call may use its
+   * connection by now. onlyUnsent: if the request was sent, do nothing and return false.
    */
   boolean giveUp(boolean onlyUnsent) {
     boolean isUnsent = state.compareAndSet(WAITING, GIVEN_UP);

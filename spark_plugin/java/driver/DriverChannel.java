@@ -23,12 +23,14 @@ import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 
 /**
- * Everything that this JVM asks of the Python process that drives it goes through here (server.py is the other side).
+ * Sends all requests of this JVM to the Python process that drives it (server.py answers them).
  *
- * Each call uses one connection and runs in a thread of its own, so an interrupt of the caller never reaches the connection.
+ * Each call uses one connection and runs in its own thread, so an interrupt of the caller never reaches the connection.
  */
 public class DriverChannel {
-  /** The kind of a request that runs a statement or a procedure. It may take hours, so it does not use up the calls of planning. */
+  /**
+   * The kind of a request that runs a statement or a procedure. It may take hours, so it does not count as a call of planning.
+   */
   private static final byte STATEMENT = 7;
   private static final byte HOLD = 127;
   private static final int MAX_CALLS = 16;
@@ -48,11 +50,12 @@ public class DriverChannel {
   /**
    * Connects to Python and stays connected until the application ends. Python stops listening when this connection ends.
    *
-   * path: of a Unix domain socket, or null. port: on the loopback interface, used if path is null. Raises IOException if Python does not
-   * prove within limitMs that it knows the secret.
+   * path: of a Unix domain socket, or null. port: on the loopback interface, used if path is null. Raises IOException if Python
+   * does not prove within limitMs that it knows the secret.
    */
   public void open(String path, int port, byte[] secret, SparkContext context, int limitMs) throws Exception {
-    this.address = path == null ? new InetSocketAddress(InetAddress.getLoopbackAddress(), port) : UnixDomainSocketAddress.of(path);
+    boolean isUnix = path != null;
+    this.address = isUnix ? UnixDomainSocketAddress.of(path) : new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
     this.secret = secret;
     this.held = waited(calls.submit(this::opened), limitMs);
     context.addSparkListener(new Ending());
@@ -70,7 +73,8 @@ public class DriverChannel {
    */
   public byte[] ask(byte[] request, int limitMs, boolean isToItsEnd) throws Exception {
     if (request.length > MAX_REQUEST_BYTES) {
-      throw new RejectedExecutionException("the request has " + request.length + " bytes, and at most " + MAX_REQUEST_BYTES + " are sent");
+      throw new RejectedExecutionException(
+          "the request has " + request.length + " bytes, and at most " + MAX_REQUEST_BYTES + " are sent");
     }
     var call = new Call(this, request, limitMs / 3);
     Future<byte[]> answer = (request[0] == STATEMENT ? statements : calls).submit(call);
@@ -130,7 +134,7 @@ public class DriverChannel {
     return connected();
   }
 
-  /** Python ends new connections at once while many others have not proved themselves yet: it is tried again for a while. */
+  /** Connects, and tries again for a while: Python ends a new connection while many others have not proved themselves yet. */
   private Connection connected() throws ConnectException {
     long started = System.nanoTime();
     while (true) {
@@ -144,7 +148,7 @@ public class DriverChannel {
     }
   }
 
-  /** False where the thread is interrupted. */
+  /** Returns false if the thread is interrupted. */
   private static boolean pause() {
     try {
       Thread.sleep(PAUSE_MS);
@@ -163,7 +167,7 @@ public class DriverChannel {
     else idle.addFirst(connection);
   }
 
-  /** Ends the connections that no call uses; those of calls end with their calls. */
+  /** Ends the connections that no call uses. The others end with their calls. */
   public synchronized void close() {
     isClosed = true;
     idle.forEach(Connection::close);
@@ -181,7 +185,7 @@ public class DriverChannel {
     });
   }
 
-  /** The connection that is held while the application runs. */
+  /** Opens the connection that lasts as long as the application. */
   private Connection opened() throws Exception {
     Connection connection = connection();
     connection.send(ByteBuffer.wrap(new byte[] {HOLD}), 0);

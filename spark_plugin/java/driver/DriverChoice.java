@@ -16,12 +16,11 @@ import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
 /**
- * Whether tables are opened, scans are planned and the sources of streams are asked by the driver's own Python, of which a JVM has
- * one, or by worker processes. Without an offer by workers.
+ * Decides who opens tables, plans scans and answers for the sources of streams: the driver's own Python, after it was offered, or
+ * worker processes.
  *
- * A worker does what the driver's Python does not, and raises what is wrong with a request. Only what a worker could do, and the
- * driver's Python could not, is an error of the latter: after some of these in a row, or when it is silent, it is not asked any
- * more.
+ * A worker does what the driver's Python does not do, and raises what is wrong with a request. The driver's Python has failed if
+ * it could not do what a worker could. After some failures in a row, or when it is silent, it is not asked again.
  */
 public class DriverChoice {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
@@ -43,15 +42,15 @@ public class DriverChoice {
     return offered;
   }
 
-  /** Who is asked for a source of this short name; null for workers, who are asked for those of others. */
+  /** The planner for a source of this short name; null if workers plan it, as they do for sources of others. */
   public static DriverPlanner offered(String shortName) {
     return FORMAT.equalsIgnoreCase(shortName) && isWanted() ? offered() : null;
   }
 
-  /** isStream: for the read function of a stream's tasks alone. */
+  /** Plans a scan. isStream: only for the read function of a stream's tasks. */
   public static PythonDataSourceReadInfo plan(
-      String shortName, UserDefinedPythonDataSource source, PythonDataSourceCreationResult made, StructType schema, boolean isStream,
-      RuleStatus status) {
+      String shortName, UserDefinedPythonDataSource source, PythonDataSourceCreationResult made, StructType schema,
+      boolean isStream, RuleStatus status) {
     DriverPlanner planner = offered(shortName);
     if (planner == null) return source.createReadInfoInPython(made, schema, isStream);
     Answer<PythonDataSourceReadInfo> answer = planner.plan(made.dataSource(), schema.json(), isStream);
@@ -60,8 +59,8 @@ public class DriverChoice {
   }
 
   /**
-   * The rows of a scan that was planned for a request with this id, as an Arrow stream; null where tasks are to read them. Raises why
-   * the driver's own Python could not.
+   * Reads the rows of the scan that was planned with this id, as an Arrow stream. Returns null if tasks have to read them. Raises
+   * the error of the driver's own Python.
    */
   public static byte[] read(String shortName, String scanId) throws Exception {
     DriverPlanner planner = offered(shortName);
@@ -73,7 +72,7 @@ public class DriverChoice {
     throw answer.failure() instanceof Exception error ? error : new IllegalStateException(answer.failure());
   }
 
-  /** Our source in the active session, open at options: its DataSource is made. Raises what is wrong with the options. */
+  /** Opens our source in the active session, and makes its DataSource. Raises what is wrong with the options. */
   public static PythonDataSourceV2 open(CaseInsensitiveStringMap options, RuleStatus status) {
     DriverPlanner planner = isWanted() ? offered() : null;
     if (planner == null) return openByWorker(options);
@@ -123,8 +122,8 @@ public class DriverChoice {
   private static synchronized void stop(DriverPlanner planner, String why) {
     if (offered != planner) return;
     offered = null;
-    LOG.warn("The driver's own Python is not asked any more to plan scans: " + why + ". Python workers plan them, open tables and "
-        + "are asked for streams, and give the same rows. spark_plugin.driver_planning.offer(spark) has it asked again; add "
+    LOG.warn("The driver's own Python is not asked any more to plan scans: " + why + ". Python workers plan them, open tables "
+        + "and are asked for streams, and give the same rows. spark_plugin.driver_planning.offer(spark) has it asked again; add "
         + Switch.DRIVER_PLANNING + " to " + Switch.DISABLE_CONF + " to be rid of this.");
   }
 

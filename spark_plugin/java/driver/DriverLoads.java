@@ -23,7 +23,7 @@ import scala.Tuple2;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** What `load` of a DataFrameReader does in the JVM where the driver's Python makes the DataSource (loads.py). */
+/** The part of DataFrameReader.load in the JVM, if the driver's Python makes the DataSource (loads.py). */
 public class DriverLoads {
   private static final String DISABLE_CONF = "spark.pydelta.disable";
   /** The older setting, which still works in this release. */
@@ -32,8 +32,8 @@ public class DriverLoads {
   private static final TypeReference<Map<String, String>> TEXTS = new TypeReference<>() {};
 
   /**
-   * As JSON the options that Spark would give the DataSource, private ones too, and the directory from which its workers count
-   * relative paths. Null where the session does not want it, and where it takes Spark to say what is wrong with the path.
+   * As JSON the options that Spark would give the DataSource, private ones too, and the directory that relative paths of its
+   * workers begin in. Null if the session has switched this off, or if Spark has to say what is wrong with the path.
    *
    * path: null if it is an option.
    */

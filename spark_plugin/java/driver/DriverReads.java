@@ -19,10 +19,10 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Has the rows of a small query read by the driver's own Python when they are collected, which takes less time than a job of Spark's.
+ * Lets the driver's own Python read the rows of a small query when they are collected, which takes less time than a job of Spark.
  *
- * The query is one whose rows are some of one scan's, from few files. Spark's plan stays below, is shown, and runs where Python finds
- * that the rows are not few, or fails.
+ * The rows of such a query are rows of one scan, from few files. Spark's plan stays below. It is shown, and it runs if Python
+ * fails or finds that the rows are not few.
  */
 public class DriverReads extends SparkStrategy {
   private static final String OF_SPARK = "org.apache.spark.sql.catalyst.expressions.";
@@ -45,7 +45,7 @@ public class DriverReads extends SparkStrategy {
     return CollectionConverters.asScala(plans).toSeq();
   }
 
-  /** The scan of which the plan gives some of the rows; null where it is not such a plan, or it may read many files. */
+  /** The scan whose rows the plan selects from; null if it is not such a plan, or if it may read many files. */
   private DataSourceV2ScanRelation scanOf(LogicalPlan plan) {
     if (plan.isStreaming()) return null;
     LogicalPlan node = plan;
@@ -56,13 +56,16 @@ public class DriverReads extends SparkStrategy {
     return relation.scan() instanceof PrunedScan scan && scan.mayBeReadByDriver(status) ? relation : null;
   }
 
-  /** Whether it does not matter who computes them, when and how often. */
+  /** Whether it does not matter who computes the expressions, when and how often. */
   private static boolean areCertain(Seq<Expression> expressions) {
     return CollectionConverters.asJava(expressions).stream().allMatch(expression -> expression.deterministic()
         && !expression.containsPattern(TreePattern.PLAN_EXPRESSION()) && isOfSpark(expression));
   }
 
-  /** No functions of users, of Python, Scala, Hive or a catalog, in it. Some of Spark's own (upper) call Java as those of catalogs do. */
+  /**
+   * Whether it has no function of a user (Python, Scala, Hive, a catalog). Some of Spark's own, as upper, call Java like a
+   * catalog's.
+   */
   private static boolean isOfSpark(Expression expression) {
     String name = expression.getClass().getName();
     if (!name.startsWith(OF_SPARK) || expression instanceof UserDefinedExpression) return false;
@@ -74,7 +77,7 @@ public class DriverReads extends SparkStrategy {
     return expression instanceof StaticInvoke call && call.staticObject().getName().startsWith("org.apache.spark.");
   }
 
-  /** What Spark plans without the strategy. */
+  /** The plan that Spark plans without this strategy. */
   private static LogicalPlan seen(LogicalPlan answer) {
     var plan = new ReturnAnswer(answer);
     plan.setTagValue(SEEN, true);

@@ -17,18 +17,19 @@ import org.apache.spark.unsafe.Platform;
 import pydelta.rule.PruneScans;
 
 /**
- * Our Python source as a session knows it: its batch writes are planned and committed by the driver's own Python, where that is asked.
+ * Our Python source as a session knows it. If the driver's own Python is asked, it plans and commits the batch writes.
  *
- * What it has planned it commits, unless it says that it has not begun with that; then a worker does. But for that no worker makes a
- * commit again that was sent to the driver's Python: what comes back is raised, and where nothing does, that nobody knows. Tasks get
- * Spark's own source.
+ * It commits what it has planned. A worker commits only if the driver's Python says that it has not begun. Otherwise no worker
+ * repeats a commit that was sent to the driver's Python: its error is raised, or that the outcome is unknown. Tasks get Spark's
+ * own source.
  */
 public class DriverSource extends UserDefinedPythonDataSource {
   private static final long serialVersionUID = 1L;
-  private static final String LOST = "delta_py.errors.CommitOutcomeUnknownError: [DELTA_COMMIT_OUTCOME_UNKNOWN] The driver's Python has "
-      + "not said what became of the commit. Its files are kept. Look at the table's history before writing again.\nSQLSTATE: 08007";
+  private static final String LOST = "delta_py.errors.CommitOutcomeUnknownError: [DELTA_COMMIT_OUTCOME_UNKNOWN] The driver's "
+      + "Python has not said what became of the commit. Its files are kept. Look at the table's history "
+      + "before writing again.\nSQLSTATE: 08007";
 
-  /** Writers, as they are known by identity, of the driver's Python, with the planner that made them. Of all sessions. */
+  /** The planner of each writer that the driver's Python made, in all sessions. A writer is known by its identity. */
   private static final Map<byte[], DriverPlanner> PLANNED = Collections.synchronizedMap(new WeakHashMap<>());
 
   public DriverSource(UserDefinedPythonDataSource source) {
@@ -71,7 +72,7 @@ public class DriverSource extends UserDefinedPythonDataSource {
     return pickled;
   }
 
-  /** As Spark's own, of which Java knows no checked exceptions, does. */
+  /** Throws a checked exception without declaring it, as Scala does. */
   private static void raise(Throwable error) {
     if (error instanceof Error fatal) throw fatal;
     Platform.throwException(error);

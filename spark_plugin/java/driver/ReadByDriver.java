@@ -26,7 +26,9 @@ import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The rows of a plan over one scan, collected without a job where the driver's own Python reads them; else those of its child. */
+/**
+ * The rows of a plan over one scan. If the driver's own Python reads them, no job is run; else the child's rows are collected.
+ */
 public class ReadByDriver extends SparkPlan {
   private static final long serialVersionUID = 1L;
   private static final long NANOS_OF_MS = 1000000L;
@@ -37,7 +39,7 @@ public class ReadByDriver extends SparkPlan {
   private final transient RuleStatus status;
   private final transient SQLMetric rowsRead;
 
-  /** child: Spark's own plan of the answer, which is one of the rows of the relation. */
+  /** child: Spark's own plan. answer: the logical plan, over rows of the relation. */
   public ReadByDriver(SparkPlan child, LogicalPlan answer, DataSourceV2ScanRelation relation, RuleStatus status) {
     this.child = child;
     this.answer = answer;
@@ -51,7 +53,7 @@ public class ReadByDriver extends SparkPlan {
     return rows == null ? child.executeCollect() : rows;
   }
 
-  /** As a subquery's value is taken. */
+  /** For the value of a subquery. */
   public InternalRow[] executeTake(int most) {
     InternalRow[] rows = rows(most);
     return rows == null ? child.executeTake(most) : rows;
@@ -61,7 +63,7 @@ public class ReadByDriver extends SparkPlan {
     return new Map.Map1<>("numOutputRows", rowsRead);
   }
 
-  /** The same query without this node is the same one. */
+  /** The query with this node equals the query without it. */
   public SparkPlan doCanonicalize() {
     return child.canonicalized();
   }
@@ -70,7 +72,9 @@ public class ReadByDriver extends SparkPlan {
     return child.execute();
   }
 
-  /** The first rows; null where tasks are to read them, which do so too, and raise it, where anything fails here. */
+  /**
+   * The first rows. Returns null if tasks have to read them. If anything fails here, tasks read them too, and raise the error.
+   */
   private InternalRow[] rows(int most) {
     try {
       PrunedSource source = ((PrunedScan) relation.scan()).source();
@@ -99,7 +103,7 @@ public class ReadByDriver extends SparkPlan {
     return null;
   }
 
-  /** Null where they take long, or much, by the plan's limits: a job does them next to each other, and can be cancelled. */
+  /** Returns null if the rows exceed the plan's limits of time or size: a job computes them in parallel, and can be cancelled. */
   private InternalRow[] computed(List<?> read, int most, JsonNode limits) {
     UnsafeProjection projection = UnsafeProjection$.MODULE$.create(answer.schema());
     long until = System.nanoTime() + limits.get("most_ms").longValue() * NANOS_OF_MS;

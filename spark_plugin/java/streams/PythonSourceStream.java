@@ -22,8 +22,8 @@ import pydelta.scan.ScanRequest;
 import scala.Option;
 
 /**
- * A stream of a Python source, with limits for its batches, which Spark's own has since 4.2. StreamScans puts a StreamView of it
- * into the plan of each batch, and Spark counts the rows of a batch by the stream of its scan: so a stream equals its views.
+ * A stream of a Python source, with limits for its batches, which Spark's own stream has since 4.2. StreamScans puts a StreamView
+ * of it into the plan of each batch. Spark counts the rows of a batch by the stream of its scan, so a stream equals its views.
  */
 class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNow {
   private static final String ALL = "{\"_type\": \"ReadAllAvailable\"}";
@@ -45,7 +45,7 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
     return new PythonStreamingSourceOffset(runner.initialOffset());
   }
 
-  /** Spark asks a stream with limits for the other one. */
+  /** Spark does not call this for a stream with limits. */
   public Offset latestOffset() {
     throw new UnsupportedOperationException("a stream with limits is asked with a start and a limit");
   }
@@ -63,7 +63,7 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
     runner.prepareForTriggerAvailableNow();
   }
 
-  /** Null where nothing was read yet. */
+  /** Null if nothing was read yet. */
   public Offset reportLatestOffset() {
     String place = runner.reportLatestOffset();
     return place == null ? null : new PythonStreamingSourceOffset(place);
@@ -93,22 +93,22 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
     return request.schema();
   }
 
-  /** False where an option of the read says that batches are read whole, and by rows. */
+  /** Returns false if an option of the read says that batches are read whole, and by rows. */
   boolean isPruned() {
     return request.options().getBoolean(ReopenScans.OPTION, true);
   }
 
-  /** What a batch that reads some of the columns asks. */
+  /** The request of a batch that reads some of the columns. */
   ScanRequest request(StructType columns, List<PredicateJson> predicates) {
     return request.narrowed(columns, predicates, null);
   }
 
-  /** Of all columns, for a batch that the rule has left as it was. */
+  /** The factory for all columns, for a batch that the rule did not change. */
   public PartitionReaderFactory createReaderFactory() {
     return factory(schema());
   }
 
-  /** Spark's own factory, of readers that give some of the columns. */
+  /** Spark's own factory of readers of some columns. */
   PartitionReaderFactory factory(StructType columns) {
     return new PythonStreamingPartitionReaderFactory(
         request.source().source(), function(columns), columns, Option.empty(), Option.empty());
@@ -127,11 +127,11 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
     return System.identityHashCode(this);
   }
 
-  /** What a query's progress says of its source. */
+  /** The name of the source in a query's progress. */
   public String toString() {
     return request.shortName() + "[" + request.path() + "]";
   }
 
-  /** What the source has said of its batches. Spark hands it back. */
+  /** The source's limit of its batches. Spark passes it back. */
   private record Limit(String json) implements ReadLimit {}
 }

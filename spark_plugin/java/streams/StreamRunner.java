@@ -24,18 +24,18 @@ import scala.Option;
 import scala.Tuple2;
 
 /**
- * Who is asked for a stream's offsets and tasks: the driver's own Python as long as it answers, and from then on the process that
- * Spark has for each stream, which raises what is wrong. That process is started when it is first asked.
+ * Asks for a stream's offsets and tasks: the driver's own Python as long as it answers, and after that the process that Spark has
+ * for each stream, which raises what is wrong. That process starts when it is first asked.
  *
- * A source can be exchanged between two calls: offsets hold all that it knows, but for where a trigger ends that takes what there
- * is, which the process is told to find out once more.
+ * Another source can take over between two calls, since offsets hold all that a source knows. The exception is where a trigger
+ * ends that reads what is available: the process has to find this out again.
  */
 class StreamRunner extends PythonStreamingSourceRunner {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String QUESTION_KEY = "pydelta.question";  // of stream_question.py
   private static final byte[] NO_BYTES = new byte[0];
 
-  /** Where more calls are made at once than the driver's Python takes. */
+  /** The number of tries if the driver's Python takes no more calls at the same time. */
   private static final int MOST_TRIES = 40;
 
   private static final long PAUSE_MS = 50;
@@ -44,10 +44,10 @@ class StreamRunner extends PythonStreamingSourceRunner {
   private final RuleStatus status;
   private final String stream = UUID.randomUUID().toString();
 
-  /** The driver's Python; null for the process. */
+  /** The driver's Python; null if the process is asked. */
   private DriverPlanner driver = null;
 
-  /** Who may have a source of this stream, and is to be told of its end. */
+  /** The planner that may have a source of this stream, and has to close it. */
   private DriverPlanner opened = null;
 
   /** Why the process is asked, until it has answered once; null if the driver's Python did nothing wrong. */
@@ -69,7 +69,7 @@ class StreamRunner extends PythonStreamingSourceRunner {
       opened = driver;
       byte[] answer = ask(question("open", List.of(request.schema().json()), request.pythonSource().dataSource()));
       if (answer == null || answer.length > 0) return;
-      driver = null;  // a stream that is to have a process
+      driver = null;  // the stream needs a process
       opened = null;
     }
     super.init();
@@ -113,7 +113,7 @@ class StreamRunner extends PythonStreamingSourceRunner {
     return askDriverOrProcess("getDefaultReadLimit");
   }
 
-  /** Null where nothing was read yet. */
+  /** Null if nothing was read yet. */
   public String reportLatestOffset() {
     String place = askDriverOrProcess("reportLatestOffset");
     return place.isEmpty() ? null : place;
@@ -125,7 +125,7 @@ class StreamRunner extends PythonStreamingSourceRunner {
     return answer == null ? answered(askProcess(call, arguments)) : text(answer);
   }
 
-  /** The process is asked as if for the tasks of a batch, which it knows in each version of Spark, and answers in the only one. */
+  /** Asks for the tasks of a batch, a call that the process of each version of Spark knows. The only task has the answer. */
   private String askProcess(String call, String... arguments) {
     var question = Map.of(QUESTION_KEY, Map.of("call", call, "arguments", arguments));
     byte[][] partitions = super.partitions(json(question), "{}")._1();
@@ -138,7 +138,7 @@ class StreamRunner extends PythonStreamingSourceRunner {
     super.stop();
   }
 
-  /** In a thread of its own: this one is interrupted. */
+  /** Closes the source in another thread, since this one is interrupted. */
   private void closeLater() {
     DriverPlanner planner = opened;
     opened = null;
@@ -151,10 +151,10 @@ class StreamRunner extends PythonStreamingSourceRunner {
     return ask(question(call, List.of(arguments), NO_BYTES));
   }
 
-  /** The answer of the driver's Python; null where the process is to be asked, which runs then. */
+  /** The answer of the driver's Python; null if the process has to be asked, which then runs. */
   private synchronized byte[] ask(byte[] question) {
     if (driver == null) return null;
-    if (driver != DriverChoice.offered()) {  // it was given up
+    if (driver != DriverChoice.offered()) {  // it was given up or replaced
       goOnInProcess();
       return null;
     }
@@ -181,7 +181,7 @@ class StreamRunner extends PythonStreamingSourceRunner {
     }
   }
 
-  /** False where the thread is interrupted. */
+  /** Returns false if the thread is interrupted. */
   private static boolean pause() {
     try {
       Thread.sleep(PAUSE_MS);
@@ -210,7 +210,7 @@ class StreamRunner extends PythonStreamingSourceRunner {
     if (isPrepared) askProcess("prepareForTriggerAvailableNow");
   }
 
-  /** The process has done what was asked of it. */
+  /** Notes that the process could do what the driver's Python could not. */
   private <T> T answered(T answer) {
     if (failure != null) DriverChoice.noteFailure(failedDriver, failure, status);
     failure = null;

@@ -30,11 +30,10 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Has the streams of a micro-batch read the columns that the batch needs, and in columns where that can be, and leave out rows that
- * a filter above them would.
+ * Pushes columns and filters of a micro-batch down to its streams, and lets them be read in columns if possible.
  *
- * Spark hands a streaming source nothing of these: it leaves streams out of its push-down. A stream that a plan has more than once
- * is read whole each time, as Spark counts the rows of equal scans together.
+ * Spark's own push-down leaves streams out. A stream that a plan has more than once is read whole each time, since Spark counts
+ * the rows of equal scans together.
  */
 public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
   private final ColumnarChoice choice;
@@ -96,12 +95,12 @@ public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPla
     return node instanceof Filter filter ? filter.child() : null;
   }
 
-  /** Its declared type: that of the relation is narrower, and a Seq of AttributeReference is no Seq of Attribute to Java. */
+  /** The output as a Seq of Attribute. To Java the output of the relation itself, a Seq of AttributeReference, is none. */
   private static Seq<Attribute> outputOf(LogicalPlan relation) {
     return relation.output();
   }
 
-  /** What the source may leave rows out by. All stays in Spark's plan. filter: null for none. */
+  /** The predicates by which the source may leave rows out. The filter stays in Spark's plan. filter: null for none. */
   private static List<PredicateJson> predicates(Filter filter, Seq<Attribute> output, StructType schema) {
     var predicates = new ArrayList<PredicateJson>();
     if (filter == null) return predicates;
@@ -113,7 +112,7 @@ public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPla
     return predicates;
   }
 
-  /** The attributes that are wanted, in their order; one, where rows are only counted. */
+  /** The attributes of the output that are wanted, in its order; one attribute if rows are only counted. */
   private Seq<Attribute> columnsOf(StreamingDataSourceV2ScanRelation relation, AttributeSet wanted) {
     if (isRepeated(relation)) return outputOf(relation);
     List<Attribute> output = CollectionConverters.asJava(outputOf(relation));

@@ -1,6 +1,7 @@
 package pydelta.streams;
 
 import com.fasterxml.jackson.databind.node.TextNode;
+import java.util.Arrays;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -49,23 +50,23 @@ class StreamView implements MicroBatchStream {
     return tasks.partitions();
   }
 
-  /** Where a batch begins, for stream_reader.py's eyes only, with the schema that asks for its files beside it. */
+  /** The start of a batch and the schema that asks for its files. Only stream_reader.py reads this. */
   private static Offset asking(StructType schema, Offset start) {
     String asked = TextNode.valueOf(schema.json()) + ", \"start\": " + TextNode.valueOf(start.json());
     return new PythonStreamingSourceOffset("{\"" + ScanRequest.MARKER_KEY + "\": " + asked + "}");
   }
 
   private static byte[][] pickled(InputPartition[] partitions) {
-    byte[][] pickled = new byte[partitions.length][];
-    for (int i = 0; i < pickled.length; i++) pickled[i] = ((PythonStreamingInputPartition) partitions[i]).pickedPartition();
-    return pickled;
+    return Arrays.stream(partitions)
+        .map(partition -> ((PythonStreamingInputPartition) partition).pickedPartition())
+        .toArray(byte[][]::new);
   }
 
   private PartitionReaderFactory inPython() {
     return readers.inPython(stream.factory(request.schema()));
   }
 
-  /** Who asks for this before there are tasks gets what reads tasks in Python alone, and so gets such tasks. */
+  /** If this is called before there are tasks, Python reads all tasks, and they are planned so. */
   public synchronized PartitionReaderFactory createReaderFactory() {
     if (readers.columnar() == null) ColumnarChoice.refuseRepeatedRows();
     if (tasks != null) return tasks.factory();
