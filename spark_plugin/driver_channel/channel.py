@@ -2,7 +2,7 @@
 
     channel = channel_of(spark)          # the same one until the SparkContext stops or the socket is removed
     channel.handle({PLAN: plan})
-    channel.java                         # DriverChannel.java, as a java.util.function.Function
+    channel.java                         # DriverChannel.java
 """
 
 from __future__ import annotations

@@ -153,10 +153,7 @@ def is_set(spark: SparkSession, name: str) -> bool:
 
 def asked(spark: SparkSession, kind: int, body: bytes = b"") -> bytes:
     """The answer to a request of the JVM's."""
-    context: Any = spark.sparkContext
-    parts = context._gateway.new_array(context._jvm.Object, 3)
-    parts[0], parts[1], parts[2] = bytearray([kind]) + body, 15_000, True
-    answer: bytes = channel_of(spark).java.apply(parts)
+    answer: bytes = channel_of(spark).java.ask(bytearray([kind]) + body, 15_000, True)
     return answer
 
 

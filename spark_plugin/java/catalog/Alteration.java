@@ -3,19 +3,18 @@ package pydelta.catalog;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.connector.catalog.TableChange;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.types.StructType;
 
 /**
  * ALTER TABLE as Spark hands it to a catalog, carried out as one command (source/commands.py): one commit, or none.
  *
- * Spark's analyzer has looked at names and types by then. Constraints are not here: somebody has to look at the rows.
+ * Spark's analyzer has checked names and types before. Constraints are not here, since they are checked against the rows.
  */
 class Alteration {
   private final String name;
@@ -33,27 +32,26 @@ class Alteration {
     else if (are(TableChange.RemoveProperty.class)) unsetProperties(path);
     else if (are(TableChange.AddColumn.class)) addColumns(path);
     else if (are(TableChange.DeleteColumn.class)) dropColumns(path);
-    else if (are(TableChange.RenameColumn.class) && changes.length == 1) renameColumn(path, (TableChange.RenameColumn) changes[0]);
-    else if (are(TableChange.ClusterBy.class) && changes.length == 1) clusterBy(path, (TableChange.ClusterBy) changes[0]);
+    else if (changes.length == 1 && changes[0] instanceof TableChange.RenameColumn change) renameColumn(path, change);
+    else if (changes.length == 1 && changes[0] instanceof TableChange.ClusterBy change) clusterBy(path, change);
     else if (replacesColumns()) replaceColumns(path);
     else changeColumns(path);
   }
 
   /** REPLACE COLUMNS: Spark drops them all, and adds the new ones. */
   private boolean replacesColumns() {
-    int dropped = 0;
-    while (dropped < changes.length && changes[dropped] instanceof TableChange.DeleteColumn) dropped++;
-    for (int i = dropped; i < changes.length; i++) {
-      if (!(changes[i] instanceof TableChange.AddColumn) || ((TableChange.AddColumn) changes[i]).fieldNames().length != 1) return false;
-    }
-    return dropped > 0;
+    return changes[0] instanceof TableChange.DeleteColumn && Arrays.stream(changes)
+        .dropWhile(TableChange.DeleteColumn.class::isInstance)
+        .allMatch(change -> change instanceof TableChange.AddColumn added && added.fieldNames().length == 1);
   }
 
-  private boolean are(Class kind) {
-    for (int i = 0; i < changes.length; i++) {
-      if (!kind.isInstance(changes[i])) return false;
-    }
-    return true;
+  private boolean are(Class<? extends TableChange> kind) {
+    return Arrays.stream(changes).allMatch(kind::isInstance);
+  }
+
+  /** The changes, all of which are of this kind. */
+  private <T extends TableChange> List<T> as(Class<T> kind) {
+    return Arrays.stream(changes).map(kind::cast).toList();
   }
 
   private static ObjectNode object() {
@@ -68,44 +66,35 @@ class Alteration {
 
   private void setProperties(String path) {
     ObjectNode properties = object();
-    for (int i = 0; i < changes.length; i++) {
-      TableChange.SetProperty change = (TableChange.SetProperty) changes[i];
+    for (var change : as(TableChange.SetProperty.class)) {
       if (change.property().equals("location")) {
         throw Errors.of("UnsupportedOperationError", "DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER", "SET LOCATION of " + name
-            + ": a Delta table is where its log is; nothing was changed. Enter the table at the other place under a name of its own: "
-            + "CREATE TABLE ... USING pydelta LOCATION '...'.");
+            + ": a Delta table is where its log is; nothing was changed. Enter the table at the other place under a name of its "
+            + "own: CREATE TABLE ... USING pydelta LOCATION '...'.");
       }
       properties.put(change.property(), change.value());
     }
-    ObjectNode arguments = object();
-    arguments.set("properties", properties);
-    Source.command(path, "setProperties", arguments);
+    Source.command(path, "setProperties", object().set("properties", properties));
   }
 
-  /** Spark does not hand over whether IF EXISTS was said. */
+  /** Spark does not say whether the statement has IF EXISTS. */
   private void unsetProperties(String path) {
     ArrayNode names = array();
-    for (int i = 0; i < changes.length; i++) names.add(((TableChange.RemoveProperty) changes[i]).property());
-    ObjectNode arguments = object();
-    arguments.set("names", names);
-    arguments.put("if_exists", true);
-    Source.command(path, "unsetProperties", arguments);
+    for (var change : as(TableChange.RemoveProperty.class)) names.add(change.property());
+    Source.command(path, "unsetProperties", object().put("if_exists", true).set("names", names));
   }
 
   private static void clusterBy(String path, TableChange.ClusterBy change) {
     ArrayNode columns = array();
-    for (int i = 0; i < change.clusteringColumns().length; i++) columns.add(dotted(change.clusteringColumns()[i].fieldNames()));
-    ObjectNode arguments = object();
-    arguments.set("columns", columns);
-    Source.command(path, "clusterBy", arguments);
+    for (NamedReference column : change.clusteringColumns()) columns.add(dotted(column.fieldNames()));
+    Source.command(path, "clusterBy", object().set("columns", columns));
   }
 
   // ---------------------------------------------------------------- columns
 
   private void addColumns(String path) {
     ArrayNode columns = array();
-    for (int i = 0; i < changes.length; i++) {
-      TableChange.AddColumn change = (TableChange.AddColumn) changes[i];
+    for (var change : as(TableChange.AddColumn.class)) {
       ObjectNode column = named(change.fieldNames());
       column.put("schema", Columns.schema(change.dataType(), change.isNullable(), change.comment()));
       String text = Columns.defaultOf(change.defaultValue());
@@ -113,77 +102,56 @@ class Alteration {
       place(column, change.position());
       columns.add(column);
     }
-    ObjectNode arguments = object();
-    arguments.set("columns", columns);
-    Source.command(path, "addColumns", arguments);
+    Source.command(path, "addColumns", object().set("columns", columns));
   }
 
   private void dropColumns(String path) {
     ArrayNode names = array();
     boolean ifExists = true;
-    for (int i = 0; i < changes.length; i++) {
-      TableChange.DeleteColumn change = (TableChange.DeleteColumn) changes[i];
+    for (var change : as(TableChange.DeleteColumn.class)) {
       names.add(dotted(change.fieldNames()));
-      ifExists = ifExists && change.ifExists().booleanValue();
+      ifExists = ifExists && change.ifExists();
     }
-    ObjectNode arguments = object();
-    arguments.set("names", names);
-    arguments.put("if_exists", ifExists);
-    Source.command(path, "dropColumns", arguments);
+    Source.command(path, "dropColumns", object().put("if_exists", ifExists).set("names", names));
   }
 
   private void replaceColumns(String path) {
-    List fields = new ArrayList();
-    for (int i = 0; i < changes.length; i++) {
-      if (!(changes[i] instanceof TableChange.AddColumn)) continue;
-      TableChange.AddColumn change = (TableChange.AddColumn) changes[i];
-      if (change.defaultValue() != null) refuse();
-      fields.add(Columns.field(change.fieldNames()[0], change.dataType(), change.isNullable(), change.comment()));
+    var schema = new StructType();
+    for (TableChange change : changes) {
+      if (!(change instanceof TableChange.AddColumn added)) continue;
+      if (added.defaultValue() != null) throw refused();
+      schema = schema.add(Columns.field(added.fieldNames()[0], added.dataType(), added.isNullable(), added.comment()));
     }
-    ObjectNode arguments = object();
-    arguments.put("schema", Columns.stored(new StructType((StructField[]) fields.toArray(new StructField[0]))).json());
-    Source.command(path, "replaceColumns", arguments);
+    Source.command(path, "replaceColumns", object().put("schema", Columns.stored(schema).json()));
   }
 
   private static void renameColumn(String path, TableChange.RenameColumn change) {
-    ObjectNode arguments = named(change.fieldNames());
-    arguments.put("new_name", change.newName());
-    Source.command(path, "renameColumn", arguments);
+    Source.command(path, "renameColumn", named(change.fieldNames()).put("new_name", change.newName()));
   }
 
-  /** What is changed of a column stands together. */
+  /** All changes of a column become one change. */
   private void changeColumns(String path) {
-    Map columns = new LinkedHashMap();
-    for (int i = 0; i < changes.length; i++) {
-      if (!(changes[i] instanceof TableChange.ColumnChange)) refuse();
-      String[] parts = ((TableChange.ColumnChange) changes[i]).fieldNames();
-      ObjectNode column = (ObjectNode) columns.get(dotted(parts));
-      if (column == null) column = named(parts);
-      columns.put(dotted(parts), column);
-      change(column, changes[i]);
+    var columns = new LinkedHashMap<String, ObjectNode>();
+    for (TableChange change : changes) {
+      if (!(change instanceof TableChange.ColumnChange ofColumn)) throw refused();
+      change(columns.computeIfAbsent(dotted(ofColumn.fieldNames()), name -> named(ofColumn.fieldNames())), change);
     }
-    ObjectNode arguments = object();
-    ArrayNode list = array();
-    Object[] all = columns.values().toArray();
-    for (int i = 0; i < all.length; i++) list.add((ObjectNode) all[i]);
-    arguments.set("changes", list);
-    Source.command(path, "changeColumns", arguments);
+    Source.command(path, "changeColumns", object().set("changes", array().addAll(columns.values())));
   }
 
   private void change(ObjectNode column, TableChange change) {
-    if (change instanceof TableChange.UpdateColumnType) {
-      DataType kind = ((TableChange.UpdateColumnType) change).newDataType();
-      column.put("schema", Columns.schema(kind, true, null));
-    } else if (change instanceof TableChange.UpdateColumnNullability) {
-      column.put("nullable", ((TableChange.UpdateColumnNullability) change).nullable());
-    } else if (change instanceof TableChange.UpdateColumnComment) {
-      column.put("comment", ((TableChange.UpdateColumnComment) change).newComment());
-    } else if (change instanceof TableChange.UpdateColumnPosition) {
-      place(column, ((TableChange.UpdateColumnPosition) change).position());
-    } else if (change instanceof TableChange.UpdateColumnDefaultValue) {
-      changeDefault(column, (TableChange.UpdateColumnDefaultValue) change);
+    if (change instanceof TableChange.UpdateColumnType update) {
+      column.put("schema", Columns.schema(update.newDataType(), true, null));
+    } else if (change instanceof TableChange.UpdateColumnNullability update) {
+      column.put("nullable", update.nullable());
+    } else if (change instanceof TableChange.UpdateColumnComment update) {
+      column.put("comment", update.newComment());
+    } else if (change instanceof TableChange.UpdateColumnPosition update) {
+      place(column, update.position());
+    } else if (change instanceof TableChange.UpdateColumnDefaultValue update) {
+      changeDefault(column, update);
     } else {
-      refuse();
+      throw refused();
     }
   }
 
@@ -193,26 +161,22 @@ class Alteration {
     else column.put("default", text);
   }
 
-  private void refuse() {
-    throw Errors.unsupported("This ALTER TABLE of " + name + " is not carried out by Spark's catalogs; nothing was changed. Use spark.sql "
-        + "of Python in a registered classic session, or the methods of DeltaTable.");
+  private RuntimeException refused() {
+    return Errors.unsupported("This ALTER TABLE of " + name + " is not carried out by Spark's catalogs; nothing was changed. Use "
+        + "spark.sql of Python in a registered classic session, or the methods of DeltaTable.");
   }
 
   private static void place(ObjectNode column, TableChange.ColumnPosition position) {
     if (position == null) return;
-    if (position instanceof TableChange.After) column.put("after", ((TableChange.After) position).column());
+    if (position instanceof TableChange.After after) column.put("after", after.column());
     else column.put("first", true);
   }
 
   private static ObjectNode named(String[] parts) {
-    ObjectNode column = object();
-    column.put("name", dotted(parts));
-    return column;
+    return object().put("name", dotted(parts));
   }
 
   private static String dotted(String[] parts) {
-    String[] quoted = new String[parts.length];
-    for (int i = 0; i < parts.length; i++) quoted[i] = Columns.quoted(parts[i]);
-    return String.join(".", quoted);
+    return Arrays.stream(parts).map(Columns::quoted).collect(Collectors.joining("."));
   }
 }

@@ -1,17 +1,18 @@
 package pydelta.catalog;
 
-import java.util.HashMap;
-import java.util.function.Function;
+import java.util.Map;
 import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import pydelta.driver.DriverChannel;
 
-/** The door for Python. */
+/** The methods of this package that Python calls. */
 public class Catalogs {
   private Catalogs() {}
 
-  /** Prepares a session, once: why it could not be done in full; null where all is well. */
+  /** Prepares a session, once. Returns what failed; null if nothing did. */
   public static String prepare(SparkSession session) {
     try {
       DirectQueries.waitIn(session);
@@ -28,7 +29,7 @@ public class Catalogs {
   }
 
   /** As DriverPython.offer. */
-  public static void offerPython(Function channel) {
+  public static void offerPython(DriverChannel channel) {
     DriverPython.offer(channel);
   }
 
@@ -52,8 +53,8 @@ public class Catalogs {
     return StatementRouter.below(session);
   }
 
-  /** What a statement gives that is not to be routed. */
-  public static Dataset sqlBelow(SparkSession session, String text) throws Exception {
+  /** The result of a statement that is not routed. */
+  public static Dataset<Row> sqlBelow(SparkSession session, String text) throws Exception {
     return StatementRouter.sql(session, text);
   }
 
@@ -72,8 +73,8 @@ public class Catalogs {
     return Entering.isFree(session, path);
   }
 
-  /** Enters a table that is there into the session catalog of the active session; DROP TABLE deletes its files. */
+  /** Enters an existing table into the session catalog of the active session. DROP TABLE deletes its files. */
   public static void enterManaged(String database, String table, String path) {
-    new Entering(database, table, path, true, new HashMap()).run();
+    new Entering(database, table, path, true, Map.of()).run();
   }
 }

@@ -1,5 +1,6 @@
 package pydelta.catalog;
 
+import java.util.Arrays;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils$;
 import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
 import org.apache.spark.sql.types.DataType;
@@ -15,18 +16,18 @@ class Columns {
 
   private Columns() {}
 
-  /** One part of a name, whatever is in it, for what parses names. */
+  /** One part of a name, quoted for a parser of names. */
   static String quoted(String name) {
     return "`" + name.replace("`", "``") + "`";
   }
 
-  /** A new column's type and what else its field says, as the JSON of a schema that has only this; CHAR and VARCHAR as stored. */
+  /** A new column, as the JSON of a schema that has only this column. CHAR and VARCHAR are as `stored`. */
   static String schema(DataType type, boolean nullable, String comment) {
     return stored(new StructType(new StructField[] {field("column", type, nullable, comment)})).json();
   }
 
   static StructField field(String name, DataType type, boolean nullable, String comment) {
-    StructField field = new StructField(name, type, nullable, Metadata.empty());
+    var field = new StructField(name, type, nullable, Metadata.empty());
     return comment == null ? field : field.withComment(comment);
   }
 
@@ -35,25 +36,22 @@ class Columns {
     return value == null ? null : value.getSql();
   }
 
-  /** CHAR and VARCHAR are text whose declared type stands in the metadata. */
+  /** The columns with text for CHAR and VARCHAR, whose declared type is in the metadata. */
   static StructType stored(StructType columns) {
     return CharVarcharUtils$.MODULE$.replaceCharVarcharWithStringInSchema(columns);
   }
 
   /**
-   * The columns of a table that was opened by its name, each of which tells the entry's options, as in a session without this
-   * catalog, and whether the entry holds other columns by now (dataframe_api/catalog.py).
+   * The columns of a table that was opened by its name. The metadata of each has the entry's options, as in a session without
+   * this catalog, and whether the entry has other columns than the table (dataframe_api/catalog.py).
    */
   static StructType ofEntry(StructType columns, StructType entered, String options) {
     boolean stale = !bare(entered).equals(bare(columns));
-    StructField[] fields = new StructField[columns.fields().length];
-    for (int i = 0; i < fields.length; i++) {
-      StructField field = columns.fields()[i];
+    return new StructType(Arrays.stream(columns.fields()).map(field -> {
       MetadataBuilder metadata = new MetadataBuilder().withMetadata(field.metadata()).putString(ENTRY_KEY, options);
       if (stale) metadata.putString(STALE_KEY, "true");
-      fields[i] = new StructField(field.name(), field.dataType(), field.nullable(), metadata.build());
-    }
-    return new StructType(fields);
+      return new StructField(field.name(), field.dataType(), field.nullable(), metadata.build());
+    }).toArray(StructField[]::new));
   }
 
   private static String bare(StructType columns) {

@@ -1,6 +1,6 @@
 package pydelta.catalog;
 
-import java.util.Collections;
+import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
@@ -17,16 +17,16 @@ import scala.jdk.javaapi.CollectionConverters;
 class Constants {
   private Constants() {}
 
-  /** As Catalyst holds it. The current time, and functions that stand for others, are put in as the optimizer does it. */
+  /** A value of Catalyst. The current time and replaceable functions are replaced as the optimizer does it. */
   static Object value(Expression expression) {
-    Alias named = new Alias(expression, "value", NamedExpression$.MODULE$.newExprId(), seq(), Option.empty(), seq());
-    Seq names = CollectionConverters.asScala(Collections.singletonList(named)).toSeq();
-    LogicalPlan plan = new Project(names, new OneRowRelation());
+    Seq<String> none = seq(List.of());
+    var named = new Alias(expression, "value", NamedExpression$.MODULE$.newExprId(), none, Option.empty(), none);
+    LogicalPlan plan = new Project(seq(List.of(named)), new OneRowRelation());
     plan = ComputeCurrentTime$.MODULE$.apply(ReplaceExpressions$.MODULE$.apply(plan));
     return ((Alias) ((Project) plan).projectList().head()).child().eval(null);
   }
 
-  private static Seq seq() {
-    return CollectionConverters.asScala(Collections.emptyList()).toSeq();
+  private static <T> Seq<T> seq(List<T> list) {
+    return CollectionConverters.asScala(list).toSeq();
   }
 }

@@ -8,23 +8,26 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.Function;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.parser.ParameterContext;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import pydelta.driver.DriverChannel;
 
-/** The Python process that drives this JVM (sql_requests.py), for what only Python can carry out. A server has none. */
+/**
+ * Asks the Python process that drives this JVM (sql_requests.py) to run statements and procedures. A server has no such process.
+ */
 class DriverPython {
   private static final byte STATEMENT = 7;
-  private static final Integer CONNECT_MS = Integer.valueOf(15000);
+  private static final int CONNECT_MS = 15000;
 
-  private static final Map REQUESTS = new ConcurrentHashMap();
+  private static final Map<Long, PythonRequest> REQUESTS = new ConcurrentHashMap<>();
   private static final AtomicLong NUMBERS = new AtomicLong();
-  private static volatile Function channel = null;
+  private static volatile DriverChannel channel = null;
 
   private DriverPython() {}
 
-  /** channel: a DriverChannel. */
-  static void offer(Function channel) {
+  static void offer(DriverChannel channel) {
     DriverPython.channel = channel;
   }
 
@@ -34,22 +37,22 @@ class DriverPython {
 
   /** The request that waits for its answer under this number. */
   static PythonRequest request(long number) {
-    return (PythonRequest) REQUESTS.get(Long.valueOf(number));
+    return REQUESTS.get(number);
   }
 
-  /** parameters: Spark's ParameterContext, or null. Null where Python has done nothing. Raises what Python raises. */
-  static Dataset ask(SparkSession session, ObjectNode asked, Object parameters) {
-    Long number = Long.valueOf(NUMBERS.incrementAndGet());
-    PythonRequest request = new PythonRequest(session, parameters);
+  /** parameters: null for none. Returns null if Python has done nothing. Raises what Python raises. */
+  static Dataset<Row> ask(SparkSession session, ObjectNode asked, ParameterContext parameters) {
+    long number = NUMBERS.incrementAndGet();
+    var request = new PythonRequest(session, parameters);
     REQUESTS.put(number, request);
     try {
-      asked.put("number", number.longValue());
+      asked.put("number", number);
       byte[] json = asked.toString().getBytes(StandardCharsets.UTF_8);
       byte[] bytes = new byte[1 + json.length];
       bytes[0] = STATEMENT;
       System.arraycopy(json, 0, bytes, 1, json.length);
-      channel.apply(new Object[] {bytes, CONNECT_MS, Boolean.TRUE});
-    } catch (Throwable error) {  // also checked ones, of which Function tells nothing
+      channel.ask(bytes, CONNECT_MS, true);
+    } catch (Throwable error) {
       throw Errors.unchecked(told(error));
     } finally {
       REQUESTS.remove(number);
@@ -63,7 +66,7 @@ class DriverPython {
           + "). Nothing was done. Run it again, or call register(spark) again if it stays so.");
     }
     if (!(error instanceof IOException)) return error;
-    return Errors.of("CommitOutcomeUnknownError", "DELTA_COMMIT_OUTCOME_UNKNOWN", "The driver's Python has not said what became of the "
-        + "statement (" + error.getMessage() + "). Look at the table's history before you run it again.");
+    return Errors.of("CommitOutcomeUnknownError", "DELTA_COMMIT_OUTCOME_UNKNOWN", "The driver's Python has not said what became "
+        + "of the statement (" + error.getMessage() + "). Look at the table's history before you run it again.");
   }
 }

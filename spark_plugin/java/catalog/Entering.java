@@ -3,7 +3,6 @@ package pydelta.catalog;
 import java.io.IOException;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
-import java.util.HashMap;
 import java.util.Map;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -14,12 +13,13 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTableType$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.DataSource$;
 import org.apache.spark.sql.types.StructType;
+import scala.Option;
 import scala.Some;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Enters a table that is there into the session catalog, with its present columns. Spark's own way refuses a place that has files
- * already for a table that it is to drop with its files.
+ * Enters an existing table into the session catalog, with its current columns. Spark's own method refuses a directory with files
+ * if DROP TABLE has to delete them.
  */
 class Entering implements Runnable {
   private static final String DEFAULT = "apply$default$";
@@ -27,20 +27,20 @@ class Entering implements Runnable {
   private final TableIdentifier name;
   private final String path;
   private final boolean isManaged;
-  private final Map properties;
+  private final Map<String, String> properties;
 
   /** properties: of CREATE TABLE. isManaged: DROP TABLE deletes the files. */
-  Entering(String database, String table, String path, boolean isManaged, Map properties) {
-    this.name = new TableIdentifier(table, new Some(database));
+  Entering(String database, String table, String path, boolean isManaged, Map<String, String> properties) {
+    this.name = new TableIdentifier(table, new Some<>(database));
     this.path = path;
     this.isManaged = isManaged;
     this.properties = properties;
   }
 
-  /** Whether nothing lies at a path: else DROP TABLE could delete what is not the table's alone. Not if that cannot be known. */
+  /** Whether nothing is at a path: else DROP TABLE could delete other files than the table's. False if this is not known. */
   static boolean isFree(SparkSession session, String path) {
     try {
-      Path place = new Path(path);
+      var place = new Path(path);
       FileSystem files = place.getFileSystem(session.sessionState().newHadoopConf());
       return !files.exists(place) || files.listStatus(place).length == 0;
     } catch (IOException error) {
@@ -49,35 +49,35 @@ class Entering implements Runnable {
   }
 
   public void run() {
-    Map options = new HashMap();
-    options.put("path", path);
+    var options = Map.of("path", path);
     StructType columns = Source.open(path, options, null, null).schema();
     StructType entered = Columns.ofEntry(columns, columns, Entry.json(options));
-    Constructor constructor = CatalogTable.class.getConstructors()[0];
+    Constructor<?> constructor = CatalogTable.class.getConstructors()[0];
     Object[] parts = defaults(constructor.getParameterCount());
     parts[0] = name;
     parts[1] = isManaged ? CatalogTableType$.MODULE$.MANAGED() : CatalogTableType$.MODULE$.EXTERNAL();
     parts[2] = DataSource$.MODULE$.buildStorageFormatFromOptions(scalaMap(options));
     parts[3] = entered;
-    parts[4] = new Some(Source.FORMAT);
+    parts[4] = new Some<>(Source.FORMAT);
     parts[11] = scalaMap(NewTable.others(properties));
-    parts[14] = scala.Option.apply((String) properties.get("comment"));
+    parts[14] = Option.apply(properties.get("comment"));
     try {
-      CatalogTable table = (CatalogTable) constructor.newInstance(parts);
+      var table = (CatalogTable) constructor.newInstance(parts);
       Source.session().sessionState().catalog().createTable(table, false, false);
     } catch (ReflectiveOperationException error) {
       throw new IllegalStateException("this Spark makes entries of its catalog in another way", error);
     }
   }
 
-  /** Spark's, of the parts of a CatalogTable that have one. Spark 4.2 has a part more than 4.1, the last one. */
+  /**
+   * Spark's default of each parameter of CatalogTable, null for none. Spark 4.2 has one parameter more than 4.1, the last one.
+   */
   private static Object[] defaults(int count) {
     Object[] parts = new Object[count];
-    Method[] methods = CatalogTable$.class.getMethods();
-    for (int i = 0; i < methods.length; i++) {
-      if (!methods[i].getName().startsWith(DEFAULT)) continue;
+    for (Method method : CatalogTable$.class.getMethods()) {
+      if (!method.getName().startsWith(DEFAULT)) continue;
       try {
-        parts[Integer.parseInt(methods[i].getName().substring(DEFAULT.length())) - 1] = methods[i].invoke(CatalogTable$.MODULE$);
+        parts[Integer.parseInt(method.getName().substring(DEFAULT.length())) - 1] = method.invoke(CatalogTable$.MODULE$);
       } catch (ReflectiveOperationException error) {
         throw new IllegalStateException("this Spark makes entries of its catalog in another way", error);
       }
@@ -85,7 +85,7 @@ class Entering implements Runnable {
     return parts;
   }
 
-  private static scala.collection.immutable.Map scalaMap(Map map) {
+  private static scala.collection.immutable.Map<String, String> scalaMap(Map<String, String> map) {
     return scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(map));
   }
 }

@@ -3,7 +3,6 @@ package pydelta.catalog;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -18,27 +17,19 @@ import org.apache.spark.sql.connector.catalog.V1Table;
 import pydelta.rule.PruneScans;
 import scala.Option;
 
-/** What the session catalog holds of a table of ours: where it is, and the options that CREATE TABLE gave. */
-class Entry {
-  /** What Uploaded tells the rule: a client of Spark Connect sees entries by the columns of their tables alone. */
+/**
+ * The entry of one of our tables in the session catalog: where the table is, and the options of CREATE TABLE.
+ *
+ * ident: for messages. found: the table as the session catalog gives it.
+ */
+record Entry(Identifier ident, Table found) {
+  /** What Uploaded tells the rule: a client of Spark Connect sees an entry only in the columns of its table. */
   static final String TOLD = "entriesInColumns";
 
   private static final String OPTION = "option.";
   private static final Pattern FILE = Pattern.compile("file:(?://(?=/))?(/(?!/).*)", Pattern.DOTALL);
 
-  private final Identifier ident;
-  private final Table found;
-
-  private Entry(Identifier ident, Table found) {
-    this.ident = ident;
-    this.found = found;
-  }
-
-  static Entry of(Identifier ident, Table found) {
-    return new Entry(ident, found);
-  }
-
-  /** found: as the session catalog gives it. Tables that delta-spark has entered are ours where it is absent. */
+  /** found: as the session catalog gives it. Tables that delta-spark has entered are ours if delta-spark is absent. */
   static boolean isOurs(Table found) {
     return isOurs(found.properties().get("provider"));
   }
@@ -50,49 +41,51 @@ class Entry {
     return rule != null && "true".equals(rule.told("deltaNames"));
   }
 
-  /** Where the table is that may be replaced. Raises where the name stands for a part of it, or an older version. */
+  /** The path of a table that may be written. Raises if the name stands for a part of the table, or an older version. */
   String writablePath() {
-    Map options = options();
+    Map<String, String> options = options();
     if (options.size() > 1) {
-      throw Errors.unsupported(called("spark_catalog", ident) + " stands for a table read with options; nothing was replaced. Replace it "
-          + "by its path " + options.get("path") + ".");
+      throw Errors.unsupported(called("spark_catalog", ident) + " stands for a table read with options; nothing was replaced. "
+          + "Replace it by its path " + options.get("path") + ".");
     }
-    return (String) options.get("path");
+    return options.get("path");
   }
 
   static String called(String catalog, Identifier ident) {
-    StringBuilder name = new StringBuilder(catalog);
-    for (int i = 0; i < ident.namespace().length; i++) name.append(".").append(ident.namespace()[i]);
+    var name = new StringBuilder(catalog);
+    for (String part : ident.namespace()) name.append(".").append(part);
     return name.append(".").append(ident.name()).toString();
   }
 
   /**
-   * What the session's catalog holds under a name, for dataframe_api/catalog.py, as JSON; null for nothing. database: null for the
-   * current one, where temporary views come first.
+   * What the session's catalog has under a name, for dataframe_api/catalog.py, as JSON; null for nothing. database: null for the
+   * current one, in which temporary views come first.
    */
-  static String described(SparkSession session, String database, String table) throws NoSuchTableException, NoSuchDatabaseException {
+  static String described(SparkSession session, String database, String table)
+      throws NoSuchTableException, NoSuchDatabaseException {
     SessionCatalog catalog = session.sessionState().catalog();
-    TableIdentifier name = new TableIdentifier(table, Option.apply(database));
+    var name = new TableIdentifier(table, Option.apply(database));
     ObjectNode said = JsonNodeFactory.instance.objectNode();
     if (database == null && catalog.isTempView(name)) return said.put("type", "VIEW").toString();
-    if (!catalog.databaseExists(database == null ? catalog.getCurrentDatabase() : database) || !catalog.tableExists(name)) return null;
-    V1Table found = new V1Table(catalog.getTableMetadata(name));
+    boolean hasDatabase = catalog.databaseExists(database == null ? catalog.getCurrentDatabase() : database);
+    if (!hasDatabase || !catalog.tableExists(name)) return null;
+    var found = new V1Table(catalog.getTableMetadata(name));
     String provider = found.properties().get("provider");
     String location = found.properties().get("location");
     said.put("type", found.v1Table().tableType().name());
     said.put("provider", provider);
     said.put("tracksPartitions", found.v1Table().tracksPartitionsInCatalog());
     if (location == null) return said.toString();
-    Map options = Source.FORMAT.equalsIgnoreCase(provider) ? of(null, found).options() : new HashMap();
+    Map<String, String> options = Source.FORMAT.equalsIgnoreCase(provider) ? new Entry(null, found).options() : new HashMap<>();
     options.put("path", localPath(location));
     said.put("options", json(options));
     said.put("columns", found.v1Table().schema().json());
     return said.toString();
   }
 
-  /** option, value: of a version, null for the newest. */
+  /** Opens the table. option, value: of a version; null for the newest. */
   SourceTable open(String option, String value) {
-    Map options = options();
+    Map<String, String> options = options();
     if (option != null && (options.containsKey("versionasof") || options.containsKey("timestampasof"))) {
       throw Errors.of("InvalidOptionError", "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS", called("spark_catalog", ident)
           + " stands for a table at one version, and the statement names another. Name the table by its path.");
@@ -102,9 +95,9 @@ class Entry {
     return Source.open(called("spark_catalog", ident), options, found, text);
   }
 
-  /** range: options that ask for the changes of rows, by lower-case names. */
-  SourceTable changes(Map range) {
-    Map options = options();
+  /** Opens the changes of rows. range: options of reads, by lower-case names. */
+  SourceTable changes(Map<String, String> range) {
+    Map<String, String> options = options();
     options.putAll(range);
     return Source.open(called("spark_catalog", ident), options, null, null);
   }
@@ -113,26 +106,21 @@ class Entry {
     return "true".equals(Source.rule().told(TOLD));
   }
 
-  /** By lower-case names, with the path. */
-  private Map options() {
-    Map options = new HashMap();
-    Map properties = found.properties();
-    for (Iterator all = properties.entrySet().iterator(); all.hasNext();) {
-      Map.Entry property = (Map.Entry) all.next();
-      String name = ((String) property.getKey()).toLowerCase();
-      if (name.startsWith(OPTION)) options.put(name.substring(OPTION.length()), property.getValue());
-    }
+  /** The options of reads, by lower-case names, with the path. */
+  private Map<String, String> options() {
+    var options = new HashMap<String, String>();
+    found.properties().forEach((property, value) -> {
+      String name = property.toLowerCase();
+      if (name.startsWith(OPTION)) options.put(name.substring(OPTION.length()), value);
+    });
     Options.refusePrivate(options);
-    options.put("path", localPath((String) properties.get("location")));
+    options.put("path", localPath(found.properties().get("location")));
     return options;
   }
 
-  static String json(Map options) {
+  static String json(Map<String, String> options) {
     ObjectNode text = JsonNodeFactory.instance.objectNode();
-    for (Iterator all = options.entrySet().iterator(); all.hasNext();) {
-      Map.Entry option = (Map.Entry) all.next();
-      text.put((String) option.getKey(), (String) option.getValue());
-    }
+    options.forEach(text::put);
     return text.toString();
   }
 

@@ -1,8 +1,9 @@
 package pydelta.catalog;
 
+import java.util.concurrent.Callable;
 import org.apache.spark.unsafe.Platform;
 
-/** Errors of the catalogs, in the form in which those of Python workers arrive: spark_plugin/exceptions.py makes them Delta's. */
+/** Errors of the catalogs, in the form of errors of Python workers. spark_plugin/exceptions.py makes Delta's errors of them. */
 class Errors {
   private Errors() {}
 
@@ -15,7 +16,7 @@ class Errors {
     return new UnsupportedOperationException(text(kind, condition, message));
   }
 
-  /** As a traceback of Python ends with it. The message is one line: Spark shows it as the last. */
+  /** The end of a traceback of Python. The message is one line, the last that Spark shows. */
   static String text(String kind, String condition, String message) {
     return "\ndelta_py.errors." + kind + ": [" + condition + "] " + message.replace('\n', ' ').replace('\r', ' ');
   }
@@ -27,7 +28,16 @@ class Errors {
     return last >= 0 && text.startsWith("\ndelta_py.errors.TableNotFoundError:", last);
   }
 
-  /** The error itself, also where Java would have it declared. */
+  /** The result of a call. Its checked exceptions are thrown undeclared, as Scala does. */
+  static <T> T undeclared(Callable<T> call) {
+    try {
+      return call.call();
+    } catch (Exception error) {
+      throw unchecked(error);
+    }
+  }
+
+  /** Throws the error itself, even if Java wants it declared. */
   static RuntimeException unchecked(Throwable error) {
     Platform.throwException(error);
     throw new AssertionError(error);

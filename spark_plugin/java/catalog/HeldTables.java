@@ -10,8 +10,9 @@ import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.CachedData;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
-/** Tables of ours of whose names Spark holds rows in memory, in whatever session. */
+/** Names of our tables whose rows are in Spark's cache, in any session. */
 class HeldTables {
   private HeldTables() {}
 
@@ -19,13 +20,11 @@ class HeldTables {
   static String of(SparkSession session) throws ReflectiveOperationException {
     Field field = CacheManager.class.getDeclaredField("cachedData");
     field.setAccessible(true);
-    Seq held = (Seq) field.get(session.sharedState().cacheManager());
+    var held = (Seq<?>) field.get(session.sharedState().cacheManager());
     ArrayNode told = JsonNodeFactory.instance.arrayNode();
-    for (int i = 0; i < held.length(); i++) {
-      LogicalPlan plan = ((CachedData) held.apply(i)).plan();
-      Seq leaves = plan.collectLeaves();
-      for (int j = 0; j < leaves.length(); j++) {
-        if (leaves.apply(j) instanceof DataSourceV2Relation) tell((DataSourceV2Relation) leaves.apply(j), told);
+    for (Object data : CollectionConverters.asJava(held)) {
+      for (LogicalPlan leaf : CollectionConverters.asJava(((CachedData) data).plan().collectLeaves())) {
+        if (leaf instanceof DataSourceV2Relation relation) tell(relation, told);
       }
     }
     return told.toString();
@@ -34,11 +33,9 @@ class HeldTables {
   private static void tell(DataSourceV2Relation relation, ArrayNode told) {
     if (!(relation.table() instanceof SourceTable) || relation.catalog().isEmpty() || relation.identifier().isEmpty()) return;
     Identifier ident = relation.identifier().get();
-    StringBuilder name = new StringBuilder(Columns.quoted(relation.catalog().get().name()));
-    for (int i = 0; i < ident.namespace().length; i++) name.append(".").append(Columns.quoted(ident.namespace()[i]));
+    var name = new StringBuilder(Columns.quoted(relation.catalog().get().name()));
+    for (String part : ident.namespace()) name.append(".").append(Columns.quoted(part));
     name.append(".").append(Columns.quoted(ident.name()));
-    ArrayNode one = told.addArray();
-    one.add(name.toString());
-    one.add(relation.table().properties().get("location"));
+    told.addArray().add(name.toString()).add(relation.table().properties().get("location"));
   }
 }

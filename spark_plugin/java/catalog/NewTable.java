@@ -6,12 +6,10 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.HashSet;
-import java.util.Iterator;
-import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.IdentityColumnSpec;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
@@ -22,47 +20,49 @@ import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** What CREATE and REPLACE say of a table: as a command without rows, or as options of the write that makes it. */
+/** The definition of a table in CREATE or REPLACE: for a command without rows, or for the options of the write that makes it. */
 class NewTable {
-  /** Of Spark's, not of the table's. */
-  private static final Set RESERVED = new HashSet(Arrays.asList(new String[] {
-      "provider", "location", "comment", "owner", "external", "is_managed_location", "table_type", "collation"}));
+  /** Properties of Spark, not of the table. */
+  private static final Set<String> RESERVED = Set.of(
+      "provider", "location", "comment", "owner", "external", "is_managed_location", "table_type", "collation");
 
   private final String path;
   private final Column[] given;
   private final StructType columns;
   private final String[] partitionBy;
   private final String[] clusterBy;
-  private final Map properties;
+  private final Map<String, String> properties;
   private final String description;
 
   /** Raises for partitions that are no columns, and for properties that are not Delta's unless others are `kept` elsewhere. */
-  NewTable(String path, Column[] columns, Transform[] partitions, Map properties, boolean kept) {
+  NewTable(String path, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean kept) {
     this.path = path;
     this.given = columns;
     this.columns = structType(columns);
-    List partitionColumns = new ArrayList();
-    List clusteringColumns = new ArrayList();
-    for (int i = 0; i < partitions.length; i++) {
-      String kind = partitions[i].name();
-      if (kind.equals("identity")) partitionColumns.add(name(partitions[i].references()[0]));
-      // The latter is of delta-spark's parser.
-      else if (kind.equals("cluster_by") || kind.equals("temp_cluster_by")) addAll(partitions[i].references(), clusteringColumns);
-      else throw Errors.unsupported("Delta tables are partitioned by columns, and " + partitions[i] + " is none; nothing was created. "
-          + "Add a column with the value, and partition by it.");
+    var partitionColumns = new ArrayList<String>();
+    var clusteringColumns = new ArrayList<String>();
+    for (Transform partition : partitions) {
+      switch (partition.name()) {
+        case "identity" -> partitionColumns.add(String.join(".", partition.references()[0].fieldNames()));
+        case "cluster_by", "temp_cluster_by" -> {  // the latter is of delta-spark's parser
+          for (NamedReference reference : partition.references()) clusteringColumns.add(path(reference.fieldNames()));
+        }
+        default -> throw Errors.unsupported("Delta tables are partitioned by columns, and " + partition + " is none; nothing was "
+            + "created. Add a column with the value, and partition by it.");
+      }
     }
-    this.partitionBy = (String[]) partitionColumns.toArray(new String[0]);
-    this.clusterBy = (String[]) clusteringColumns.toArray(new String[0]);
+    this.partitionBy = partitionColumns.toArray(new String[0]);
+    this.clusterBy = clusteringColumns.toArray(new String[0]);
     this.properties = deltas(properties);
-    this.description = (String) properties.get("comment");
+    this.description = properties.get("comment");
     if (!kept) refuseOthers(properties);
   }
 
-  /** Which columns Spark may hand over. */
-  static Set capabilities() {
-    return new HashSet(Arrays.asList(new TableCatalogCapability[] {
+  /** The kinds of columns that Spark may pass. */
+  static Set<TableCatalogCapability> capabilities() {
+    return Set.of(
         TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE, TableCatalogCapability.SUPPORTS_CREATE_TABLE_WITH_GENERATED_COLUMNS,
-        TableCatalogCapability.SUPPORTS_CREATE_TABLE_WITH_IDENTITY_COLUMNS}));
+        TableCatalogCapability.SUPPORTS_CREATE_TABLE_WITH_IDENTITY_COLUMNS);
   }
 
   String path() {
@@ -81,11 +81,11 @@ class NewTable {
     return partitionBy;
   }
 
-  Map properties() {
+  Map<String, String> properties() {
     return properties;
   }
 
-  /** mode: of delta_py/definition/replace.py. join: a table that is there and is defined alike is taken as it is. */
+  /** mode: of delta_py/definition/replace.py. join: keep an existing table with the same definition. */
   void build(String mode, boolean join) {
     ObjectNode arguments = JsonNodeFactory.instance.objectNode();
     arguments.put("mode", mode);
@@ -94,18 +94,15 @@ class NewTable {
     arguments.set("cluster_by", list(clusterBy));
     arguments.put("description", description);
     ObjectNode configuration = JsonNodeFactory.instance.objectNode();
-    for (Iterator all = properties.entrySet().iterator(); all.hasNext();) {
-      Map.Entry property = (Map.Entry) all.next();
-      configuration.put((String) property.getKey(), (String) property.getValue());
-    }
+    properties.forEach(configuration::put);
     arguments.set("properties", configuration);
     arguments.put("join", join);
     Source.command(path, "buildTable", arguments);
   }
 
-  /** Options of the write that makes the table, or puts one in its place. */
-  Map writeOptions(boolean replaces) {
-    Map options = Source.privateOptions(path);
+  /** Options of the write that creates the table, or replaces it. */
+  Map<String, String> writeOptions(boolean replaces) {
+    Map<String, String> options = Source.privateOptions(path);
     options.putAll(properties);
     options.put("path", path);
     options.put("pydelta.mode", replaces ? "overwrite" : "error");
@@ -115,40 +112,30 @@ class NewTable {
       options.put("pydelta.clusterBy", list(clusterBy).toString());
     }
     if (description != null) options.put("pydelta.description", description);
-    if (replaces) {
-      options.put("overwriteSchema", "true");
-    } else {
-      options.put("pydelta.asSelect", "{\"kind\": \"create\"}");
-    }
+    if (replaces) options.put("overwriteSchema", "true");
+    else options.put("pydelta.asSelect", "{\"kind\": \"create\"}");
     options.put("partitionOverwriteMode", "static");
     return options;
   }
 
-  /** Those that are no table's of Delta: an entry of a catalog may keep them. */
-  static Map others(Map properties) {
-    Map found = new HashMap();
-    for (Iterator all = properties.entrySet().iterator(); all.hasNext();) {
-      Map.Entry property = (Map.Entry) all.next();
-      String name = (String) property.getKey();
-      if (!isDeltas(name) && !RESERVED.contains(name) && !name.startsWith("option.")) found.put(name, property.getValue());
-    }
-    return found;
+  /** Properties that are not Delta's. An entry of a catalog may keep them. */
+  static Map<String, String> others(Map<String, String> properties) {
+    var others = new HashMap<>(properties);
+    others.keySet().removeIf(name -> isDeltas(name) || RESERVED.contains(name) || name.startsWith("option."));
+    return others;
   }
 
-  private static void refuseOthers(Map properties) {
-    Map others = others(properties);
+  private static void refuseOthers(Map<String, String> properties) {
+    Map<String, String> others = others(properties);
     if (others.isEmpty()) return;
     throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", "The table property " + others.keySet().iterator().next()
         + " is not one of Delta's, whose names begin with 'delta.'; nothing was created. Leave it out.");
   }
 
-  static Map deltas(Map properties) {
-    Map found = new HashMap();
-    for (Iterator all = properties.entrySet().iterator(); all.hasNext();) {
-      Map.Entry property = (Map.Entry) all.next();
-      if (isDeltas((String) property.getKey())) found.put(property.getKey(), property.getValue());
-    }
-    return found;
+  static Map<String, String> deltas(Map<String, String> properties) {
+    var deltas = new HashMap<>(properties);
+    deltas.keySet().removeIf(name -> !isDeltas(name));
+    return deltas;
   }
 
   private static boolean isDeltas(String name) {
@@ -156,17 +143,14 @@ class NewTable {
   }
 
   private static StructType structType(Column[] columns) {
-    StructField[] fields = new StructField[columns.length];
-    for (int i = 0; i < fields.length; i++) {
-      Column column = columns[i];
-      fields[i] = new StructField(column.name(), column.dataType(), column.nullable(), metadata(column));
-    }
-    return Columns.stored(new StructType(fields));
+    return Columns.stored(new StructType(Arrays.stream(columns)
+        .map(column -> new StructField(column.name(), column.dataType(), column.nullable(), metadata(column)))
+        .toArray(StructField[]::new)));
   }
 
-  /** Of a column in a table's schema: the protocol's keys (Identity Columns, Default Columns, Generated Columns). */
+  /** The metadata of a column, with the protocol's keys (Identity Columns, Default Columns, Generated Columns). */
   private static Metadata metadata(Column column) {
-    MetadataBuilder metadata = new MetadataBuilder();
+    var metadata = new MetadataBuilder();
     if (column.comment() != null) metadata.putString("comment", column.comment());
     if (column.generationExpression() != null) metadata.putString("delta.generationExpression", column.generationExpression());
     IdentityColumnSpec identity = column.identityColumnSpec();
@@ -180,26 +164,16 @@ class NewTable {
     return metadata.build();
   }
 
-  private static void addAll(NamedReference[] references, List names) {
-    for (int i = 0; i < references.length; i++) names.add(path(references[i].fieldNames()));
-  }
-
   /** As joined_name of delta_py/types/names.py. */
   private static String path(String[] names) {
-    String[] parts = names.clone();
-    for (int i = 0; i < parts.length; i++) {
-      if (parts[i].indexOf('.') >= 0 || parts[i].indexOf('`') >= 0) parts[i] = Columns.quoted(parts[i]);
-    }
-    return String.join(".", parts);
-  }
-
-  private static String name(NamedReference reference) {
-    return String.join(".", reference.fieldNames());
+    return Arrays.stream(names)
+        .map(name -> name.indexOf('.') >= 0 || name.indexOf('`') >= 0 ? Columns.quoted(name) : name)
+        .collect(Collectors.joining("."));
   }
 
   private static ArrayNode list(String[] texts) {
     ArrayNode list = JsonNodeFactory.instance.arrayNode();
-    for (int i = 0; i < texts.length; i++) list.add(texts[i]);
+    for (String text : texts) list.add(text);
     return list;
   }
 }

@@ -8,6 +8,7 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -41,24 +42,26 @@ public class PathCatalog extends PathChanges {
   }
 
   private Table open(Identifier ident, String option, String value) throws NoSuchTableException {
-    Map options = new HashMap();
+    var options = new HashMap<String, String>();
     options.put("path", path(ident));
     if (option != null) options.put(option, value);
     return Source.open(called(ident), options, null, null);
   }
 
-  /** The source says better than Spark what is wrong with a path, so loadTable raises its error, and this has to be asked. */
+  /**
+   * The source says better than Spark what is wrong with a path. So loadTable raises its error, and this method has to catch it.
+   */
   public boolean tableExists(Identifier ident) {
     try {
       loadTable(ident);
       return true;
-    } catch (Exception error) {  // Scala throws the checked AnalysisException unannounced
+    } catch (Exception error) {  // Scala throws the checked AnalysisException undeclared
       if (error instanceof NoSuchTableException || Errors.isTableNotFound(error)) return false;
       throw Errors.unchecked(error);
     }
   }
 
-  SourceTable changes(Identifier ident, Map range) throws NoSuchTableException {
+  SourceTable changes(Identifier ident, Map<String, String> range) throws NoSuchTableException {
     return TableChanges.byPath(called(ident), path(ident), range);
   }
 
@@ -68,16 +71,16 @@ public class PathCatalog extends PathChanges {
     throw new NoSuchTableException(ident);
   }
 
-  /** A name without a slash is none of a path. */
+  /** A name without a slash is not a path. */
   private static boolean isPath(Identifier ident) {
     return ident.namespace().length == 0 && ident.name().indexOf('/') >= 0;
   }
 
-  /** Spark looks for a catalog before it looks for a database: one of the same name would be gone without a word. */
+  /** Raises if there is a database of the catalog's name: Spark looks for a catalog first, so its tables would be hidden. */
   private void refuseHidden() {
     if (!Source.session().sessionState().catalog().databaseExists(name)) return;
-    throw Errors.unsupported(name + " is a catalog of pydelta here, in which tables have paths for names, and hides the database " + name
-        + ". Write spark_catalog." + name + " in front of its tables"
+    throw Errors.unsupported(name + " is a catalog of pydelta here, in which tables have paths for names, and hides the database "
+        + name + ". Write spark_catalog." + name + " in front of its tables"
         + (name.equals(Source.FORMAT) ? "." : ", or set spark.pydelta.deltaNames.enabled to false before register."));
   }
 
@@ -92,48 +95,49 @@ public class PathCatalog extends PathChanges {
 
   // ---------------------------------------------------------------- making and changing tables
 
-  public Set capabilities() {
+  public Set<TableCatalogCapability> capabilities() {
     return NewTable.capabilities();
   }
 
   @Deprecated
-  public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+  public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
     made(ident, columns, partitions, properties).build("create", false);
-    return null;  // not looked at unless somebody asks
+    return null;  // Spark does not use it
   }
 
   @Deprecated
-  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
     return new StagedSource(called(ident), made(ident, columns, partitions, properties), false, false, null);
   }
 
   @Deprecated
-  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
     return new StagedSource(called(ident), made(ident, columns, partitions, properties), true, true, null);
   }
 
   @Deprecated
-  public StagedTable stageCreateOrReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+  public StagedTable stageCreateOrReplace(
+      Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
     return new StagedSource(called(ident), made(ident, columns, partitions, properties), true, false, null);
   }
 
-  private NewTable made(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+  private NewTable made(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
     try {
       String path = path(ident);
-      String provider = (String) properties.get("provider");
+      String provider = properties.get("provider");
       if (provider != null && !provider.equalsIgnoreCase(Source.FORMAT) && !provider.equalsIgnoreCase(name)) {
         throw Errors.unsupported(called(ident) + " can be a table of " + Source.FORMAT + " only, not of " + provider
             + "; nothing was created. Leave USING out.");
       }
-      String location = (String) properties.get("location");
+      String location = properties.get("location");
       if (location != null && !Entry.localPath(location).equals(path)) {
-        throw Errors.of("InvalidOptionError", "DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH", "The table was named by the path "
-            + path + ", and its location is " + location + ". Leave one of them out.");
+        throw Errors.of("InvalidOptionError", "DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH", "The table was named by the "
+            + "path " + path + ", and its location is " + location + ". Leave one of them out.");
       }
       return new NewTable(path, columns, partitions, properties, false);
     } catch (NoSuchTableException error) {
-      throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", called(ident) + " names no path; nothing was created. A path has a "
-          + "slash in it: " + name + ".`/data/sales`.");
+      throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", called(ident) + " names no path; nothing was created. A path "
+          + "has a slash in it: " + name + ".`/data/sales`.");
     }
   }
 
@@ -156,8 +160,8 @@ public class PathCatalog extends PathChanges {
 
   public boolean dropTable(Identifier ident) {
     if (!isPath(ident)) refuseHidden();
-    throw Errors.unsupported(called(ident) + " names a table by its path, and DROP TABLE would delete its files; nothing was dropped. "
-        + "Delete its rows, or its directory.");
+    throw Errors.unsupported(called(ident) + " names a table by its path, and DROP TABLE would delete its files; nothing was "
+        + "dropped. Delete its rows, or its directory.");
   }
 
   public void renameTable(Identifier from, Identifier to) {

@@ -14,7 +14,7 @@ abstract class PathChanges implements StagingTableCatalog, ProcedureCatalog {
   abstract String called(Identifier ident);
 
   /** range: options of reads, as SourceChangelog makes them. */
-  abstract SourceTable changes(Identifier ident, Map range) throws NoSuchTableException;
+  abstract SourceTable changes(Identifier ident, Map<String, String> range) throws NoSuchTableException;
 
   public Changelog loadChangelog(Identifier ident, ChangelogContext asked, CaseInsensitiveStringMap options)
       throws NoSuchTableException {

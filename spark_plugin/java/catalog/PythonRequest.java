@@ -1,47 +1,50 @@
 package pydelta.catalog;
 
-import java.util.Iterator;
 import java.util.Properties;
 import org.apache.spark.SparkContext;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.SqlScriptingContextManager$;
+import org.apache.spark.sql.catalyst.catalog.SqlScriptingContextManager;
+import org.apache.spark.sql.catalyst.parser.ParameterContext;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.Option;
+import scala.collection.mutable.Map;
 
 /**
- * A statement or procedure that Python carries out, with the Java objects that it needs and makes. Python fetches it by its number,
- * through its own connection to this JVM, and calls its methods there.
+ * A statement or procedure that Python runs, with the Java objects that it needs and makes. Python gets it by its number, through
+ * its own connection to this JVM, and calls its methods there.
  */
 public class PythonRequest {
   private final SparkSession session;
-  private final Object parameters;
+  private final ParameterContext parameters;
   private final Properties properties;
-  private final Option script = SqlScriptingContextManager$.MODULE$.get();
-  private final scala.collection.mutable.Map tags;
+  private final Option<SqlScriptingContextManager> script = SqlScriptingContextManager$.MODULE$.get();
+  private final Map<String, String> tags;
   private Properties propertiesBefore = null;
-  private Option scriptBefore = null;
-  private scala.collection.mutable.Map tagsBefore = null;
-  private Dataset frame = null;
+  private Option<SqlScriptingContextManager> scriptBefore = null;
+  private Map<String, String> tagsBefore = null;
+  private Dataset<Row> frame = null;
   private Throwable error = null;
 
-  PythonRequest(SparkSession session, Object parameters) {
+  /** parameters: null for none. */
+  PythonRequest(SparkSession session, ParameterContext parameters) {
     this.session = session;
     this.parameters = parameters;
     this.properties = copy(session.sparkContext().getLocalProperties());
-    this.tags = (scala.collection.mutable.Map) session.managedJobTags().get();
+    this.tags = session.managedJobTags().get();
   }
 
   public SparkSession session() {
     return session;
   }
 
-  /** Spark's ParameterContext, or null. */
-  public Object parameters() {
+  public ParameterContext parameters() {
     return parameters;
   }
 
   /**
-   * Gives this thread what Spark keeps with the thread that waits: job group, pool and other local properties, the tags of addTag, and
+   * Gives this thread what Spark keeps in the waiting thread: job group, pool and other local properties, the tags of addTag, and
    * the variables of the script that it runs.
    */
   public void enter() {
@@ -50,7 +53,7 @@ public class PythonRequest {
     SparkContext context = session.sparkContext();
     propertiesBefore = copy(context.getLocalProperties());
     context.setLocalProperties(copy(properties));
-    tagsBefore = (scala.collection.mutable.Map) session.managedJobTags().get();
+    tagsBefore = session.managedJobTags().get();
     session.managedJobTags().set(tags);
   }
 
@@ -61,11 +64,11 @@ public class PythonRequest {
     if (!session.sparkContext().isStopped()) session.sparkContext().setLocalProperties(propertiesBefore);
   }
 
-  public synchronized void finished(Dataset frame) {
+  public synchronized void finished(Dataset<Row> frame) {
     this.frame = frame;
   }
 
-  /** error: what Python got from this JVM. */
+  /** error: an error that Python got from this JVM. */
   public synchronized void raised(Throwable error) {
     this.error = error;
   }
@@ -75,22 +78,19 @@ public class PythonRequest {
     this.error = Failure.of(failure);
   }
 
-  synchronized Dataset result() {
+  synchronized Dataset<Row> result() {
     if (error != null) throw Errors.unchecked(error);
     return frame;
   }
 
-  /** Spark sets it for a function's time only; here two calls of Python's stand for that. */
-  private static void setScript(Option script) {
+  /** Spark itself sets it only while a function runs. Here two calls of Python take the place of that. */
+  private static void setScript(Option<SqlScriptingContextManager> script) {
     SqlScriptingContextManager$.MODULE$.org$apache$spark$util$LexicalThreadLocal$$set(script);
   }
 
   private static Properties copy(Properties properties) {
-    Properties copy = new Properties();
-    for (Iterator names = properties.stringPropertyNames().iterator(); names.hasNext();) {
-      String name = (String) names.next();
-      copy.setProperty(name, properties.getProperty(name));
-    }
+    var copy = new Properties();
+    for (String name : properties.stringPropertyNames()) copy.setProperty(name, properties.getProperty(name));
     return copy;
   }
 }

@@ -1,34 +1,39 @@
 package pydelta.catalog;
 
 import java.lang.reflect.Field;
+import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The rules of a session's analyzer that extend Spark's own. Raises where this Spark keeps them elsewhere. */
+/** The rules of a session's analyzer that extend Spark's own. Raises if this Spark keeps them elsewhere. */
 class ResolutionRules {
   private static final String FIELD = "extendedResolutionRules";
 
   private ResolutionRules() {}
 
-  static Seq of(SparkSession session) throws Exception {
+  /** A copy of the list. */
+  static List<Rule<LogicalPlan>> of(SparkSession session) throws Exception {
     Object analyzer = session.sessionState().analyzer();
-    return (Seq) fieldOf(analyzer.getClass()).get(analyzer);
+    @SuppressWarnings("unchecked")  // it is read by reflection
+    var rules = (Seq<Rule<LogicalPlan>>) fieldOf(analyzer).get(analyzer);
+    return new ArrayList<>(CollectionConverters.asJava(rules));
   }
 
-  static void set(SparkSession session, List rules) throws Exception {
+  static void set(SparkSession session, List<Rule<LogicalPlan>> rules) throws Exception {
     Object analyzer = session.sessionState().analyzer();
-    fieldOf(analyzer.getClass()).set(analyzer, CollectionConverters.asScala(rules).toSeq());
+    fieldOf(analyzer).set(analyzer, CollectionConverters.asScala(rules).toSeq());
   }
 
-  private static Field fieldOf(Class kind) throws Exception {
-    for (Class one = kind; one != null; one = one.getSuperclass()) {
-      Field[] fields = one.getDeclaredFields();
-      for (int i = 0; i < fields.length; i++) {
-        if (fields[i].getName().equals(FIELD)) {
-          fields[i].setAccessible(true);
-          return fields[i];
+  private static Field fieldOf(Object analyzer) throws Exception {
+    for (Class<?> kind = analyzer.getClass(); kind != null; kind = kind.getSuperclass()) {
+      for (Field field : kind.getDeclaredFields()) {
+        if (field.getName().equals(FIELD)) {
+          field.setAccessible(true);
+          return field;
         }
       }
     }

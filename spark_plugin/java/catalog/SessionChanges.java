@@ -13,15 +13,15 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 abstract class SessionChanges extends DelegatingCatalogExtension implements StagingTableCatalog {
   abstract String called(Identifier ident);
 
-  /** Whether a name is of a table of ours. */
+  /** Whether a name is that of one of our tables. */
   abstract boolean isOurs(Identifier ident) throws NoSuchTableException;
 
   /** range: options of reads, as SourceChangelog makes them. */
-  abstract SourceTable changes(Identifier ident, Map range) throws NoSuchTableException;
+  abstract SourceTable changes(Identifier ident, Map<String, String> range) throws NoSuchTableException;
 
   public Changelog loadChangelog(Identifier ident, ChangelogContext asked, CaseInsensitiveStringMap options)
       throws NoSuchTableException {
-    if (!isOurs(ident)) throw new UnsupportedOperationException();  // as of Spark's own catalog, which has none
+    if (!isOurs(ident)) throw new UnsupportedOperationException();  // as Spark's own catalog, which has no changelogs
     try {
       return new SourceChangelog(changes(ident, SourceChangelog.range(called(ident), asked)));
     } catch (UnsupportedOperationException error) {

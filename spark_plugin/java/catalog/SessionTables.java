@@ -1,9 +1,8 @@
 package pydelta.catalog;
 
 import java.net.URI;
-import java.util.HashMap;
+import java.util.Arrays;
 import java.util.HashSet;
-import java.util.Iterator;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -15,99 +14,97 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.errors.QueryCompilationErrors$;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * Spark's session catalog. Tables of ours are opened where their entries say that they are, at the version that a statement names;
- * their columns are the log's. Everything else is what Spark's own catalog gives.
+ * Spark's session catalog. It opens our tables at the paths in their entries, at the version that a statement names, with the
+ * columns of the log. Spark's own catalog does everything else.
  */
 public class SessionTables extends SessionChanges {
   public SessionTables() {}
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {
     Table found = super.loadTable(ident);
-    return Entry.isOurs(found) ? Entry.of(ident, found).open(null, null) : BuiltIn.resolved(this, ident, found);
+    return Entry.isOurs(found) ? new Entry(ident, found).open(null, null) : BuiltIn.resolved(this, ident, found);
   }
 
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
     Table found = super.loadTable(ident);
-    return Entry.isOurs(found) ? Entry.of(ident, found).open("versionAsOf", version) : super.loadTable(ident, version);
+    return Entry.isOurs(found) ? new Entry(ident, found).open("versionAsOf", version) : super.loadTable(ident, version);
   }
 
   public Table loadTable(Identifier ident, long micros) throws NoSuchTableException {
     Table found = super.loadTable(ident);
-    return Entry.isOurs(found) ? Entry.of(ident, found).open("timestampAsOf", Travel.text(micros)) : super.loadTable(ident, micros);
+    if (!Entry.isOurs(found)) return super.loadTable(ident, micros);
+    return new Entry(ident, found).open("timestampAsOf", Travel.text(micros));
   }
 
-  SourceTable changes(Identifier ident, Map range) throws NoSuchTableException {
-    return Entry.of(ident, super.loadTable(ident)).changes(range);
+  SourceTable changes(Identifier ident, Map<String, String> range) throws NoSuchTableException {
+    return new Entry(ident, super.loadTable(ident)).changes(range);
   }
 
-  /** Whether a name is of a table of ours. */
+  /** Whether a name is that of one of our tables. */
   boolean isOurs(Identifier ident) throws NoSuchTableException {
     return Entry.isOurs(super.loadTable(ident));
   }
 
-  /** As Spark's own catalog has it: where it takes the source's provider itself. */
+  /** The table as Spark's own catalog loads it. */
   Table asEntered(Identifier ident) throws NoSuchTableException {
     return super.loadTable(ident);
   }
 
-  /** Of ours the location is the entry's alone; all else is the table's. */
+  /** For our tables, only a change of the location is a change of the entry. */
   public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
     Table entered = super.loadTable(ident);
     if (!Entry.isOurs(entered) || areOfEntry(changes)) return super.alterTable(ident, changes);
-    new Alteration(called(ident), changes).carryOut(Entry.of(ident, entered).writablePath());
+    new Alteration(called(ident), changes).carryOut(new Entry(ident, entered).writablePath());
     return loadTable(ident);
   }
 
   private static boolean areOfEntry(TableChange[] changes) {
-    for (int i = 0; i < changes.length; i++) {
-      boolean isLocation = changes[i] instanceof TableChange.SetProperty
-          && "location".equals(((TableChange.SetProperty) changes[i]).property());
-      if (!isLocation) return false;
-    }
-    return true;
+    return Arrays.stream(changes)
+        .allMatch(change -> change instanceof TableChange.SetProperty set && "location".equals(set.property()));
   }
 
   // ---------------------------------------------------------------- making tables
 
-  public Set capabilities() {
-    Set all = new HashSet(super.capabilities());
+  public Set<TableCatalogCapability> capabilities() {
+    var all = new HashSet<>(super.capabilities());
     all.addAll(NewTable.capabilities());
     return all;
   }
 
   /**
-   * First the table, then its name: should entering the name fail, the table is whole. Without columns the name may be of a table
-   * that is there. With options of reads Spark enters it, which tells the source nothing of the session.
+   * Makes the table first and enters its name after that: if entering fails, the table is complete. A statement without columns
+   * may name an existing table. If it has options of reads, Spark enters it, and tells the source nothing about the session.
    */
-  public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+  public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     if (!isOurs(properties) || (columns.length == 0 && hasOptions(properties))) {
       refuseGenerated(ident, columns);
       return super.createTable(ident, columns, partitions, properties);
     }
-    String location = (String) properties.get("location");
+    String location = properties.get("location");
     if (columns.length == 0 && isThere(location)) {
       if (partitions.length > 0 || !NewTable.deltas(properties).isEmpty()) {
-        return super.createTable(ident, columns, partitions, properties);  // where partitions are compared, and properties refused
+        return super.createTable(ident, columns, partitions, properties);  // it compares partitions, and refuses properties
       }
       new Entering(ident.namespace()[0], ident.name(), Entry.localPath(location), false, properties).run();
       return null;
     }
     NewTable made = made(ident, columns, partitions, properties);
     Entering entering = entering(ident, made, properties);
-    made.build("create", properties.get("location") != null);
+    made.build("create", location != null);
     entering.run();
     return null;
   }
 
   @Deprecated
-  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     if (!isOurs(properties)) return other(ident, columns, partitions, properties, false);
     NewTable made = made(ident, columns, partitions, properties);
@@ -115,100 +112,85 @@ public class SessionTables extends SessionChanges {
   }
 
   @Deprecated
-  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws NoSuchTableException, NoSuchNamespaceException {
     return replaced(ident, columns, partitions, properties, true);
   }
 
   @Deprecated
-  public StagedTable stageCreateOrReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+  public StagedTable stageCreateOrReplace(
+      Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws NoSuchNamespaceException {
-    try {
-      return replaced(ident, columns, partitions, properties, false);
-    } catch (NoSuchTableException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> replaced(ident, columns, partitions, properties, false));
   }
 
-  private StagedTable replaced(Identifier ident, Column[] columns, Transform[] partitions, Map properties, boolean mustExist)
+  private StagedTable replaced(
+      Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean mustExist)
       throws NoSuchTableException, NoSuchNamespaceException {
     Table present = tableExists(ident) ? super.loadTable(ident) : null;
     boolean isOurs = present == null ? isOurs(properties) : Entry.isOurs(present);
     if (isOurs != isOurs(properties)) {
-      throw Errors.unsupported(called(ident) + " is a table of " + present.properties().get("provider") + ", and would become one of "
-          + provider(properties) + "; nothing was replaced. Drop it first, or use another name.");
+      throw Errors.unsupported(called(ident) + " is a table of " + present.properties().get("provider") + ", and would become "
+          + "one of " + provider(properties) + "; nothing was replaced. Drop it first, or use another name.");
     }
-    if (!isOurs) {
-      try {
-        return other(ident, columns, partitions, properties, present != null);
-      } catch (TableAlreadyExistsException error) {
-        throw Errors.unchecked(error);
-      }
-    }
+    if (!isOurs) return Errors.undeclared(() -> other(ident, columns, partitions, properties, present != null));
     if (present == null) {
       NewTable made = made(ident, columns, partitions, properties);
       return new StagedSource(called(ident), made, true, mustExist, entering(ident, made, properties));
     }
-    String path = Entry.of(ident, present).writablePath();
-    String location = (String) properties.get("location");
+    String path = new Entry(ident, present).writablePath();
+    String location = properties.get("location");
     if (location != null && !Entry.localPath(location).equals(path)) {
-      throw Errors.of("InvalidOptionError", "DELTA_TABLE_LOCATION_MISMATCH", called(ident) + " is at " + path + " and not at " + location
-          + "; nothing was replaced. Leave the location out.");
+      throw Errors.of("InvalidOptionError", "DELTA_TABLE_LOCATION_MISMATCH", called(ident) + " is at " + path + " and not at "
+          + location + "; nothing was replaced. Leave the location out.");
     }
     return new StagedSource(called(ident), new NewTable(path, columns, partitions, properties, false), true, mustExist, null);
   }
 
-  /** Of other formats Spark's own catalog would drop these without a word, as it does not say that it can. */
+  /** Raises for columns that Spark's own catalog would drop from tables of other formats without an error. */
   private void refuseGenerated(Identifier ident, Column[] columns) {
-    for (int i = 0; i < columns.length; i++) {
-      String what = columns[i].generationExpression() != null ? "generated columns"
-          : columns[i].identityColumnSpec() != null ? "identity columns" : null;
+    for (Column column : columns) {
+      String what = column.generationExpression() != null ? "generated columns"
+          : column.identityColumnSpec() != null ? "identity columns" : null;
       if (what != null) {
         throw Errors.unchecked(QueryCompilationErrors$.MODULE$.unsupportedTableOperationError(this, ident, what));
       }
     }
   }
 
-  /** What is refused drops nothing. */
-  private StagedTable other(Identifier ident, Column[] columns, Transform[] partitions, Map properties, boolean isThere)
+  /** Stages a table of another format. If it is refused, nothing is dropped. */
+  private StagedTable other(
+      Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean isThere)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     refuseGenerated(ident, columns);
     if (isThere) dropTable(ident);
     Table made = super.createTable(ident, columns, partitions, properties);
-    try {
-      return new StagedOther(made == null ? loadTable(ident) : made, new Dropping(this, ident));
-    } catch (NoSuchTableException error) {
-      throw Errors.unchecked(error);
-    }
+    Table table = made == null ? Errors.undeclared(() -> loadTable(ident)) : made;
+    return new StagedOther(table, () -> dropTable(ident));
   }
 
-  private static boolean hasOptions(Map properties) {
-    for (Iterator names = properties.keySet().iterator(); names.hasNext();) {
-      if (((String) names.next()).startsWith("option.")) return true;
-    }
-    return false;
+  private static boolean hasOptions(Map<String, String> properties) {
+    return properties.keySet().stream().anyMatch(name -> name.startsWith("option."));
   }
 
   /** location: null for none. */
   private static boolean isThere(String location) {
     if (location == null) return false;
-    Map options = new HashMap();
-    options.put("path", Entry.localPath(location));
     try {
-      Source.open(location, options, null, null);
+      Source.open(location, Map.of("path", Entry.localPath(location)), null, null);
       return true;
-    } catch (Exception error) {  // Scala throws the checked AnalysisException unannounced
+    } catch (Exception error) {  // Scala throws the checked AnalysisException undeclared
       if (Errors.isTableNotFound(error)) return false;
       throw Errors.unchecked(error);
     }
   }
 
-  private static boolean isOurs(Map properties) {
+  private static boolean isOurs(Map<String, String> properties) {
     return Entry.isOurs(provider(properties));
   }
 
-  private static String provider(Map properties) {
-    String provider = (String) properties.get("provider");
+  private static String provider(Map<String, String> properties) {
+    String provider = properties.get("provider");
     return provider == null ? SQLConf.get().defaultDataSourceName() : provider;
   }
 
@@ -216,36 +198,23 @@ public class SessionTables extends SessionChanges {
     return Entry.called(name(), ident);
   }
 
-  private NewTable made(Identifier ident, Column[] columns, Transform[] partitions, Map properties) throws NoSuchNamespaceException {
-    String location = (String) properties.get("location");
+  private NewTable made(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties)
+      throws NoSuchNamespaceException {
+    String location = properties.get("location");
     String path = location == null ? defaultPath(ident) : Entry.localPath(location);
     return new NewTable(path, columns, partitions, properties, true);
   }
 
   private String defaultPath(Identifier ident) throws NoSuchNamespaceException {
-    URI location = URI.create(loadNamespaceMetadata(ident.namespace()).get("location"));  // a table's is none
+    URI location = URI.create(loadNamespaceMetadata(ident.namespace()).get("location"));  // the location of a table is not a URI
     String database = Entry.localPath(CatalogUtils.URIToString(location));
     String table = SQLConf.get().caseSensitiveAnalysis() ? ident.name() : ident.name().toLowerCase(Locale.ROOT);
     return database + (database.endsWith("/") ? "" : "/") + table;
   }
 
-  /** To be asked for before the table is made. */
-  private static Entering entering(Identifier ident, NewTable made, Map properties) {
+  /** Call this before the table is made. */
+  private static Entering entering(Identifier ident, NewTable made, Map<String, String> properties) {
     boolean isManaged = properties.get("location") == null && Entering.isFree(Source.session(), made.path());
     return new Entering(ident.namespace()[0], ident.name(), made.path(), isManaged, properties);
-  }
-
-  private static class Dropping implements Runnable {
-    private final SessionTables catalog;
-    private final Identifier ident;
-
-    Dropping(SessionTables catalog, Identifier ident) {
-      this.catalog = catalog;
-      this.ident = ident;
-    }
-
-    public void run() {
-      catalog.dropTable(ident);
-    }
   }
 }

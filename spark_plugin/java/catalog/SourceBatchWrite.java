@@ -6,7 +6,9 @@ import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Spark's batch write of a Python source; after it the session's transaction is as after a save (reset_transaction in settings.py). */
+/**
+ * Spark's batch write of a Python source. It resets the session's transaction as a save does (reset_transaction in settings.py).
+ */
 class SourceBatchWrite implements BatchWrite {
   private static final String VERSION_CONF = "spark.databricks.delta.write.txnVersion";
   private static final String RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled";

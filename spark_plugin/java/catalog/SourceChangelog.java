@@ -2,6 +2,7 @@ package pydelta.catalog;
 
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Changelog;
 import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.ChangelogRange;
@@ -10,14 +11,14 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The change feed of a table as Spark's own `t CHANGES FROM ...` reads it. Both images of an updated row are there, and no row that a
- * commit has only copied: whatever of this a query asks for, the feed's rows are it.
+ * The change feed of a table as Spark's own `t CHANGES FROM ...` reads it. The feed has both images of an updated row, and no row
+ * that a commit has only copied, whatever a query asks for.
  */
 class SourceChangelog implements Changelog {
-  private static final long MILLIS = 1000;  // a commit's time has none smaller
-  private static final String[] SPARKS = {
-      "startingversion", "endingversion", "startingtimestamp", "endingtimestamp", "startingboundinclusive", "endingboundinclusive",
-      "deduplicationmode", "computeupdates"};
+  private static final long MILLIS = 1000;  // the smallest unit of a commit's time
+  private static final Set<String> SPARKS = Set.of(
+      "startingversion", "endingversion", "startingtimestamp", "endingtimestamp", "startingboundinclusive",
+      "endingboundinclusive", "deduplicationmode", "computeupdates");
 
   private final SourceTable changes;
 
@@ -26,41 +27,40 @@ class SourceChangelog implements Changelog {
     this.changes = changes;
   }
 
-  /** Of the error of a catalog that was asked for a changelog: from UnsupportedOperationException Spark hears that it has none. */
+  /** The error for Spark, which takes an UnsupportedOperationException for a catalog without changelogs. */
   static RuntimeException heard(UnsupportedOperationException error) {
     return new IllegalArgumentException(error.getMessage());
   }
 
   /** Options of reads, by lower-case names. label: of the table, for errors. */
-  static Map range(String label, ChangelogContext asked) {
+  static Map<String, String> range(String label, ChangelogContext asked) {
     if (asked.deduplicationMode() == ChangelogContext.DeduplicationMode.NET_CHANGES) {
-      throw Errors.unsupported("The net changes of " + label + " cannot be told: its change feed has no ids of rows. Read all changes: "
-          + "leave the deduplication mode out.");
+      throw Errors.unsupported("The net changes of " + label + " cannot be told: its change feed has no ids of rows. Read all "
+          + "changes: leave the deduplication mode out.");
     }
-    Map options = new HashMap();
+    var options = new HashMap<String, String>();
     options.put("readchangefeed", "true");
-    if (asked.range() instanceof ChangelogRange.VersionRange) {
-      ChangelogRange.VersionRange range = (ChangelogRange.VersionRange) asked.range();
+    if (asked.range() instanceof ChangelogRange.VersionRange range) {
       options.put("startingversion", moved(range.startingVersion(), range.startingBoundInclusive() ? 0 : 1));
       if (range.endingVersion().isPresent()) {
         options.put("endingversion", moved(range.endingVersion().get(), range.endingBoundInclusive() ? 0 : -1));
       }
-    } else if (asked.range() instanceof ChangelogRange.TimestampRange) {
-      ChangelogRange.TimestampRange range = (ChangelogRange.TimestampRange) asked.range();
+    } else if (asked.range() instanceof ChangelogRange.TimestampRange range) {
       long start = range.startingTimestamp();
-      options.put("startingtimestamp", Travel.text(range.startingBoundInclusive() ? start : (Math.floorDiv(start, MILLIS) + 1) * MILLIS));
+      long from = range.startingBoundInclusive() ? start : (Math.floorDiv(start, MILLIS) + 1) * MILLIS;
+      options.put("startingtimestamp", Travel.text(from));
       if (range.endingTimestamp().isPresent()) {
-        long end = range.endingTimestamp().get().longValue();
+        long end = range.endingTimestamp().get();
         options.put("endingtimestamp", Travel.text(range.endingBoundInclusive() ? end : Math.floorDiv(end - 1, MILLIS) * MILLIS));
       }
     } else {
-      throw Errors.of("ChangeDataFeedError", "DELTA_NO_START_FOR_CDC_READ", "The changes of " + label + " were asked for without a "
-          + "start. Give a version or a time.");
+      throw Errors.of("ChangeDataFeedError", "DELTA_NO_START_FOR_CDC_READ", "The changes of " + label + " were asked for without "
+          + "a start. Give a version or a time.");
     }
     return options;
   }
 
-  /** version: as it was typed; what is no number the source refuses. */
+  /** version: as the user typed it. The source refuses what is not a number. */
   private static String moved(String version, long by) {
     return by != 0 && version.matches("\\d{1,18}") ? String.valueOf(Long.parseLong(version) + by) : version;
   }
@@ -77,7 +77,7 @@ class SourceChangelog implements Changelog {
     return false;
   }
 
-  /** A row may well have changed twice: but Spark, once told, wants ids of rows, and uses this for net changes alone. */
+  /** False, though a row may have changed twice: else Spark wants ids of rows. It uses this only for net changes. */
   public boolean containsIntermediateChanges() {
     return false;
   }
@@ -87,8 +87,8 @@ class SourceChangelog implements Changelog {
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap asked) {
-    Map further = new HashMap(asked);
-    for (int i = 0; i < SPARKS.length; i++) further.remove(SPARKS[i]);  // Spark has told them in the context
+    var further = new HashMap<>(asked);
+    further.keySet().removeAll(SPARKS);  // Spark has told them in the context
     return changes.newScanBuilder(new CaseInsensitiveStringMap(further));
   }
 }

@@ -3,7 +3,6 @@ package pydelta.catalog;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
@@ -26,20 +25,23 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import pydelta.rule.PruneScans;
 
 /**
- * Spark's own table of a Python source, which it tells the table's path and version. Being a PythonTable, the optimizer rule knows
+ * Spark's own table of a Python source, with the path and version of the table. It is a PythonTable, so the optimizer rule knows
  * its scans.
  *
- * It is pinned when it is loaded. A read with options of its own (WITH, or of a reader) asks the source anew, at the same version.
+ * It is pinned to one version when it is loaded. A read with further options (WITH, or of a reader) asks the source again, at the
+ * same version.
  */
 public class SourceTable extends PythonTable implements SupportsMetadataColumns, SupportsRowLevelOperations, SupportsDeleteV2 {
   private final String name;
   private final StructType columns;
   private final TableFacts facts;
   private final CaseInsensitiveStringMap options;
-  private final Map entry;
+  private final Map<String, String> entry;
 
-  /** options: of the open source. entry: properties of the table's entry in the session catalog; empty for one named by its path. */
-  SourceTable(PythonDataSourceV2 source, String name, StructType columns, TableFacts facts, Map options, Map entry) {
+  /** options: of the open source. entry: properties of the entry in the session catalog; empty for a table named by its path. */
+  SourceTable(
+      PythonDataSourceV2 source, String name, StructType columns, TableFacts facts, Map<String, String> options,
+      Map<String, String> entry) {
     super(source, Source.FORMAT, columns);
     this.name = name;
     this.columns = columns;
@@ -52,37 +54,33 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
     return name;
   }
 
-  public Set capabilities() {
+  public Set<TableCapability> capabilities() {
     if (facts.travels()) return EnumSet.of(TableCapability.BATCH_READ);
-    return EnumSet.copyOf(Arrays.asList(new TableCapability[] {
+    return EnumSet.of(
         TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE,
-        TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC}));
+        TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC);
   }
 
   public Transform[] partitioning() {
-    String[] names = facts.partitionColumns();
-    Transform[] found = new Transform[names.length];
-    for (int i = 0; i < found.length; i++) found[i] = Expressions.identity(Columns.quoted(names[i]));
-    return found;
+    return Arrays.stream(facts.partitionColumns()).map(Columns::quoted).map(Expressions::identity).toArray(Transform[]::new);
   }
 
-  public Map properties() {
-    Map found = facts.properties();
+  public Map<String, String> properties() {
+    Map<String, String> found = facts.properties();
     if (facts.description() != null) found.put("comment", facts.description());
     found.put("provider", Source.FORMAT);
     found.put("location", facts.path());
     found.put("external", "true");
     if (!entry.isEmpty()) {
       found.remove("external");
-      for (Iterator all = entry.entrySet().iterator(); all.hasNext();) {
-        Map.Entry property = (Map.Entry) all.next();
-        if (!((String) property.getKey()).startsWith("delta.")) found.put(property.getKey(), property.getValue());
-      }
+      entry.forEach((property, value) -> {
+        if (!property.startsWith("delta.")) found.put(property, value);
+      });
     }
     return found;
   }
 
-  /** Whether it gives the same rows whenever it is read with these options. */
+  /** Whether each read with these options gives the same rows. */
   public boolean isPinned(CaseInsensitiveStringMap asked) {
     return !isOn("followLatest", asked) && !isOn("ignoreMissingFiles", asked);
   }
@@ -100,22 +98,19 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap asked) {
     Options.refusePrivate(asked);
     Options.refusePath(asked, options.get("path"));
-    Map further = new HashMap(asked);
+    var further = new HashMap<>(asked);
     if (facts.travels()) {  // Spark has asked the catalog for the version that these name
       further.remove("versionasof");
       further.remove("timestampasof");
     }
-    for (Iterator names = further.keySet().iterator(); names.hasNext();) {
-      String option = (String) names.next();
-      if (options.containsKey(option) && options.get(option).equals(asked.get(option))) names.remove();
-    }
+    further.keySet().removeIf(option -> options.containsKey(option) && options.get(option).equals(asked.get(option)));
     ScanBuilder whole = further.isEmpty() ? super.newScanBuilder(options) : anew(further);
     return metadataColumns().length == 0 ? whole : rule().withMetadata(whole);
   }
 
   /** further: by lower-case names. */
-  private ScanBuilder anew(Map further) {
-    Map all = new HashMap(options);
+  private ScanBuilder anew(Map<String, String> further) {
+    var all = new HashMap<>(options);
     all.put("path", facts.path());
     all.remove("timestampasof");
     boolean follows = new CaseInsensitiveStringMap(further).getBoolean("followLatest", false);
@@ -129,7 +124,7 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     refuseWrites();
-    Map own = Source.privateOptions(facts.path());
+    Map<String, String> own = Source.privateOptions(facts.path());
     own.put("path", facts.path());
     return new SourceWriteBuilder(info, columns, own, facts.partitionColumns(), facts.properties());
   }
@@ -139,17 +134,19 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
       throw Errors.unsupported(name + " is a table at an older version; nothing was written. Write to the table itself.");
     }
     if (facts.hasIdentity()) {
-      throw Errors.unsupported(name + " has an identity column, whose numbers this road does not give; nothing was written. Write "
-          + "with df.write.format('pydelta') or spark.sql('INSERT ...') of a registered session.");
+      throw Errors.unsupported(name + " has an identity column, whose numbers this road does not give; nothing was written. "
+          + "Write with df.write.format('pydelta') or spark.sql('INSERT ...') of a registered session.");
     }
   }
 
-  /** A DELETE, UPDATE or MERGE that Spark plans has missed Python. Scripts want an SQLSTATE, which Spark's own refusal has not. */
+  /**
+   * Refuses a DELETE, UPDATE or MERGE that Python did not get. Scripts want an SQLSTATE, which Spark's own refusal does not have.
+   */
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
     throw withoutPython(String.valueOf(info.command()));
   }
 
-  /** Of a DELETE of all rows. */
+  /** Spark calls this for a DELETE of all rows. */
   public boolean canDeleteWhere(Predicate[] predicates) {
     throw withoutPython("DELETE");
   }
@@ -163,9 +160,9 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
   }
 
   private RuntimeException withoutPython(String what) {
-    return Errors.unchecked(Failure.unsupported(what + " of " + name + " did not come through spark.sql of Python, but from a script, "
-        + "EXECUTE IMMEDIATE or the JVM; nothing was changed. Use spark.sql or the methods of DeltaTable. In a classic session register "
-        + "brings such statements to Python too, unless the setting spark.pydelta.sql.jvm.enabled is false."));
+    return Errors.unchecked(Failure.unsupported(what + " of " + name + " did not come through spark.sql of Python, but from a "
+        + "script, EXECUTE IMMEDIATE or the JVM; nothing was changed. Use spark.sql or the methods of DeltaTable. In a classic "
+        + "session register brings such statements to Python too, unless the setting spark.pydelta.sql.jvm.enabled is false."));
   }
 
   private static PruneScans rule() {

@@ -1,5 +1,6 @@
 package pydelta.catalog;
 
+import java.util.Arrays;
 import java.util.Map;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
@@ -11,7 +12,7 @@ import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Spark's write of a Python source. An optimized one has the rows of a partition brought together, as dataframe_api/batch_save.py. */
+/** Spark's write of a Python source. An optimized write clusters rows by partition, as dataframe_api/batch_save.py does. */
 class SourceWrite implements RequiresDistributionAndOrdering {
   private static final String OPTIMIZE_CONF = "spark.databricks.delta.optimizeWrite.enabled";
   private static final String OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite";
@@ -19,9 +20,9 @@ class SourceWrite implements RequiresDistributionAndOrdering {
   private final Write write;
   private final CaseInsensitiveStringMap options;
   private final String[] partitionColumns;
-  private final Map properties;
+  private final Map<String, String> properties;
 
-  SourceWrite(Write write, CaseInsensitiveStringMap options, String[] partitionColumns, Map properties) {
+  SourceWrite(Write write, CaseInsensitiveStringMap options, String[] partitionColumns, Map<String, String> properties) {
     this.write = write;
     this.options = options;
     this.partitionColumns = partitionColumns;
@@ -36,15 +37,14 @@ class SourceWrite implements RequiresDistributionAndOrdering {
     return new SourceBatchWrite(write.toBatch(), options);
   }
 
-  /** Without partition columns the rows stay where they are: Spark has no word here for even portions of all rows. */
+  /** Without partition columns the rows stay where they are: Spark has no distribution here for parts of equal size. */
   public Distribution requiredDistribution() {
     if (!isOptimized() || partitionColumns.length == 0) return Distributions.unspecified();
-    Expression[] columns = new Expression[partitionColumns.length];
-    for (int i = 0; i < columns.length; i++) columns[i] = Expressions.column(Columns.quoted(partitionColumns[i]));
-    return Distributions.clustered(columns);
+    return Distributions.clustered(
+        Arrays.stream(partitionColumns).map(Columns::quoted).map(Expressions::column).toArray(Expression[]::new));
   }
 
-  /** Spark may divide large partitions and put small ones together. */
+  /** Spark may split large partitions and combine small ones. */
   public boolean distributionStrictlyRequired() {
     return false;
   }

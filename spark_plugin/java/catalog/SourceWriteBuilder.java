@@ -1,5 +1,6 @@
 package pydelta.catalog;
 
+import java.util.ArrayList;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -8,26 +9,27 @@ import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.SupportsTruncate;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
 import org.apache.spark.sql.types.StructType;
 import pydelta.rule.PruneScans;
 
 /**
- * Says in options of the source what Spark's own write builder of a Python source cannot: which rows an overwrite replaces.
+ * Passes in options of the source which rows an overwrite replaces, as Spark's own write builder of a Python source cannot do.
  *
- * The rows then take the road of every save: the source's writer.
+ * The source's writer then writes the rows, as for every save.
  */
 class SourceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
   private final LogicalWriteInfo info;
   private final StructType columns;
-  private final Map own;
+  private final Map<String, String> own;
   private final String[] partitionColumns;
-  private final Map properties;
+  private final Map<String, String> properties;
   private boolean overwrites = false;
 
   /** columns: of the table. own: options of ours, which this builder adds to. properties: of the table. */
-  SourceWriteBuilder(LogicalWriteInfo info, StructType columns, Map own, String[] partitionColumns, Map properties) {
+  SourceWriteBuilder(
+      LogicalWriteInfo info, StructType columns, Map<String, String> own, String[] partitionColumns,
+      Map<String, String> properties) {
     this.info = info;
     this.columns = columns;
     this.own = own;
@@ -59,23 +61,22 @@ class SourceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrit
   }
 
   public Write build() {
-    Options.refusePath(info.options(), (String) own.get("path"));
+    Options.refusePath(info.options(), own.get("path"));
     if (!own.containsKey("pydelta.mode")) own.put("pydelta.mode", overwrites ? "overwrite" : "append");
-    WriteInfo told = new WriteInfo(info, Options.together(info.options().asCaseSensitiveMap(), own));
-    PythonDataSourceV2 source = Source.source();
-    WriteBuilder builder = new PythonTable(source, Source.FORMAT, info.schema()).newWriteBuilder(told);
+    var told = new WriteInfo(info, Options.together(info.options().asCaseSensitiveMap(), own));
+    WriteBuilder builder = new PythonTable(Source.source(), Source.FORMAT, info.schema()).newWriteBuilder(told);
     if ("overwrite".equals(own.get("pydelta.mode"))) builder = ((SupportsTruncate) builder).truncate();
     return new SourceWrite(builder.build(), told.options(), partitionColumns, properties);
   }
 
-  /** All of them in a JSON list; null if one would not be understood. */
+  /** A JSON list of the predicates; null if Python does not understand one of them. */
   private String json(Predicate[] predicates) {
-    StringBuilder list = new StringBuilder("[");
-    for (int i = 0; i < predicates.length; i++) {
-      String one = PruneScans.json(predicates[i], columns);
-      if (one == null) return null;
-      list.append(i > 0 ? ", " : "").append(one);
+    var texts = new ArrayList<String>();
+    for (Predicate predicate : predicates) {
+      String text = PruneScans.json(predicate, columns);
+      if (text == null) return null;
+      texts.add(text);
     }
-    return list.append("]").toString();
+    return texts.toString();
   }
 }

@@ -6,16 +6,17 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 
-/** A table of another source, entered before its rows are written, as Spark does it in catalogs that stage nothing. */
+/** A table of another source. It is entered before its rows are written, as Spark does in catalogs that stage nothing. */
 class StagedOther implements StagedTable, SupportsWrite {
   private final Table table;
   private final Runnable dropping;
 
-  /** dropping: if the rows cannot be written. */
+  /** dropping: what to do if the rows cannot be written. */
   StagedOther(Table table, Runnable dropping) {
     this.table = table;
     this.dropping = dropping;
@@ -33,11 +34,11 @@ class StagedOther implements StagedTable, SupportsWrite {
     return table.partitioning();
   }
 
-  public Map properties() {
+  public Map<String, String> properties() {
     return table.properties();
   }
 
-  public Set capabilities() {
+  public Set<TableCapability> capabilities() {
     return table.capabilities();
   }
 

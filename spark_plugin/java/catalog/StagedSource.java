@@ -1,6 +1,5 @@
 package pydelta.catalog;
 
-import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.Map;
 import java.util.Set;
@@ -11,7 +10,7 @@ import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 
-/** A table that CREATE ... AS SELECT or REPLACE makes: the write itself creates it, in one commit. Then its name is entered. */
+/** A table of CREATE ... AS SELECT or REPLACE. The write itself creates it, in one commit. After that its name is entered. */
 class StagedSource implements StagedTable, SupportsWrite {
   private final String name;
   private final NewTable made;
@@ -20,7 +19,7 @@ class StagedSource implements StagedTable, SupportsWrite {
   private final Runnable entering;
   private boolean isWritten = false;
 
-  /** replaces: whatever table is there; mustExist: and there must be one. entering: afterwards. */
+  /** replaces: an existing table, if there is one. mustExist: there must be one. entering: what to do after the write. */
   StagedSource(String name, NewTable made, boolean replaces, boolean mustExist, Runnable entering) {
     this.name = name;
     this.made = made;
@@ -37,23 +36,22 @@ class StagedSource implements StagedTable, SupportsWrite {
     return made.givenColumns();
   }
 
-  public Set capabilities() {
-    return EnumSet.copyOf(Arrays.asList(new TableCapability[] {
-        TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER}));
+  public Set<TableCapability> capabilities() {
+    return EnumSet.of(TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER);
   }
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     isWritten = true;
-    Map own = made.writeOptions(replaces);
+    Map<String, String> own = made.writeOptions(replaces);
     return new SourceWriteBuilder(info, made.columns(), own, made.partitionBy(), made.properties());
   }
 
-  /** The rows are in the log by now; a REPLACE without rows is carried out here. */
+  /** The rows are in the log now. A REPLACE without rows is run here. */
   public void commitStagedChanges() {
     if (!isWritten) made.build(mustExist ? "replace" : "createOrReplace", false);
     if (entering != null) entering.run();
   }
 
-  /** The writer has taken back what it wrote. */
+  /** The writer has deleted what it wrote. */
   public void abortStagedChanges() {}
 }

@@ -3,13 +3,12 @@ package pydelta.catalog;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.lang.reflect.Field;
-import java.util.Arrays;
 import java.util.HashMap;
-import java.util.Iterator;
-import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -29,36 +28,37 @@ import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.Product;
+import scala.collection.Iterable;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The parser of a session, with the router of Python's spark.sql in it (sql_router.py): a statement that begins as one of its routes
- * becomes a RoutedStatement, in scripts too. All else, and what Python does not know of these, is parsed by the parser that the session
- * had, Spark's or that of another library.
+ * The parser of a session, with the router of Python's spark.sql (sql_router.py). A statement that begins like one of the routes
+ * becomes a RoutedStatement, in scripts too. The parser that the session had before, Spark's or that of another library, parses
+ * all other statements, and those that Python does not know.
  *
- * It is one of Spark's parsers, since each version of Spark has other methods of them.
+ * It extends Spark's parser, since the interface has other methods in each version of Spark.
  */
 class StatementRouter extends SparkSqlParser {
   private static final String ENABLED = "spark.pydelta.sql.jvm.enabled";
-  private static final List CHANGES = Arrays.asList(new String[] {
-      "InsertIntoStatement", "OverwriteByExpression", "DeleteFromTable", "UpdateTable", "MergeIntoTable"});
+  private static final Set<String> CHANGES = Set.of(
+      "InsertIntoStatement", "OverwriteByExpression", "DeleteFromTable", "UpdateTable", "MergeIntoTable");
   private static final String FIELD = "sqlParser";
-  private static final ThreadLocal NOT_OURS = new ThreadLocal();
+  private static final ThreadLocal<String> NOT_OURS = new ThreadLocal<>();
 
   private final SparkSession session;
   private final ParserInterface below;
-  private final Map routes = new HashMap();
+  private final Map<String, JsonNode> routes = new HashMap<>();
 
   private StatementRouter(SparkSession session, ParserInterface below, JsonNode routes) {
     this.session = session;
     this.below = below;
-    for (Iterator words = routes.fieldNames(); words.hasNext();) {
-      String word = (String) words.next();
-      this.routes.put(word, routes.get(word));
-    }
+    for (var route : routes.properties()) this.routes.put(route.getKey(), route.getValue());
   }
 
-  /** Once a session. routes: JSON, for each first word the words of which one has to occur too; none for no such rule. */
+  /**
+   * Once a session. routes: JSON, for each first word a list of words, one of which has to occur too; an empty list if none has.
+   */
   static void putInto(SparkSession session, String routes) throws Exception {
     SessionState state = session.sessionState();
     if (state.sqlParser() instanceof StatementRouter) return;
@@ -71,16 +71,16 @@ class StatementRouter extends SparkSqlParser {
   /** The parser that a session had before. */
   static ParserInterface below(SparkSession session) {
     ParserInterface parser = session.sessionState().sqlParser();
-    return parser instanceof StatementRouter ? ((StatementRouter) parser).below : parser;
+    return parser instanceof StatementRouter router ? router.below : parser;
   }
 
-  /** Python has looked at the statement that this thread parses next, and leaves it to Spark. null: take that back. */
+  /** Python has seen the statement that this thread parses next, and leaves it to Spark. text: null takes this back. */
   static void leaveToSpark(String text) {
     NOT_OURS.set(text);
   }
 
-  /** As session.sql, of a statement that is not to be routed. */
-  static Dataset sql(SparkSession session, String text) throws ParseException {
+  /** As session.sql, for a statement that is not routed. */
+  static Dataset<Row> sql(SparkSession session, String text) throws ParseException {
     return Dataset$.MODULE$.ofRows(session, below(session).parsePlan(text));
   }
 
@@ -93,38 +93,35 @@ class StatementRouter extends SparkSqlParser {
   }
 
   /** The plan of Spark's parser. parameters: null for none. */
-  LogicalPlan parsed(String text, Object parameters) {
-    try {
-      return parameters == null ? below.parsePlan(text) : below.parsePlanWithParameters(text, (ParameterContext) parameters);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+  LogicalPlan parsed(String text, ParameterContext parameters) {
+    return Errors.undeclared(() -> parameters == null ? below.parsePlan(text) : below.parsePlanWithParameters(text, parameters));
   }
 
-  private LogicalPlan routed(String text, Object parameters) {
-    Object known = NOT_OURS.get();
+  private LogicalPlan routed(String text, ParameterContext parameters) {
+    String known = NOT_OURS.get();
     NOT_OURS.remove();
     String word = firstWord(text);
-    boolean isScript = word.equals("BEGIN");  // Python has not looked at what is in it
+    boolean isScript = word.equals("BEGIN");  // Python has not seen its statements
     if (!isScript && text.equals(known)) return parsed(text, parameters);
     if (!(isScript || isRoute(word, text)) || !isOn()) return parsed(text, parameters);
     if (isScript) return script(text, parameters);
     LogicalPlan sparks = null;
     if (word.equals("WITH") || word.equals("FROM")) {  // most of these are queries
       sparks = parsed(text, parameters);
-      LogicalPlan last = sparks instanceof UnresolvedWith ? ((UnresolvedWith) sparks).child() : sparks;
+      LogicalPlan last = sparks instanceof UnresolvedWith with ? with.child() : sparks;
       if (!CHANGES.contains(last.getClass().getSimpleName())) return sparks;
     }
     return new RoutedStatement(this, text, parameters, sparks);
   }
 
   /**
-   * Spark notes the places of a script's statements in the text that has the values of parameters and settings, and cuts them out of
-   * the one that has not. So parameters are put in before; a script with ${settings}, or with a value that looks so, is left alone.
+   * Spark notes the positions of a script's statements in the text with values of parameters and settings, and cuts them out of
+   * the text without values. So parameters are replaced before. A script with ${settings}, or with a value that looks so, is not
+   * changed.
    */
-  private LogicalPlan script(String text, Object parameters) {
+  private LogicalPlan script(String text, ParameterContext parameters) {
     String whole = text;
-    if (parameters != null) whole = ParameterHandler.substituteParameters(text, (ParameterContext) parameters)._1();
+    if (parameters != null) whole = ParameterHandler.substituteParameters(text, parameters)._1();
     if (whole.contains("${")) return parsed(text, parameters);
     LogicalPlan script = parsed(whole, null);
     if (script instanceof CompoundBody) routeWithin(script);
@@ -135,15 +132,15 @@ class StatementRouter extends SparkSqlParser {
     return "true".equalsIgnoreCase(session.conf().get(ENABLED, "true").trim());
   }
 
-  /** Scripts hold their statements where no rule of the analyzer changes them. */
+  /** Replaces statements within a script, where no rule of the analyzer changes them. */
   private void routeWithin(Object part) {
     if (part instanceof SingleStatement statement) {
       String text = statement.getText();
       if (isRoute(firstWord(text), text)) replace(statement, new RoutedStatement(this, text, null, statement.parsedPlan()));
-    } else if (part instanceof scala.collection.Iterable) {
-      for (scala.collection.Iterator all = ((scala.collection.Iterable) part).iterator(); all.hasNext();) routeWithin(all.next());
-    } else if (part instanceof Product) {
-      for (scala.collection.Iterator all = ((Product) part).productIterator(); all.hasNext();) routeWithin(all.next());
+    } else if (part instanceof Iterable<?> parts) {
+      CollectionConverters.asJava(parts).forEach(this::routeWithin);
+    } else if (part instanceof Product parts) {
+      CollectionConverters.asJava(parts.productIterator()).forEachRemaining(this::routeWithin);
     }
   }
 
@@ -160,84 +157,52 @@ class StatementRouter extends SparkSqlParser {
   // ---------------------------------------------------------------- what is no statement
 
   public Expression parseExpression(String text) {
-    try {
-      return below.parseExpression(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseExpression(text));
   }
 
   public TableIdentifier parseTableIdentifier(String text) {
-    try {
-      return below.parseTableIdentifier(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseTableIdentifier(text));
   }
 
   public FunctionIdentifier parseFunctionIdentifier(String text) {
-    try {
-      return below.parseFunctionIdentifier(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseFunctionIdentifier(text));
   }
 
-  public Seq parseMultipartIdentifier(String text) {
-    try {
-      return below.parseMultipartIdentifier(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+  public Seq<String> parseMultipartIdentifier(String text) {
+    return Errors.undeclared(() -> below.parseMultipartIdentifier(text));
   }
 
   public LogicalPlan parseQuery(String text) {
-    try {
-      return below.parseQuery(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseQuery(text));
   }
 
   public StructType parseRoutineParam(String text) {
-    try {
-      return below.parseRoutineParam(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseRoutineParam(text));
   }
 
   public StructType parseTableSchema(String text) {
-    try {
-      return below.parseTableSchema(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseTableSchema(text));
   }
 
   public DataType parseDataType(String text) {
-    try {
-      return below.parseDataType(text);
-    } catch (ParseException error) {
-      throw Errors.unchecked(error);
-    }
+    return Errors.undeclared(() -> below.parseDataType(text));
   }
 
   // ---------------------------------------------------------------- as sql_router.py
 
   private boolean isRoute(String word, String text) {
-    JsonNode having = (JsonNode) routes.get(word);
+    JsonNode having = routes.get(word);
     if (having == null) return false;
-    if (having.size() == 0) return true;
+    if (having.isEmpty()) return true;
     String capitals = text.toUpperCase(Locale.ROOT);
-    for (Iterator words = having.elements(); words.hasNext();) {
-      String one = ((JsonNode) words.next()).asText();
+    for (JsonNode each : having) {
+      String one = each.asText();
       if (capitals.contains(one) && Pattern.compile("\\b" + one + "\\b").matcher(capitals).find()) return true;
     }
     return false;
   }
 
-  /** In capitals, behind blanks and comments; empty when there is none. */
+  /** The first word in capitals, after blanks and comments; empty if there is none. */
   static String firstWord(String text) {
     int start = behindComments(text);
     int end = start;
@@ -264,7 +229,7 @@ class StatementRouter extends SparkSqlParser {
     return text.startsWith("/*", place) && !text.startsWith("/*+", place);
   }
 
-  /** A backslash at the end of a line takes the next one into the comment. */
+  /** A backslash at the end of a line continues the comment in the next line. */
   private static int behindLine(String text, int place) {
     while (place < text.length() && text.charAt(place) != '\r') {
       if (text.charAt(place) == '\n' && text.charAt(place - 1) != '\\') break;

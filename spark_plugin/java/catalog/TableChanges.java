@@ -1,7 +1,8 @@
 package pydelta.catalog;
 
-import java.util.Arrays;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext$;
@@ -11,6 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -28,25 +30,25 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
- * The table functions table_changes('name', start [, end]) and table_changes_by_path('path', start [, end]): the changes of a table's
- * rows as a relation. Numbers are versions; texts and timestamps are times.
+ * The table functions table_changes('name', start [, end]) and table_changes_by_path('path', start [, end]): the changes of a
+ * table's rows as a relation. Numbers are versions; texts and timestamps are times.
  *
- * What a session had under these names (delta-spark's functions) is still asked for tables that are not ours.
+ * For tables that are not ours, the function that the session had under the name before (delta-spark's) is called.
  */
-class TableChanges extends AbstractFunction1 {
+class TableChanges extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
   private static final String BY_NAME = "table_changes";
   private static final String BY_PATH = "table_changes_by_path";
 
   private final String function;
-  private final Function1 before;
+  private final Function1<Seq<Expression>, LogicalPlan> before;
 
   /** before: null for none. */
-  private TableChanges(String function, Function1 before) {
+  private TableChanges(String function, Function1<Seq<Expression>, LogicalPlan> before) {
     this.function = function;
     this.before = before;
   }
 
-  /** Into a session's functions, which its clones have too. */
+  /** Adds the functions to a session. Its clones have them too. */
   static void enterIn(SparkSession session) {
     enter(session, BY_NAME);
     enter(session, BY_PATH);
@@ -55,40 +57,39 @@ class TableChanges extends AbstractFunction1 {
   private static void enter(SparkSession session, String function) {
     TableFunctionRegistry registry = session.sessionState().tableFunctionRegistry();
     FunctionIdentifier ident = besideSparks(registry, function);
-    Option found = registry.lookupFunctionBuilder(ident);
-    Function1 before = found.isDefined() ? (Function1) found.get() : null;
+    Option<Function1<Seq<Expression>, LogicalPlan>> found = registry.lookupFunctionBuilder(ident);
+    Function1<Seq<Expression>, LogicalPlan> before = found.isDefined() ? found.get() : null;
     if (before != null && before.getClass().getName().equals(TableChanges.class.getName())) return;
-    ExpressionInfo info = new ExpressionInfo(TableChanges.class.getName(), null, function);
+    var info = new ExpressionInfo(TableChanges.class.getName(), null, function);
     registry.registerFunction(ident, info, new TableChanges(function, before));
   }
 
-  /** Among Spark's own functions, which views that are kept may call; temporary ones they may not. */
+  /** A name among Spark's own functions, which permanent views may call. They may not call temporary functions. */
   private static FunctionIdentifier besideSparks(TableFunctionRegistry registry, String function) {
-    Seq known = registry.listFunction();
-    for (int i = 0; i < known.length(); i++) {
-      FunctionIdentifier one = (FunctionIdentifier) known.apply(i);
+    for (FunctionIdentifier one : CollectionConverters.asJava(registry.listFunction())) {
       if (one.funcName().equals("range")) return one.copy(function, one.database(), one.catalog());
     }
     throw new IllegalStateException("this Spark has no table function range");
   }
 
-  /** arguments: expressions, resolved. Gives the relation. */
-  public Object apply(Object arguments) {
-    Seq given = (Seq) arguments;
-    if (given.length() < 2 || given.length() > 3) {
-      throw Errors.of("InvalidOptionError", "WRONG_NUM_ARGS.WITHOUT_SUGGESTION", function + " takes 2 or 3 arguments, the table, where "
-          + "its changes begin, and where they end, and got " + given.length() + ".");
+  /** The relation. arguments: resolved. */
+  public LogicalPlan apply(Seq<Expression> arguments) {
+    List<Expression> given = CollectionConverters.asJava(arguments);
+    if (given.size() < 2 || given.size() > 3) {
+      throw Errors.of("InvalidOptionError", "WRONG_NUM_ARGS.WITHOUT_SUGGESTION", function + " takes 2 or 3 arguments, the table, "
+          + "where its changes begin, and where they end, and got " + given.size() + ".");
     }
-    String text = tableText((Expression) given.head());
+    String text = tableText(given.get(0));
     if (function.equals(BY_PATH)) {
-      return before == null ? relation(byPath(function + "(" + text + ")", Entry.localPath(text), range(given))) : before.apply(arguments);
+      if (before != null) return before.apply(arguments);
+      return relation(byPath(function + "(" + text + ")", Entry.localPath(text), range(given)));
     }
     try {
       Place place = Place.named(text);
       if (place.isOurs()) return relation(place.changes(range(given)));
       if (before == null) {
-        throw Errors.of("InvalidOptionError", "DELTA_TABLE_ONLY_OPERATION", text + " is no table of " + Source.FORMAT + ", and has no "
-            + "change feed. Name a table.");
+        throw Errors.of("InvalidOptionError", "DELTA_TABLE_ONLY_OPERATION", text + " is no table of " + Source.FORMAT + ", and "
+            + "has no change feed. Name a table.");
       }
     } catch (NoSuchTableException error) {
       if (before == null) throw Errors.unchecked(error);
@@ -98,12 +99,12 @@ class TableChanges extends AbstractFunction1 {
     return before.apply(arguments);
   }
 
-  private static Object relation(Table table) {
+  private static LogicalPlan relation(Table table) {
     return DataSourceV2Relation$.MODULE$.create(table, Option.empty(), Option.empty());
   }
 
-  static SourceTable byPath(String label, String path, Map range) {
-    Map options = new HashMap(range);
+  static SourceTable byPath(String label, String path, Map<String, String> range) {
+    var options = new HashMap<>(range);
     options.put("path", path);
     return Source.open(label, options, null, null);
   }
@@ -111,28 +112,26 @@ class TableChanges extends AbstractFunction1 {
   // ---------------------------------------------------------------- arguments
 
   private static String tableText(Expression argument) {
-    boolean isText = argument instanceof Literal && ((Literal) argument).value() != null
-        && argument.dataType().equals(DataTypes.StringType);
-    if (!isText) {
-      throw Errors.of("ExpressionError", "DELTA_UNSUPPORTED_EXPRESSION", "The table of a change feed is named by a text, and not by "
-          + argument.sql() + ". Write its name or path in quotes.");
+    if (argument instanceof Literal literal && literal.value() != null && literal.dataType().equals(DataTypes.StringType)) {
+      return literal.value().toString();
     }
-    return ((Literal) argument).value().toString();
+    throw Errors.of("ExpressionError", "DELTA_UNSUPPORTED_EXPRESSION", "The table of a change feed is named by a text, and not "
+        + "by " + argument.sql() + ". Write its name or path in quotes.");
   }
 
   /** Options of reads. */
-  private Map range(Seq given) {
-    Map options = new HashMap();
+  private Map<String, String> range(List<Expression> given) {
+    var options = new HashMap<String, String>();
     options.put("readchangefeed", "true");
-    putBound(options, "starting", (Expression) given.apply(1), 2);
-    if (given.length() == 3) putBound(options, "ending", (Expression) given.apply(2), 3);
+    putBound(options, "starting", given.get(1), 2);
+    if (given.size() == 3) putBound(options, "ending", given.get(2), 3);
     return options;
   }
 
-  private void putBound(Map options, String side, Expression argument, int place) {
+  private void putBound(Map<String, String> options, String side, Expression argument, int place) {
     if (!argument.foldable()) {
-      throw Errors.of("ExpressionError", "DELTA_CDC_NON_CONSTANT_ARGUMENT", "Argument " + place + " of " + function + " is no constant: "
-          + argument.sql() + ". Give a version or a time.");
+      throw Errors.of("ExpressionError", "DELTA_CDC_NON_CONSTANT_ARGUMENT", "Argument " + place + " of " + function + " is no "
+          + "constant: " + argument.sql() + ". Give a version or a time.");
     }
     Object value = Constants.value(argument);
     if (value == null) {
@@ -144,47 +143,40 @@ class TableChanges extends AbstractFunction1 {
     } else if (argument.dataType().equals(DataTypes.StringType)) {
       options.put(side + "timestamp", value.toString());
     } else if (argument.dataType().equals(DataTypes.TimestampType)) {
-      options.put(side + "timestamp", Travel.text(((Long) value).longValue()));
+      options.put(side + "timestamp", Travel.text((Long) value));
     } else {
-      throw Errors.of("ExpressionError", "DELTA_UNSUPPORTED_EXPRESSION", "Argument " + place + " of " + function + " is of the type "
-          + argument.dataType().sql() + ". Give a version (INT, BIGINT) or a time (STRING, TIMESTAMP).");
+      throw Errors.of("ExpressionError", "DELTA_UNSUPPORTED_EXPRESSION", "Argument " + place + " of " + function + " is of the "
+          + "type " + argument.dataType().sql() + ". Give a version (INT, BIGINT) or a time (STRING, TIMESTAMP).");
     }
   }
 
   // ---------------------------------------------------------------- names
 
-  /** What a name stands for, in a view by the catalog and database that were the current ones when it was made. */
-  private static class Place {
-    private final CatalogPlugin catalog;
-    private final Identifier ident;
-    private final Table entered;
-
-    private Place(CatalogPlugin catalog, Identifier ident, Table entered) {
-      this.catalog = catalog;
-      this.ident = ident;
-      this.entered = entered;
-    }
-
+  /** What a name stands for. In a view, the catalog and database count that were current when the view was made. */
+  private record Place(CatalogPlugin catalog, Identifier ident, Table entered) {
     static Place named(String text) throws NoSuchTableException, ParseException {
       SparkSession session = Source.session();
-      Seq parts = session.sessionState().sqlParser().parseMultipartIdentifier(text);
-      Seq inView = AnalysisContext$.MODULE$.get().catalogAndNamespace();
-      if (inView.isEmpty() && session.sessionState().catalog().isTempView(parts)) return new Place(null, null, null);
+      Seq<String> name = session.sessionState().sqlParser().parseMultipartIdentifier(text);
+      List<String> parts = CollectionConverters.asJava(name);
+      List<String> inView = CollectionConverters.asJava(AnalysisContext$.MODULE$.get().catalogAndNamespace());
+      if (inView.isEmpty() && session.sessionState().catalog().isTempView(name)) return new Place(null, null, null);
       CatalogManager manager = session.sessionState().catalogManager();
-      if (parts.length() > 1 && manager.isCatalogRegistered((String) parts.head())) {
-        return found(manager.catalog((String) parts.head()), (Seq) parts.tail());
+      if (parts.size() > 1 && manager.isCatalogRegistered(parts.get(0))) {
+        return found(manager.catalog(parts.get(0)), parts.subList(1, parts.size()));
       }
-      CatalogPlugin current = inView.isEmpty() ? manager.currentCatalog() : manager.catalog((String) inView.head());
-      if (parts.length() > 1) return found(current, parts);
-      Seq namespace = inView.isEmpty() ? seq(manager.currentNamespace()) : (Seq) inView.tail();
-      return found(current, (Seq) namespace.appended(parts.head()));
+      CatalogPlugin current = inView.isEmpty() ? manager.currentCatalog() : manager.catalog(inView.get(0));
+      if (parts.size() > 1) return found(current, parts);
+      var whole = new ArrayList<>(inView.isEmpty() ? List.of(manager.currentNamespace()) : inView.subList(1, inView.size()));
+      whole.addAll(parts);
+      return found(current, whole);
     }
 
-    private static Place found(CatalogPlugin catalog, Seq parts) throws NoSuchTableException {
-      Identifier ident = CatalogV2Implicits$.MODULE$.MultipartIdentifierHelper(parts).asIdentifier();
+    private static Place found(CatalogPlugin catalog, List<String> parts) throws NoSuchTableException {
+      Seq<String> name = CollectionConverters.asScala(parts).toSeq();
+      Identifier ident = CatalogV2Implicits$.MODULE$.MultipartIdentifierHelper(name).asIdentifier();
       Table entered = null;
-      if (catalog instanceof SessionTables) entered = ((SessionTables) catalog).asEntered(ident);
-      else if (catalog instanceof TableCatalog && !(catalog instanceof PathCatalog)) entered = ((TableCatalog) catalog).loadTable(ident);
+      if (catalog instanceof SessionTables tables) entered = tables.asEntered(ident);
+      else if (catalog instanceof TableCatalog tables && !(catalog instanceof PathCatalog)) entered = tables.loadTable(ident);
       return new Place(catalog, ident, entered);
     }
 
@@ -192,15 +184,11 @@ class TableChanges extends AbstractFunction1 {
       return catalog instanceof PathCatalog || (entered instanceof V1Table && Entry.isOurs(entered));
     }
 
-    SourceTable changes(Map range) throws NoSuchTableException {
+    SourceTable changes(Map<String, String> range) throws NoSuchTableException {
       if (catalog instanceof PathCatalog paths) {
         return byPath(paths.called(ident), paths.path(ident), range);
       }
-      return Entry.of(ident, entered).changes(range);
-    }
-
-    private static Seq seq(String[] parts) {
-      return CollectionConverters.asScala(Arrays.asList(parts)).toSeq();
+      return new Entry(ident, entered).changes(range);
     }
   }
 }

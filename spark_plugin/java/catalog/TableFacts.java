@@ -4,13 +4,12 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** What the source tells of a table beside its columns: source/table_facts.py. Nothing of a table without columns. */
+/** What the source says about a table besides its columns (source/table_facts.py). It says nothing if there are no columns. */
 class TableFacts {
   private static final String KEY = "pydelta.facts";
 
@@ -22,7 +21,7 @@ class TableFacts {
     this.path = path;
   }
 
-  /** schema: as the source gave it. path: as it was asked for. */
+  /** schema: as the source gave it. path: as the user gave it. */
   static TableFacts of(StructType schema, String path) {
     StructField[] fields = schema.fields();
     if (fields.length == 0 || !fields[0].metadata().contains(KEY)) return new TableFacts(MissingNode.getInstance(), path);
@@ -33,7 +32,7 @@ class TableFacts {
     }
   }
 
-  /** The schema without what was told in it. */
+  /** The schema without the facts in its metadata. */
   static StructType without(StructType schema) {
     StructField[] fields = schema.fields().clone();
     if (fields.length == 0) return schema;
@@ -43,17 +42,17 @@ class TableFacts {
     return new StructType(fields);
   }
 
-  /** Without a version in it. */
+  /** The path without a version in it. */
   String path() {
     return at("path").asText(path);
   }
 
-  /** The version that was opened; null if it was not told. */
+  /** The version that was opened; null if the source did not say. */
   String version() {
     return at("version").isMissingNode() ? null : at("version").asText();
   }
 
-  /** Whether another version than the newest was asked for. */
+  /** Whether the options name an older version. */
   boolean travels() {
     return at("travels").asBoolean(false);
   }
@@ -74,13 +73,10 @@ class TableFacts {
     return texts("clustering_columns");
   }
 
-  /** Those of Delta, with the protocol's versions. */
-  Map properties() {
-    Map found = new HashMap();
-    for (Iterator names = at("properties").fieldNames(); names.hasNext();) {
-      String name = (String) names.next();
-      found.put(name, at("properties").path(name).asText());
-    }
+  /** The properties of Delta, with the protocol's versions. */
+  Map<String, String> properties() {
+    var found = new HashMap<String, String>();
+    for (var property : at("properties").properties()) found.put(property.getKey(), property.getValue().asText());
     if (!told.isMissingNode()) {
       found.put("delta.minReaderVersion", at("reader_version").asText());
       found.put("delta.minWriterVersion", at("writer_version").asText());

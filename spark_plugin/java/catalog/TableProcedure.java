@@ -10,9 +10,7 @@ import com.fasterxml.jackson.databind.node.LongNode;
 import com.fasterxml.jackson.databind.node.NullNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.fasterxml.jackson.databind.node.TextNode;
-import java.io.IOException;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
@@ -25,6 +23,7 @@ import org.apache.spark.sql.connector.catalog.DefaultValue;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.internal.connector.ProcedureParameterImpl;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
@@ -35,8 +34,8 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A procedure that Python carries out: CALL pydelta.system.optimize(table => 'shop.sales'). Which there are, and their parameters,
- * Python has told (sql_catalog/procedures.py).
+ * A procedure that Python runs: CALL pydelta.system.optimize(table => 'shop.sales'). Python has listed the procedures and their
+ * parameters (sql_catalog/procedures.py).
  */
 class TableProcedure implements DescribedProcedure {
   private static final String NAMESPACE = "system";
@@ -48,9 +47,9 @@ class TableProcedure implements DescribedProcedure {
   private TableProcedure(JsonNode said) {
     this.name = said.get("name").asText();
     this.description = said.get("description").asText();
-    List all = new ArrayList();
-    for (Iterator each = said.get("parameters").elements(); each.hasNext();) all.add(parameter((JsonNode) each.next()));
-    this.parameters = (ProcedureParameter[]) all.toArray(new ProcedureParameter[0]);
+    var all = new ArrayList<ProcedureParameter>();
+    for (JsonNode each : said.get("parameters")) all.add(parameter(each));
+    this.parameters = all.toArray(new ProcedureParameter[0]);
   }
 
   private static ProcedureParameter parameter(JsonNode said) {
@@ -62,8 +61,7 @@ class TableProcedure implements DescribedProcedure {
 
   static TableProcedure load(Identifier ident) {
     if (isOurs(ident.namespace())) {
-      for (Iterator all = told(); all.hasNext();) {
-        JsonNode said = (JsonNode) all.next();
+      for (JsonNode said : told()) {
         if (said.get("name").asText().equalsIgnoreCase(ident.name())) return new TableProcedure(said);
       }
     }
@@ -71,17 +69,15 @@ class TableProcedure implements DescribedProcedure {
   }
 
   static Identifier[] list(String[] namespace) {
-    List found = new ArrayList();
+    var found = new ArrayList<Identifier>();
     if (namespace.length == 0 || isOurs(namespace)) {
-      for (Iterator all = told(); all.hasNext();) {
-        found.add(ident(((JsonNode) all.next()).get("name").asText()));
-      }
+      for (JsonNode said : told()) found.add(ident(said.get("name").asText()));
     }
-    return (Identifier[]) found.toArray(new Identifier[0]);
+    return found.toArray(new Identifier[0]);
   }
 
   private static Identifier ident(String name) {
-    Seq parts = CollectionConverters.asScala(Arrays.asList(new String[] {NAMESPACE, name})).toSeq();
+    Seq<String> parts = CollectionConverters.asScala(List.of(NAMESPACE, name)).toSeq();
     return CatalogV2Implicits$.MODULE$.MultipartIdentifierHelper(parts).asIdentifier();
   }
 
@@ -89,14 +85,9 @@ class TableProcedure implements DescribedProcedure {
     return namespace.length == 1 && namespace[0].equalsIgnoreCase(NAMESPACE);
   }
 
-  private static Iterator told() {
+  private static Iterable<JsonNode> told() {
     String text = Source.rule().told("procedures");
-    if (text == null) return Collections.emptyIterator();
-    try {
-      return new ObjectMapper().readTree(text).elements();
-    } catch (IOException error) {
-      throw Errors.unchecked(error);
-    }
+    return text == null ? List.of() : Errors.undeclared(() -> new ObjectMapper().readTree(text));
   }
 
   public String name() {
@@ -121,10 +112,11 @@ class TableProcedure implements DescribedProcedure {
 
   // ---------------------------------------------------------------- the call
 
-  public Iterator call(InternalRow arguments) {
+  public Iterator<Scan> call(InternalRow arguments) {
     if (!DriverPython.isThere()) {
-      throw Errors.unsupported("CALL of " + name + ": Python carries it out, and this Spark is a server that no Python drives; nothing "
-          + "was done. Call it by spark.sql of a registered session, outside of scripts, or use the methods of DeltaTable.");
+      throw Errors.unsupported("CALL of " + name + ": Python carries it out, and this Spark is a server that no Python drives; "
+          + "nothing was done. Call it by spark.sql of a registered session, outside of scripts, or use the methods of "
+          + "DeltaTable.");
     }
     ObjectNode given = JsonNodeFactory.instance.objectNode();
     for (int i = 0; i < parameters.length; i++) given.set(parameters[i].name(), json(arguments, i, parameters[i].dataType()));
@@ -132,7 +124,7 @@ class TableProcedure implements DescribedProcedure {
     request.put("procedure", name);
     request.set("arguments", given);
     ResultScan result = ResultScan.of(DriverPython.ask(Source.session(), request, null));
-    return result.readSchema().length() == 0 ? Collections.emptyIterator() : Collections.singletonList(result).iterator();
+    return result.readSchema().length() == 0 ? Collections.emptyIterator() : List.<Scan>of(result).iterator();
   }
 
   private static JsonNode json(InternalRow arguments, int place, DataType type) {

@@ -3,7 +3,7 @@ package pydelta.catalog;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 
-/** Times of TIMESTAMP AS OF as the source takes them. */
+/** Times of TIMESTAMP AS OF, as the source reads them. */
 class Travel {
   private Travel() {}
 

@@ -4,20 +4,19 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.InputStream;
-import java.util.Iterator;
 import org.apache.spark.sql.classic.SparkSession;
 import pydelta.rule.LinkCheck;
 import pydelta.rule.PruneScans;
 
 /**
- * A session of Spark Connect, whose client has sent these classes (sql_catalog/uploaded.py): what Python does for a classic session
- * is done here, when its catalog `pydelta` is made.
+ * Prepares a session of Spark Connect, whose client has sent these classes (sql_catalog/uploaded.py), when its catalog `pydelta`
+ * is made. Python does the same for a classic session.
  *
- * What the client has to say stands in a file beside the classes and not in settings, as it has the nonce of the session: a view
- * may read settings.
+ * The client's message is in a file next to the classes and not in settings. It has the nonce of the session, and a view may read
+ * settings.
  */
 class Uploaded {
-  /** A setting of the catalog: which file beside the classes is this client's. */
+  /** A setting of the catalog: the name of this client's file next to the classes. */
   static final String KEY = "uploaded";
 
   private static final String DELTA_SPARK = "org.apache.spark.sql.delta.catalog.DeltaCatalog";
@@ -28,17 +27,15 @@ class Uploaded {
 
   static void prepare(SparkSession session, String key) {
     JsonNode said = file("pydelta/" + key + ".json");
-    if (said.get("checkLinks").asBoolean()) session.conf().set(PROBLEMS_CONF, problems());
+    if (said.get("checkLinks").asBoolean()) {
+      session.conf().set(PROBLEMS_CONF, Errors.undeclared(() -> new LinkCheck().problems()));
+    }
     PruneScans rule = PruneScans.addedTo(session);
-    for (Iterator formats = said.get("formats").elements(); formats.hasNext();) rule.addFormat(((JsonNode) formats.next()).asText());
+    for (JsonNode format : said.get("formats")) rule.addFormat(format.asText());
     rule.offerMetadata(said.get("metadata").asText());
     JsonNode limits = said.get("limits");
     rule.setLimits(limits.get(0).intValue(), limits.get(1).intValue());
-    JsonNode told = said.get("told");
-    for (Iterator names = told.fieldNames(); names.hasNext();) {
-      String name = (String) names.next();
-      rule.tell(name, told.get(name).asText());
-    }
+    for (var told : said.get("told").properties()) rule.tell(told.getKey(), told.getValue().asText());
     rule.tell(Entry.TOLD, "true");
     boolean isThere = hasDeltaSpark();
     if (isThere) rule.tell("deltaNames", "false");
@@ -47,23 +44,12 @@ class Uploaded {
     Catalogs.enterFunctions(session);
   }
 
-  private static String problems() {
-    try {
-      return new LinkCheck().problems();
-    } catch (Exception error) {
-      throw Errors.unchecked(error);
-    }
-  }
-
   private static JsonNode file(String name) {
-    InputStream stream = Uploaded.class.getClassLoader().getResourceAsStream(name);
-    if (stream == null) throw new IllegalStateException("the classes of pydelta came without " + name + ": call register(spark)");
-    try {
-      try {
-        return new ObjectMapper().readTree(stream);
-      } finally {
-        stream.close();
+    try (InputStream stream = Uploaded.class.getClassLoader().getResourceAsStream(name)) {
+      if (stream == null) {
+        throw new IllegalStateException("the classes of pydelta came without " + name + ": call register(spark)");
       }
+      return new ObjectMapper().readTree(stream);
     } catch (IOException error) {
       throw Errors.unchecked(error);
     }

@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** What Spark says of a write, with other options. */
+/** Spark's description of a write, with other options. */
 class WriteInfo implements LogicalWriteInfo {
   private final LogicalWriteInfo info;
   private final CaseInsensitiveStringMap options;

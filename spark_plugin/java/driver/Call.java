@@ -8,8 +8,8 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** One request and its answer, on a connection that nothing else uses meanwhile. */
-class Call implements Callable {
+/** One request and its answer, on a connection that no other call uses at the same time. */
+class Call implements Callable<byte[]> {
   private static final byte DONE = 0;
   private static final byte WORKING = 1;
   private static final byte NOT_BEGUN = 3;
@@ -37,8 +37,8 @@ class Call implements Callable {
   }
 
   /**
-   * Ends the call, since nobody waits for the answer any more. onlyUnsent: false is returned, and nothing is done, once the request is
-   * sent. Nothing is done to a call that has ended: its connection is another's by now.
+   * Ends the call, since nobody waits for the answer any more. Does nothing to a call that has ended: another call may use its
+   * connection by now. onlyUnsent: if the request was sent, do nothing and return false.
    */
   boolean giveUp(boolean onlyUnsent) {
     boolean isUnsent = state.compareAndSet(WAITING, GIVEN_UP);
@@ -50,7 +50,7 @@ class Call implements Callable {
     return true;
   }
 
-  public Object call() throws Exception {
+  public byte[] call() throws Exception {
     Connection used = channel.connection();
     connection = used;
     boolean isClean = false;
@@ -76,6 +76,6 @@ class Call implements Callable {
     frame.get(body);
     if (status == DONE) return body;
     String why = new String(body, StandardCharsets.UTF_8);
-    throw status == NOT_BEGUN ? (RuntimeException) new RejectedExecutionException(why) : new IllegalStateException(why);
+    throw status == NOT_BEGUN ? new RejectedExecutionException(why) : new IllegalStateException(why);
   }
 }

@@ -18,7 +18,7 @@ import javax.crypto.spec.SecretKeySpec;
 class Connection {
   private static final int PROOF_BYTES = 32;
   private static final int MAX_ANSWER_BYTES = 1 << 30;
-  /** Java copies what is read or written at a time to memory outside of the heap, and each thread keeps that memory. */
+  /** Java copies the bytes of one read or write to memory outside of the heap, and each thread keeps that memory. */
   private static final int MAX_BYTES_AT_A_TIME = 1 << 20;
   private static final byte CLIENT = 'c';
   private static final byte SERVER = 's';
@@ -33,8 +33,8 @@ class Connection {
   /** Raises EOFException if the other end takes no more connections now, and IOException if it does not know the secret. */
   static Connection open(SocketAddress address, byte[] secret) throws IOException {
     boolean isUnix = !(address instanceof InetSocketAddress);
-    SocketChannel channel = isUnix ? SocketChannel.open(StandardProtocolFamily.UNIX) : SocketChannel.open();
-    Connection connection = new Connection(channel);
+    var channel = isUnix ? SocketChannel.open(StandardProtocolFamily.UNIX) : SocketChannel.open();
+    var connection = new Connection(channel);
     try {
       channel.connect(address);
       if (!isUnix) channel.setOption(StandardSocketOptions.TCP_NODELAY, Boolean.TRUE);
@@ -85,7 +85,7 @@ class Connection {
     return read(length);
   }
 
-  /** Whether Python has neither ended this connection nor sent what nobody asked for. No call uses it. */
+  /** Whether Python has neither ended this connection nor sent unrequested bytes. No call uses the connection. */
   boolean isAlive() {
     try {
       channel.configureBlocking(false);
@@ -101,7 +101,7 @@ class Connection {
     try {
       channel.close();
     } catch (IOException error) {
-      // it is given up either way
+      // nobody uses the connection any more
     }
   }
 

@@ -9,6 +9,7 @@ import java.net.SocketAddress;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
@@ -17,19 +18,19 @@ import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.function.Function;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerApplicationEnd;
-import org.apache.spark.unsafe.Platform;
 
 /**
- * Everything that this JVM asks of the Python process that drives it goes through here (server.py is the other side).
+ * Sends all requests of this JVM to the Python process that drives it (server.py answers them).
  *
- * Each call uses one connection and runs in a thread of its own, so an interrupt of the caller never reaches the connection.
+ * Each call uses one connection and runs in its own thread, so an interrupt of the caller never reaches the connection.
  */
-public class DriverChannel implements Function {
-  /** The kind of a request that runs a statement or a procedure. It may take hours, so it does not use up the calls of planning. */
+public class DriverChannel {
+  /**
+   * The kind of a request that runs a statement or a procedure. It may take hours, so it does not count as a call of planning.
+   */
   private static final byte STATEMENT = 7;
   private static final byte HOLD = 127;
   private static final int MAX_CALLS = 16;
@@ -40,7 +41,7 @@ public class DriverChannel implements Function {
 
   private final ExecutorService calls = threads(MAX_CALLS, "pydelta-driver-call");
   private final ExecutorService statements = threads(MAX_STATEMENTS, "pydelta-driver-statement");
-  private final ArrayDeque idle = new ArrayDeque();
+  private final Deque<Connection> idle = new ArrayDeque<>();
   private SocketAddress address = null;
   private byte[] secret = null;
   private Connection held = null;
@@ -49,46 +50,39 @@ public class DriverChannel implements Function {
   /**
    * Connects to Python and stays connected until the application ends. Python stops listening when this connection ends.
    *
-   * path: of a Unix domain socket, or null. port: on the loopback interface, used if path is null. Raises IOException if Python does not
-   * prove within limitMs that it knows the secret.
+   * path: of a Unix domain socket, or null. port: on the loopback interface, used if path is null. Raises IOException if Python
+   * does not prove within limitMs that it knows the secret.
    */
   public void open(String path, int port, byte[] secret, SparkContext context, int limitMs) throws Exception {
-    this.address = path == null ? new InetSocketAddress(InetAddress.getLoopbackAddress(), port) : UnixDomainSocketAddress.of(path);
+    boolean isUnix = path != null;
+    this.address = isUnix ? UnixDomainSocketAddress.of(path) : new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
     this.secret = secret;
-    this.held = (Connection) waited(calls.submit(this::opened), limitMs);
-    context.addSparkListener(new Ending(this));
+    this.held = waited(calls.submit(this::opened), limitMs);
+    context.addSparkListener(new Ending());
   }
 
   /**
-   * The answer as a byte[].
+   * Sends a request and waits for the answer.
    *
-   * asked: the request as a byte[], its kind first; within how many ms Python must give a sign of life; whether the call waits to its
-   * end, however long Python is silent after the request was sent, and whoever interrupts. Raises ConnectException if the request was
-   * not sent, RejectedExecutionException if Python has not begun, TimeoutException if Python is silent, InterruptedException, and
-   * IOException if the connection broke or Python failed. Of a call that waits to its end, all but the first two mean that the work may
-   * have been done.
+   * request: its kind comes first. limitMs: Python must give a sign of life within this time. isToItsEnd: the call waits however
+   * long Python is silent after the request was sent, and whoever interrupts.
+   *
+   * Raises ConnectException if the request was not sent, RejectedExecutionException if Python has not begun, TimeoutException if
+   * Python is silent, InterruptedException, and IOException if the connection broke or Python failed. If a call waits to its end,
+   * all but the first two mean that the work may have been done.
    */
-  public Object apply(Object asked) {
-    Object[] parts = (Object[]) asked;
-    try {
-      return answer((byte[]) parts[0], ((Integer) parts[1]).intValue(), ((Boolean) parts[2]).booleanValue());
-    } catch (Exception error) {
-      Platform.throwException(error);  // Function declares none
-      throw new AssertionError(error);
-    }
-  }
-
-  private byte[] answer(byte[] request, int limitMs, boolean isToItsEnd) throws Exception {
+  public byte[] ask(byte[] request, int limitMs, boolean isToItsEnd) throws Exception {
     if (request.length > MAX_REQUEST_BYTES) {
-      throw new RejectedExecutionException("the request has " + request.length + " bytes, and at most " + MAX_REQUEST_BYTES + " are sent");
+      throw new RejectedExecutionException(
+          "the request has " + request.length + " bytes, and at most " + MAX_REQUEST_BYTES + " are sent");
     }
-    Call call = new Call(this, request, limitMs / 3);
-    Future answer = (request[0] == STATEMENT ? statements : calls).submit(call);
+    var call = new Call(this, request, limitMs / 3);
+    Future<byte[]> answer = (request[0] == STATEMENT ? statements : calls).submit(call);
     boolean isInterrupted = false;
     try {
       while (true) {
         try {
-          return (byte[]) answer.get(limitMs, TimeUnit.MILLISECONDS);
+          return answer.get(limitMs, TimeUnit.MILLISECONDS);
         } catch (InterruptedException error) {
           if (!isToItsEnd) {
             call.giveUp(false);
@@ -100,7 +94,7 @@ public class DriverChannel implements Function {
           if (call.isSilent(limitMs) && call.giveUp(isToItsEnd)) {
             answer.cancel(true);
             String silence = "it did not answer within " + limitMs + " ms";
-            throw isToItsEnd ? (Exception) new ConnectException(silence) : new TimeoutException(silence);
+            throw isToItsEnd ? new ConnectException(silence) : new TimeoutException(silence);
           }
         }
       }
@@ -111,7 +105,7 @@ public class DriverChannel implements Function {
     }
   }
 
-  private static Object waited(Future answer, int limitMs) throws Exception {
+  private static <T> T waited(Future<T> answer, int limitMs) throws Exception {
     try {
       return answer.get(limitMs, TimeUnit.MILLISECONDS);
     } catch (ExecutionException error) {
@@ -122,7 +116,7 @@ public class DriverChannel implements Function {
   }
 
   private static Exception causeOf(ExecutionException error) {
-    return error.getCause() instanceof Exception ? (Exception) error.getCause() : error;
+    return error.getCause() instanceof Exception cause ? cause : error;
   }
 
   /** A connection that no call uses, or a new one. Raises ConnectException. */
@@ -131,7 +125,7 @@ public class DriverChannel implements Function {
       Connection known;
       synchronized (this) {
         if (isClosed) throw new ConnectException("the channel is closed");
-        known = (Connection) idle.pollFirst();
+        known = idle.pollFirst();
       }
       if (known == null) break;
       if (known.isAlive()) return known;
@@ -140,7 +134,7 @@ public class DriverChannel implements Function {
     return connected();
   }
 
-  /** Python ends new connections at once while many others have not proved themselves yet: it is tried again for a while. */
+  /** Connects, and tries again for a while: Python ends a new connection while many others have not proved themselves yet. */
   private Connection connected() throws ConnectException {
     long started = System.nanoTime();
     while (true) {
@@ -154,7 +148,7 @@ public class DriverChannel implements Function {
     }
   }
 
-  /** False where the thread is interrupted. */
+  /** Returns false if the thread is interrupted. */
   private static boolean pause() {
     try {
       Thread.sleep(PAUSE_MS);
@@ -173,10 +167,11 @@ public class DriverChannel implements Function {
     else idle.addFirst(connection);
   }
 
-  /** Ends the connections that no call uses; those of calls end with their calls. */
+  /** Ends the connections that no call uses. The others end with their calls. */
   public synchronized void close() {
     isClosed = true;
-    while (!idle.isEmpty()) ((Connection) idle.pollFirst()).close();
+    idle.forEach(Connection::close);
+    idle.clear();
     if (held != null) held.close();
     calls.shutdown();
     statements.shutdown();
@@ -184,28 +179,22 @@ public class DriverChannel implements Function {
 
   private static ExecutorService threads(int most, String name) {
     return new ThreadPoolExecutor(0, most, 60, TimeUnit.SECONDS, new SynchronousQueue<>(), work -> {
-      Thread thread = new Thread(work, name);
+      var thread = new Thread(work, name);
       thread.setDaemon(true);
       return thread;
     });
   }
 
-  /** The connection that is held while the application runs. */
+  /** Opens the connection that lasts as long as the application. */
   private Connection opened() throws Exception {
     Connection connection = connection();
     connection.send(ByteBuffer.wrap(new byte[] {HOLD}), 0);
     return connection;
   }
 
-  private static class Ending extends SparkListener {
-    private final DriverChannel channel;
-
-    Ending(DriverChannel channel) {
-      this.channel = channel;
-    }
-
+  private class Ending extends SparkListener {
     public void onApplicationEnd(SparkListenerApplicationEnd end) {
-      channel.close();
+      close();
     }
   }
 }

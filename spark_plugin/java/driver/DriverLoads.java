@@ -1,9 +1,9 @@
 package pydelta.driver;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Locale;
 import java.util.Map;
 import org.apache.spark.sql.DataFrameReader;
@@ -20,85 +20,71 @@ import pydelta.catalog.Source;
 import pydelta.rule.PruneScans;
 import scala.Option;
 import scala.Tuple2;
-import scala.collection.immutable.List$;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
-/** What `load` of a DataFrameReader does in the JVM where the driver's Python makes the DataSource (loads.py). */
+/** The part of DataFrameReader.load in the JVM, if the driver's Python makes the DataSource (loads.py). */
 public class DriverLoads {
   private static final String DISABLE_CONF = "spark.pydelta.disable";
   /** The older setting, which still works in this release. */
   private static final String ENABLED_CONF = "spark.pydelta.driverPlanning.enabled";
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final TypeReference<Map<String, String>> TEXTS = new TypeReference<>() {};
 
   /**
-   * As JSON the options that Spark would give the DataSource, private ones too, and the directory from which its workers count
-   * relative paths. Null where the session does not want it, and where it takes Spark to say what is wrong with the path.
+   * As JSON the options that Spark would give the DataSource, private ones too, and the directory that relative paths of its
+   * workers begin in. Null if the session has switched this off, or if Spark has to say what is wrong with the path.
    *
    * path: null if it is an option.
    */
   public String told(SparkSession session, DataFrameReader reader, String path) throws JsonProcessingException {
     if (session.conf().get(DISABLE_CONF, "").toLowerCase(Locale.ROOT).contains("driver-planning")) return null;
     if (!"true".equalsIgnoreCase(session.conf().get(ENABLED_CONF, "true").trim())) return null;
-    CaseInsensitiveMap given = reader.extraOptions();
+    CaseInsensitiveMap<String> given = reader.extraOptions();
     if (given.contains("paths") || given.contains("path") == (path != null)) return null;
-    Option before = activate(session);
+    Option<SparkSession> before = activate(session);
     try {
-      Map options = new HashMap();
-      addAll(options, DataSourceV2Utils.getOptionsWithPaths(given, paths(path)));
-      options.putAll(Source.privateOptions(path == null ? (String) given.apply("path") : path));
-      Map told = new HashMap();
-      told.put("options", options);
-      told.put("directory", System.getProperty("user.dir"));
-      return JSON.writeValueAsString(told);
+      var options = new HashMap<>(CollectionConverters.asJava(DataSourceV2Utils.getOptionsWithPaths(given, paths(path))));
+      options.putAll(Source.privateOptions(path == null ? given.get("path").get() : path));
+      return JSON.writeValueAsString(Map.of("options", options, "directory", System.getProperty("user.dir")));
     } finally {
       restore(before);
     }
   }
 
   /** made: the pickled DataSource. schema: its columns, as JSON. own: options beside those of the reader, as JSON. */
-  public Dataset load(
+  public Dataset<?> load(
       SparkSession session, DataFrameReader reader, String format, String path, byte[] made, String schema, String own)
       throws JsonProcessingException {
-    Option before = activate(session);
+    Option<SparkSession> before = activate(session);
     try {
-      StructType columns = (StructType) DataType.fromJson(schema);
-      LoadedSource source = new LoadedSource(format, new PythonDataSourceCreationResult(made, columns));
-      CaseInsensitiveMap options = reader.extraOptions();
-      for (Iterator each = JSON.readValue(own, Map.class).entrySet().iterator(); each.hasNext();) {
-        Map.Entry option = (Map.Entry) each.next();
-        options = options.$plus(new Tuple2(option.getKey(), option.getValue()));
+      var columns = (StructType) DataType.fromJson(schema);
+      var source = new LoadedSource(format, new PythonDataSourceCreationResult(made, columns));
+      CaseInsensitiveMap<String> options = reader.extraOptions();
+      for (var option : JSON.readValue(own, TEXTS).entrySet()) {
+        options = options.$plus(new Tuple2<>(option.getKey(), option.getValue()));
       }
-      Option plan = DataSourceV2Utils.loadV2Source(session, source, reader.userSpecifiedSchema(), options, format, paths(path));
+      Option<LogicalPlan> plan = DataSourceV2Utils.loadV2Source(
+          session, source, reader.userSpecifiedSchema(), options, format, paths(path));
       if (plan.isEmpty()) throw new IllegalStateException("Spark does not read a table of " + format);
-      return PruneScans.withMetadataOfSession(Dataset$.MODULE$.ofRows(session, (LogicalPlan) plan.get()));
+      return PruneScans.withMetadataOfSession(Dataset$.MODULE$.ofRows(session, plan.get()));
     } finally {
       restore(before);
     }
   }
 
-  private static Seq paths(String path) {
-    Seq none = (Seq) List$.MODULE$.empty();
-    return path == null ? none : (Seq) none.appended(path);
+  private static Seq<String> paths(String path) {
+    return Option.apply(path).toList();
   }
 
-  private static void addAll(Map into, CaseInsensitiveMap options) {
-    for (scala.collection.Iterator each = options.iterator(); each.hasNext();) {
-      Tuple2 option = (Tuple2) each.next();
-      into.put(option._1(), option._2());
-    }
-  }
-
-  private static Option activate(SparkSession session) {
-    Option before = SparkSession.getActiveSession();
+  private static Option<SparkSession> activate(SparkSession session) {
+    Option<SparkSession> before = SparkSession.getActiveSession();
     SparkSession.setActiveSession(session);
     return before;
   }
 
-  private static void restore(Option before) {
-    if (before.isDefined()) {
-      SparkSession.setActiveSession((SparkSession) before.get());
-    } else {
-      SparkSession.clearActiveSession();
-    }
+  private static void restore(Option<SparkSession> before) {
+    if (before.isDefined()) SparkSession.setActiveSession(before.get());
+    else SparkSession.clearActiveSession();
   }
 }

@@ -9,27 +9,22 @@ import java.io.IOException;
 import java.net.ConnectException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.function.Function;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceWriteInfo;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
-import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The door for the rule and the catalogs: tables that are opened, plannings, and the sources of streams, by the Python process that
- * drives this JVM (planner.py has the other side of the requests).
- *
- * It is of the JDK's interfaces alone, so that the rule works where this unit does not.
+ * The requests that the rule, the catalogs and streams make of the Python process that drives this JVM (planner.py answers them).
+ * The failure of an answer is a TimeoutException if Python is silent, and a RejectedExecutionException if Python has not begun.
  */
-public class DriverPlanner implements Function {
+public class DriverPlanner {
   private static final String LIMIT_CONF = "spark.pydelta.driverPlanning.answerSeconds";
 
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -41,85 +36,83 @@ public class DriverPlanner implements Function {
   private static final byte WRITE = 5;
   private static final byte COMMIT = 6;
 
-  private volatile Function channel = null;
+  private volatile DriverChannel channel = null;
 
-  /** channel: a DriverChannel. */
-  public void offer(Function channel) {
+  public void offer(DriverChannel channel) {
     this.channel = channel;
   }
 
-  /**
-   * asked: "plan", a pickled DataSource as bytes, the schema of its rows as JSON, and whether it is read as a stream, for a
-   * PythonDataSourceReadInfo; "open", the source's name, and its options as a Map, private ones too, for a PythonDataSourceV2 whose
-   * DataSource is made; "stream", and what is asked of a stream's source as bytes, for the answer as bytes (StreamRunner.java and
-   * stream_requests.py); "read", and the id of a scan, for its rows as an Arrow stream, or none where they are not few (reads.py);
-   * "write", the source's options as a Map, private ones too, the schemas of the rows and of what tasks give back as JSON, and
-   * whether it overwrites, for the write function and the writer, a byte[][]; "commit", the writer, what each task gave back as a
-   * byte[][], null for nothing, and whether it is aborted, for the text of the error, empty if there is none: it is waited for
-   * however long it takes, and RejectedExecutionException says that it was not begun (writes.py). Or a Throwable: why there is
-   * none; TimeoutException where Python is silent.
-   */
-  public Object apply(Object asked) {
-    Object[] parts = (Object[]) asked;
-    try {
-      if (parts[0].equals("open")) return opened((String) parts[1], (Map) parts[2]);
-      if (parts[0].equals("stream")) return answered(STREAM, (byte[]) parts[1]);
-      if (parts[0].equals("write")) {
-        return write((Map) parts[1], (String) parts[2], (String) parts[3], ((Boolean) parts[4]).booleanValue());
-      }
-      if (parts[0].equals("commit")) {
-        return committed((byte[]) parts[1], (byte[][]) parts[2], ((Boolean) parts[3]).booleanValue());
-      }
-      if (parts[0].equals("read")) return answered(READ, ((String) parts[1]).getBytes(StandardCharsets.UTF_8));
-      return planned((byte[]) parts[1], (String) parts[2], ((Boolean) parts[3]).booleanValue());
-    } catch (Exception error) {
-      if (error instanceof InterruptedException) Thread.currentThread().interrupt();
-      return error;
-    }
+  /** Plans a scan. dataSource: pickled. schema: of the rows, as JSON. */
+  Answer<PythonDataSourceReadInfo> plan(byte[] dataSource, String schema, boolean isStream) {
+    return Answer.of(() -> planned(dataSource, schema, isStream));
   }
 
-  private PythonDataSourceReadInfo planned(byte[] dataSource, String schema, boolean streaming) throws Exception {
+  /** Opens a table. name: of the source. options: of the source, private ones too. */
+  Answer<PythonDataSourceV2> open(String name, Map<String, String> options) {
+    return Answer.of(() -> opened(name, options));
+  }
+
+  /** Asks the source of a stream, as StreamRunner.java and stream_requests.py do. */
+  public Answer<byte[]> askStream(byte[] question) {
+    return Answer.of(() -> answered(STREAM, question));
+  }
+
+  /** Reads the rows of a planned scan, as an Arrow stream; no bytes if they are not few (reads.py). */
+  Answer<byte[]> read(String scanId) {
+    return Answer.of(() -> answered(READ, scanId.getBytes(StandardCharsets.UTF_8)));
+  }
+
+  /** Plans a write. options: as of open. schema: of the rows, as JSON. givenBack: the schema of what tasks give back, as JSON. */
+  Answer<PythonDataSourceWriteInfo> write(Map<String, String> options, String schema, String givenBack, boolean overwrite) {
+    return Answer.of(() -> plannedWrite(options, schema, givenBack, overwrite));
+  }
+
+  /**
+   * Commits or aborts a write, and waits however long it takes (writes.py). Returns the text of the error, empty for none.
+   *
+   * messages: what each task gave back; null for nothing.
+   */
+  Answer<String> commit(byte[] writer, byte[][] messages, boolean abort) {
+    return Answer.of(() -> committed(writer, messages, abort));
+  }
+
+  private PythonDataSourceReadInfo planned(byte[] dataSource, String schema, boolean isStream) throws Exception {
     SQLConf conf = SQLConf.get();
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    DataOutputStream out = new DataOutputStream(bytes);
+    var bytes = new ByteArrayOutputStream();
+    var out = new DataOutputStream(bytes);
     out.writeByte(PLAN);
     out.writeInt(conf.arrowMaxRecordsPerBatch());
     out.writeBoolean(!"false".equalsIgnoreCase(conf.getConfString("spark.sql.execution.pyspark.binaryAsBytes", "true").trim()));
-    out.writeBoolean(streaming);
-    out.writeInt(dataSource.length);
-    out.write(dataSource);
+    out.writeBoolean(isStream);
+    put(out, dataSource);
     out.write(schema.getBytes(StandardCharsets.UTF_8));
     return readInfo(stream(ask(bytes.toByteArray(), false)));
   }
 
-  private PythonDataSourceV2 opened(String name, Map options) throws Exception {
-    Map told = new HashMap();
-    told.put("options", options);
-    told.put("directory", System.getProperty("user.dir"));
-    DataInputStream answer = stream(answered(OPEN, JSON.writeValueAsBytes(told)));
+  private PythonDataSourceV2 opened(String name, Map<String, String> options) throws Exception {
+    var request = Map.of("options", options, "directory", System.getProperty("user.dir"));
+    DataInputStream answer = stream(answered(OPEN, JSON.writeValueAsBytes(request)));
     byte[] made = bytes(answer);
-    StructType columns = (StructType) DataType.fromJson(new String(answer.readAllBytes(), StandardCharsets.UTF_8));
+    var columns = (StructType) DataType.fromJson(new String(answer.readAllBytes(), StandardCharsets.UTF_8));
     return new LoadedSource(name, new PythonDataSourceCreationResult(made, columns));
   }
 
-  private byte[][] write(Map options, String schema, String givenBack, boolean overwrite) throws Exception {
-    Map told = new HashMap();
-    told.put("options", options);
-    told.put("directory", System.getProperty("user.dir"));
-    told.put("schema", schema);
-    told.put("given back", givenBack);
-    told.put("overwrite", Boolean.valueOf(overwrite));
-    DataInputStream answer = stream(answered(WRITE, JSON.writeValueAsBytes(told)));
-    return new byte[][] {bytes(answer), bytes(answer)};
+  private PythonDataSourceWriteInfo plannedWrite(Map<String, String> options, String schema, String givenBack, boolean overwrite)
+      throws Exception {
+    var request = Map.of(
+        "options", options, "directory", System.getProperty("user.dir"), "schema", schema, "given back", givenBack,
+        "overwrite", overwrite);
+    DataInputStream answer = stream(answered(WRITE, JSON.writeValueAsBytes(request)));
+    return new PythonDataSourceWriteInfo(bytes(answer), bytes(answer));
   }
 
   private String committed(byte[] writer, byte[][] messages, boolean abort) throws Exception {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    DataOutputStream out = new DataOutputStream(bytes);
+    var bytes = new ByteArrayOutputStream();
+    var out = new DataOutputStream(bytes);
     out.writeByte(COMMIT);
     out.writeBoolean(abort);
     put(out, writer);
-    for (int i = 0; i < messages.length; i++) put(out, messages[i]);
+    for (byte[] message : messages) put(out, message);
     try {
       return new String(ask(bytes.toByteArray(), true), StandardCharsets.UTF_8);
     } catch (ConnectException error) {
@@ -139,10 +132,10 @@ public class DriverPlanner implements Function {
     return ask(request, false);
   }
 
-  /** As DriverChannel.apply. */
+  /** As DriverChannel.ask. */
   private byte[] ask(byte[] request, boolean isToItsEnd) throws Exception {
     int limitMs = (int) (1000 * Double.parseDouble(SQLConf.get().getConfString(LIMIT_CONF, "15").trim()));
-    return (byte[]) channel.apply(new Object[] {request, Integer.valueOf(limitMs), Boolean.valueOf(isToItsEnd)});
+    return channel.ask(request, limitMs, isToItsEnd);
   }
 
   private static DataInputStream stream(byte[] bytes) {
@@ -152,9 +145,9 @@ public class DriverPlanner implements Function {
   /** As plan_data_source_read.py writes it. */
   private static PythonDataSourceReadInfo readInfo(DataInputStream in) throws IOException {
     byte[] function = bytes(in);
-    List partitions = new ArrayList();
+    var partitions = new ArrayList<byte[]>();
     for (int left = in.readInt(); left > 0; left--) partitions.add(bytes(in));
-    return new PythonDataSourceReadInfo(function, (Seq) CollectionConverters.asScala(partitions).toList());
+    return new PythonDataSourceReadInfo(function, CollectionConverters.asScala(partitions).toList());
   }
 
   private static byte[] bytes(DataInputStream in) throws IOException {

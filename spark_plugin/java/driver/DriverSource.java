@@ -5,7 +5,6 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.WeakHashMap;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.function.Function;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.errors.QueryCompilationErrors$;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceWriteInfo;
@@ -14,22 +13,24 @@ import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDat
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource$;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.Platform;
 import pydelta.rule.PruneScans;
 
 /**
- * Our Python source as a session knows it: its batch writes are planned and committed by the driver's own Python, where that is asked.
+ * Our Python source as a session knows it. If the driver's own Python is asked, it plans and commits the batch writes.
  *
- * What it has planned it commits, unless it says that it has not begun with that; then a worker does. But for that no worker makes a
- * commit again that was sent to the driver's Python: what comes back is raised, and where nothing does, that nobody knows. Tasks get
- * Spark's own source.
+ * It commits what it has planned. A worker commits only if the driver's Python says that it has not begun. Otherwise no worker
+ * repeats a commit that was sent to the driver's Python: its error is raised, or that the outcome is unknown. Tasks get Spark's
+ * own source.
  */
 public class DriverSource extends UserDefinedPythonDataSource {
   private static final long serialVersionUID = 1L;
-  private static final String LOST = "delta_py.errors.CommitOutcomeUnknownError: [DELTA_COMMIT_OUTCOME_UNKNOWN] The driver's Python has "
-      + "not said what became of the commit. Its files are kept. Look at the table's history before writing again.\nSQLSTATE: 08007";
+  private static final String LOST = "delta_py.errors.CommitOutcomeUnknownError: [DELTA_COMMIT_OUTCOME_UNKNOWN] The driver's "
+      + "Python has not said what became of the commit. Its files are kept. Look at the table's history "
+      + "before writing again.\nSQLSTATE: 08007";
 
-  /** Writers, as they are known by identity, of the driver's Python, with the planner that made them. Of all sessions. */
-  private static final Map PLANNED = Collections.synchronizedMap(new WeakHashMap());
+  /** The planner of each writer that the driver's Python made, in all sessions. A writer is known by its identity. */
+  private static final Map<byte[], DriverPlanner> PLANNED = Collections.synchronizedMap(new WeakHashMap<>());
 
   public DriverSource(UserDefinedPythonDataSource source) {
     super(source.dataSourceCls());
@@ -37,34 +38,29 @@ public class DriverSource extends UserDefinedPythonDataSource {
 
   public PythonDataSourceWriteInfo createWriteInfoInPython(
       String shortName, StructType schema, CaseInsensitiveStringMap options, boolean overwrite, boolean isStreaming) {
-    Function planner = isStreaming ? null : DriverChoice.offered(shortName);
+    DriverPlanner planner = isStreaming ? null : DriverChoice.offered(shortName);
     if (planner == null) return super.createWriteInfoInPython(shortName, schema, options, overwrite, isStreaming);
     String givenBack = UserDefinedPythonDataSource$.MODULE$.writeOutputSchema().json();
-    Object[] asked = {"write", new HashMap(options), schema.json(), givenBack, Boolean.valueOf(overwrite)};
-    Object answer = DriverChoice.answer(planner, asked);
-    if (answer instanceof byte[][]) {
-      DriverChoice.succeeded();
-      byte[][] made = (byte[][]) answer;
-      PLANNED.put(made[1], planner);
+    Answer<PythonDataSourceWriteInfo> answer = planner.write(new HashMap<>(options), schema.json(), givenBack, overwrite);
+    if (!answer.isFailed()) {
+      PLANNED.put(answer.value().writer(), planner);
       PruneScans.statusOfSession().used("driver-writes");
-      return new PythonDataSourceWriteInfo(made[0], made[1]);
     }
-    DriverChoice.silent(planner, (Throwable) answer);
-    PythonDataSourceWriteInfo planned = super.createWriteInfoInPython(shortName, schema, options, overwrite, isStreaming);
-    DriverChoice.failed(planner, (Throwable) answer, PruneScans.statusOfSession());
-    return planned;
+    return DriverChoice.orByWorker(
+        planner, answer, () -> super.createWriteInfoInPython(shortName, schema, options, overwrite, isStreaming),
+        PruneScans::statusOfSession);
   }
 
   public void commitWriteInPython(byte[] writer, WriterCommitMessage[] messages, boolean abort) {
-    Function planner = (Function) PLANNED.get(writer);
-    Object answer = planner == null ? new RejectedExecutionException("a worker has planned it")
-        : DriverChoice.answer(planner, new Object[] {"commit", writer, pickled(messages), Boolean.valueOf(abort)});
-    if (answer instanceof RejectedExecutionException || (abort && answer instanceof Throwable)) {
+    DriverPlanner planner = PLANNED.get(writer);
+    Answer<String> answer = planner == null ? Answer.failed(new RejectedExecutionException("a worker has planned it"))
+        : planner.commit(writer, pickled(messages), abort);
+    if (answer.failure() instanceof RejectedExecutionException || (abort && answer.isFailed())) {
       super.commitWriteInPython(writer, messages, abort);  // it was not begun, or may be done twice
       return;
     }
-    if (answer instanceof Throwable) PruneScans.statusOfSession().notByDriver((Throwable) answer);
-    String error = answer instanceof String ? (String) answer : answer + "\n" + LOST;
+    if (answer.isFailed()) PruneScans.statusOfSession().notByDriver(answer.failure());
+    String error = answer.isFailed() ? answer.failure() + "\n" + LOST : answer.value();
     if (!error.isEmpty()) raise(QueryCompilationErrors$.MODULE$.pythonDataSourceError("commit or abort", "write", error));
   }
 
@@ -76,10 +72,10 @@ public class DriverSource extends UserDefinedPythonDataSource {
     return pickled;
   }
 
-  /** As Spark's own, of which Java knows no checked exceptions, does. */
+  /** Throws a checked exception without declaring it, as Scala does. */
   private static void raise(Throwable error) {
-    if (error instanceof Error) throw (Error) error;
-    org.apache.spark.unsafe.Platform.throwException(error);
+    if (error instanceof Error fatal) throw fatal;
+    Platform.throwException(error);
   }
 
   protected Object writeReplace() {

@@ -2,14 +2,15 @@ package pydelta.driver;
 
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 
-/** Spark's view of a Python source whose DataSource is there already, so that no worker is asked to make it. */
+/** Spark's view of a Python source whose DataSource exists already, so that no worker has to make it. */
 class LoadedSource extends PythonDataSourceV2 {
   private final PythonDataSourceCreationResult made;
 
-  /** The source's class is that of the active session. */
+  /** The class of the source is taken from the active session. */
   LoadedSource(String name, PythonDataSourceCreationResult made) {
     this.made = made;
     setShortName(name);
@@ -17,7 +18,7 @@ class LoadedSource extends PythonDataSourceV2 {
   }
 
   public PythonDataSourceCreationResult getOrCreateDataSourceInPython(
-      String shortName, CaseInsensitiveStringMap options, Option userSpecifiedSchema) {
+      String shortName, CaseInsensitiveStringMap options, Option<StructType> userSpecifiedSchema) {
     return made;
   }
 }

@@ -2,12 +2,11 @@ package pydelta.driver;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.Iterator;
 import java.util.List;
+import java.util.stream.Stream;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -18,16 +17,18 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.metric.SQLMetrics$;
 import pydelta.aggregates.LogAnswer;
-import pydelta.rule.Lists;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 import pydelta.scan.PrunedScan;
 import pydelta.scan.PrunedSource;
 import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The rows of a plan over one scan, collected without a job where the driver's own Python reads them; else those of its child. */
+/**
+ * The rows of a plan over one scan. If the driver's own Python reads them, no job is run; else the child's rows are collected.
+ */
 public class ReadByDriver extends SparkPlan {
   private static final long serialVersionUID = 1L;
   private static final long NANOS_OF_MS = 1000000L;
@@ -38,7 +39,7 @@ public class ReadByDriver extends SparkPlan {
   private final transient RuleStatus status;
   private final transient SQLMetric rowsRead;
 
-  /** child: Spark's own plan of the answer, which is one of the rows of the relation. */
+  /** child: Spark's own plan. answer: the logical plan, over rows of the relation. */
   public ReadByDriver(SparkPlan child, LogicalPlan answer, DataSourceV2ScanRelation relation, RuleStatus status) {
     this.child = child;
     this.answer = answer;
@@ -52,32 +53,34 @@ public class ReadByDriver extends SparkPlan {
     return rows == null ? child.executeCollect() : rows;
   }
 
-  /** As a subquery's value is taken. */
+  /** For the value of a subquery. */
   public InternalRow[] executeTake(int most) {
     InternalRow[] rows = rows(most);
     return rows == null ? child.executeTake(most) : rows;
   }
 
-  public scala.collection.immutable.Map metrics() {
-    return scala.collection.immutable.Map$.MODULE$.empty().updated("numOutputRows", rowsRead);
+  public Map<String, SQLMetric> metrics() {
+    return new Map.Map1<>("numOutputRows", rowsRead);
   }
 
-  /** The same query without this node is the same one. */
+  /** The query with this node equals the query without it. */
   public SparkPlan doCanonicalize() {
     return child.canonicalized();
   }
 
-  public RDD doExecute() {
+  public RDD<InternalRow> doExecute() {
     return child.execute();
   }
 
-  /** The first rows; null where tasks are to read them, which do so too, and raise it, where anything fails here. */
+  /**
+   * The first rows. Returns null if tasks have to read them. If anything fails here, tasks read them too, and raise the error.
+   */
   private InternalRow[] rows(int most) {
     try {
       PrunedSource source = ((PrunedScan) relation.scan()).source();
       byte[] stream = source.readByDriver();
       if (stream == null) return skipped("the rows turned out to be many, or the driver's Python is busy");
-      List read = LogAnswer.rows(stream, CollectionConverters.asJava(relation.output()));
+      List<?> read = LogAnswer.rows(stream, CollectionConverters.asJava(relation.output()));
       InternalRow[] rows = computed(read, most, source.plan().part("driver"));
       if (rows == null) return skipped("what is computed of the rows takes long, or much");
       status.used(Switch.DRIVER);
@@ -100,29 +103,21 @@ public class ReadByDriver extends SparkPlan {
     return null;
   }
 
-  /** Null where they take long, or much, by the plan's limits: a job does them next to each other, and can be cancelled. */
-  private InternalRow[] computed(List read, int most, JsonNode limits) {
+  /** Returns null if the rows exceed the plan's limits of time or size: a job computes them in parallel, and can be cancelled. */
+  private InternalRow[] computed(List<?> read, int most, JsonNode limits) {
     UnsafeProjection projection = UnsafeProjection$.MODULE$.create(answer.schema());
-    final long until = System.nanoTime() + limits.get("most_ms").longValue() * NANOS_OF_MS;
-    final Iterator given = read.iterator();
-    Iterator rows = RowsAbove.of(answer, relation, new Iterator() {
-      public boolean hasNext() {
-        return System.nanoTime() < until && given.hasNext();
-      }
-
-      public Object next() {
-        return given.next();
-      }
-    });
+    long until = System.nanoTime() + limits.get("most_ms").longValue() * NANOS_OF_MS;
+    Stream<InternalRow> inTime = read.stream().takeWhile(row -> System.nanoTime() < until).map(InternalRow.class::cast);
+    var rows = RowsAbove.of(answer, relation, inTime).iterator();
     long bytes = mostBytes(limits.get("most_bytes").longValue());
-    List copies = new ArrayList();
+    var copies = new ArrayList<InternalRow>();
     while (copies.size() < most && rows.hasNext()) {
-      UnsafeRow row = projection.apply((InternalRow) rows.next()).copy();
+      UnsafeRow row = projection.apply(rows.next()).copy();
       bytes -= row.getSizeInBytes();
       if (bytes < 0) return null;
       copies.add(row);
     }
-    return System.nanoTime() < until ? (InternalRow[]) copies.toArray(new InternalRow[0]) : null;
+    return System.nanoTime() < until ? copies.toArray(new InternalRow[0]) : null;
   }
 
   private long mostBytes(long mostBytes) {
@@ -136,21 +131,21 @@ public class ReadByDriver extends SparkPlan {
     SQLMetrics$.MODULE$.postDriverMetricUpdates(sparkContext(), execution, metrics().values().toSeq());
   }
 
-  public Seq output() {
+  public Seq<Attribute> output() {
     return child.output();
   }
 
-  public Seq children() {
-    return Lists.toScala(Collections.singletonList(child));
+  public Seq<SparkPlan> children() {
+    return CollectionConverters.asScala(List.of(child)).toSeq();
   }
 
-  public SparkPlan withNewChildrenInternal(IndexedSeq children) {
-    return new ReadByDriver((SparkPlan) children.head(), answer, relation, status);
+  public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
+    return new ReadByDriver(children.head(), answer, relation, status);
   }
 
-  /** What Spark gives the constructor of a copy, behind the product's fields. */
-  public Seq otherCopyArgs() {
-    return Lists.toScala(Arrays.asList(new Object[] {answer, relation, status}));
+  /** What Spark gives the constructor of a copy, after the product's fields. */
+  public Seq<Object> otherCopyArgs() {
+    return CollectionConverters.asScala(List.<Object>of(answer, relation, status)).toSeq();
   }
 
   public int productArity() {

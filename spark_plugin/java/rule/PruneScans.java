@@ -5,7 +5,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.Function;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -27,6 +26,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import pydelta.aggregates.LogAnswers;
 import pydelta.aggregates.PartialAggregates;
 import pydelta.driver.DriverChoice;
+import pydelta.driver.DriverPlanner;
 import pydelta.driver.DriverReads;
 import pydelta.driver.DriverSource;
 import pydelta.joins.JoinRules;
@@ -74,7 +74,7 @@ public class PruneScans extends Rule {
   }
 
   /** As DriverChoice.offer, of all sessions. */
-  public void offerDriver(Function planner) {
+  public void offerDriver(DriverPlanner planner) {
     DriverChoice.offer(planner);
   }
 

@@ -1,6 +1,5 @@
 package pydelta.streams;
 
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -11,7 +10,6 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingInputPartition;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingPartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourceOffset;
@@ -20,14 +18,14 @@ import pydelta.driver.DriverChoice;
 import pydelta.rule.ReopenScans;
 import pydelta.rule.RuleStatus;
 import pydelta.scan.ColumnarChoice;
+import pydelta.scan.PredicateJson;
 import pydelta.scan.ScanReaders;
 import pydelta.scan.ScanRequest;
-import scala.None$;
 import scala.Option;
 
 /**
- * A stream of a Python source, with limits for its batches, which Spark's own has since 4.2. StreamScans puts a StreamView of it
- * into the plan of each batch, and Spark counts the rows of a batch by the stream of its scan: so a stream equals its views.
+ * A stream of a Python source, with limits for its batches, which Spark's own stream has since 4.2. StreamScans puts a StreamView
+ * of it into the plan of each batch. Spark counts the rows of a batch by the stream of its scan, so a stream equals its views.
  */
 class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNow {
   private static final String ALL = "{\"_type\": \"ReadAllAvailable\"}";
@@ -36,14 +34,17 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
   private final StreamRunner runner;
   private final RuleStatus status;
 
-  /** StructType of some columns -> the function that reads these, as bytes. */
-  private final Map functions = new HashMap();
+  /** The function that reads some columns, pickled, by the schema of these columns. */
+  private final Map<StructType, byte[]> functions = new HashMap<>();
 
-  /** Of one batch: what is read, and whether it may come in columns -> the view that reads it. */
-  private final Map views = new HashMap();
+  /** The views of one batch. */
+  private final Map<ViewKey, StreamView> views = new HashMap<>();
 
-  /** Where the batch of the views starts and ends. */
-  private List viewedBatch = null;
+  private Batch viewedBatch = null;
+
+  private record ViewKey(ScanRequest request, boolean isByRows) {}
+
+  private record Batch(Offset start, Offset end) {}
 
   PythonSourceStream(ScanRequest request, StreamRunner runner, RuleStatus status) {
     this.request = request;
@@ -55,13 +56,13 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
     return new PythonStreamingSourceOffset(runner.initialOffset());
   }
 
-  /** Spark asks a stream with limits for the other one. */
+  /** Spark does not call this for a stream with limits. */
   public Offset latestOffset() {
     throw new UnsupportedOperationException("a stream with limits is asked with a start and a limit");
   }
 
   public Offset latestOffset(Offset start, ReadLimit limit) {
-    String asked = limit instanceof ReadAllAvailable ? ALL : ((Limit) limit).json;
+    String asked = limit instanceof ReadAllAvailable ? ALL : ((Limit) limit).json();
     return new PythonStreamingSourceOffset(runner.latestOffset(start.json(), asked));
   }
 
@@ -73,7 +74,7 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
     runner.prepareForTriggerAvailableNow();
   }
 
-  /** Null where nothing was read yet. */
+  /** Null if nothing was read yet. */
   public Offset reportLatestOffset() {
     String place = runner.reportLatestOffset();
     return place == null ? null : new PythonStreamingSourceOffset(place);
@@ -84,10 +85,9 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
   }
 
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
-    byte[][] pickled = (byte[][]) runner.partitions(start.json(), end.json())._1();
+    byte[][] pickled = runner.partitions(start.json(), end.json())._1();
     InputPartition[] partitions = new InputPartition[pickled.length];
-    Option none = (Option) None$.MODULE$;
-    for (int i = 0; i < pickled.length; i++) partitions[i] = new PythonStreamingInputPartition(i, pickled[i], none);
+    for (int i = 0; i < pickled.length; i++) partitions[i] = new PythonStreamingInputPartition(i, pickled[i], Option.empty());
     return partitions;
   }
 
@@ -104,76 +104,59 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
     return request.schema();
   }
 
-  /** False where an option of the read says that batches are read whole, and by rows. */
+  /** Returns false if an option of the read says that batches are read whole, and by rows. */
   boolean isPruned() {
     return request.options().getBoolean(ReopenScans.OPTION, true);
   }
 
-  /** What a batch that reads some of the columns asks. predicates: PredicateJson. */
-  ScanRequest request(StructType columns, List predicates) {
+  /** The request of a batch that reads some of the columns. */
+  ScanRequest request(StructType columns, List<PredicateJson> predicates) {
     return request.narrowed(columns, predicates, null);
   }
 
   /**
-   * What a batch reads of the stream. A batch has one view for equal requests, however often its plan is made, so that its tasks are
-   * planned once: Spark 4.1 makes the plan three times for most sinks, twice of these to print it.
+   * Returns what a batch reads of the stream. A batch has one view for equal requests, however often its plan is made, so that its
+   * tasks are planned once: Spark 4.1 makes the plan three times for most sinks, twice of these to print it.
    *
-   * batch: where it starts and ends. choice: null for rows.
+   * start, end: of the batch. choice: null for rows.
    */
-  synchronized StreamView view(List batch, ScanRequest request, ColumnarChoice choice) {
+  synchronized StreamView view(Offset start, Offset end, ScanRequest request, ColumnarChoice choice) {
+    var batch = new Batch(start, end);
     if (!batch.equals(viewedBatch)) views.clear();
     viewedBatch = batch;
-    List key = Arrays.asList(new Object[] {request, Boolean.valueOf(choice == null)});
-    StreamView view = (StreamView) views.get(key);
-    if (view == null) {
-      ScanReaders readers = choice == null ? ScanReaders.ROWS : choice.readersFor(request.schema());
-      view = new StreamView(this, request, readers, status);
-      views.put(key, view);
-    }
-    return view;
+    return views.computeIfAbsent(new ViewKey(request, choice == null), key ->
+        new StreamView(this, request, choice == null ? ScanReaders.ROWS : choice.readersFor(request.schema()), status));
   }
 
-  /** Of all columns, for a batch that the rule has left as it was. */
+  /** The factory for all columns, for a batch that the rule did not change. */
   public PartitionReaderFactory createReaderFactory() {
     return factory(schema());
   }
 
-  /** Spark's own factory, of readers that give some of the columns. */
+  /** Spark's own factory of readers of some columns. */
   PartitionReaderFactory factory(StructType columns) {
-    Option none = (Option) None$.MODULE$;
-    return new PythonStreamingPartitionReaderFactory(request.source().source(), function(columns), columns, none, none);
+    return new PythonStreamingPartitionReaderFactory(
+        request.source().source(), function(columns), columns, Option.empty(), Option.empty());
   }
 
-  synchronized byte[] function(StructType columns) {
-    byte[] known = (byte[]) functions.get(columns);
-    if (known == null) {
-      PythonDataSourceReadInfo info = DriverChoice.plan(
-          request.shortName(), request.source().source(), request.pythonSource(), columns, true, status);
-      known = info.func();
-      functions.put(columns, known);
-    }
-    return known;
+  private synchronized byte[] function(StructType columns) {
+    return functions.computeIfAbsent(columns, each -> DriverChoice.plan(
+        request.shortName(), request.source().source(), request.pythonSource(), each, true, status).func());
   }
 
   public boolean equals(Object object) {
-    return object == this || object instanceof StreamView && ((StreamView) object).stream() == this;
+    return object == this || object instanceof StreamView view && view.stream() == this;
   }
 
   public int hashCode() {
     return System.identityHashCode(this);
   }
 
-  /** What a query's progress says of its source. */
+  /** The name of the source in a query's progress. */
   public String toString() {
     return request.shortName() + "[" + request.path() + "]";
   }
 
-  /** What the source has said of its batches. Spark hands it back. */
-  private static class Limit implements ReadLimit {
-    final String json;
-
-    Limit(String json) {
-      this.json = json;
-    }
-  }
+  /** The source's limit of its batches. Spark passes it back. */
+  private record Limit(String json) implements ReadLimit {}
 }

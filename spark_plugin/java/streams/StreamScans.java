@@ -14,28 +14,30 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import pydelta.rule.Conditions;
-import pydelta.rule.Lists;
 import pydelta.rule.NodeCopy;
 import pydelta.scan.ColumnarChoice;
 import pydelta.scan.PredicateJson;
 import pydelta.scan.ScanRequest;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
 
 /**
- * Has the streams of a micro-batch read the columns that the batch needs, and in columns where that can be, and leave out rows that
- * a filter above them would.
+ * Pushes columns and filters of a micro-batch down to its streams, and lets them be read in columns if possible.
  *
- * Spark hands a streaming source nothing of these: it leaves streams out of its push-down. A stream that a plan has more than once
- * is read whole each time, as Spark counts the rows of equal scans together.
+ * Spark's own push-down leaves streams out. A stream that a plan has more than once is read whole each time, since Spark counts
+ * the rows of equal scans together.
  */
-public class StreamScans extends scala.runtime.AbstractPartialFunction {
+public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
   private final ColumnarChoice choice;
-  private final Map uses = new HashMap();
+  /** How often the plan has each stream. */
+  private final Map<SparkDataStream, Integer> uses = new HashMap<>();
 
   private StreamScans(ColumnarChoice choice) {
     this.choice = choice;
@@ -43,121 +45,108 @@ public class StreamScans extends scala.runtime.AbstractPartialFunction {
 
   /** choice: null for rows. */
   public static LogicalPlan in(LogicalPlan plan, ColumnarChoice choice) {
-    StreamScans scans = new StreamScans(choice);
-    scans.find(plan);
+    var scans = new StreamScans(choice);
+    scans.count(plan);
     return scans.uses.isEmpty() ? plan : plan.transformDown(scans);
   }
 
-  private void find(LogicalPlan plan) {
-    if (isOurs(plan)) {
-      Object stream = ((StreamingDataSourceV2ScanRelation) plan).stream();
-      Integer before = (Integer) uses.get(stream);
-      uses.put(stream, Integer.valueOf(before == null ? 1 : before.intValue() + 1));
-    }
-    Seq children = plan.children();
-    for (int i = 0; i < children.length(); i++) find((LogicalPlan) children.apply(i));
+  private void count(LogicalPlan plan) {
+    if (isOurs(plan)) uses.merge(((StreamingDataSourceV2ScanRelation) plan).stream(), 1, Integer::sum);
+    CollectionConverters.asJava(plan.children()).forEach(this::count);
   }
 
-  private static boolean isOurs(Object plan) {
+  private static boolean isOurs(LogicalPlan plan) {
     if (!(plan instanceof StreamingDataSourceV2ScanRelation relation)) return false;
     if (!(relation.stream() instanceof PythonSourceStream stream) || !stream.isPruned()) return false;
     return relation.startOffset().isDefined() && relation.endOffset().isDefined();
   }
 
-  public boolean isDefinedAt(Object node) {
+  public boolean isDefinedAt(LogicalPlan node) {
     return isOurs(node) || isOurs(filtered(node)) || isOurs(projected(node)) || isOurs(filtered(projected(node)));
   }
 
-  /** A stream, under a filter or not, and that under a projection or not. */
-  public Object applyOrElse(Object node, scala.Function1 otherwise) {
-    if (!isDefinedAt(node)) return otherwise.apply(node);
-    LogicalPlan plan = (LogicalPlan) node;
-    LogicalPlan below = projected(plan) == null ? plan : projected(plan);
-    Filter filter = filtered(below) == null ? null : (Filter) below;
-    StreamingDataSourceV2ScanRelation relation = (StreamingDataSourceV2ScanRelation) (filter == null ? below : filter.child());
-    Seq columns = relation.output();
-    if (below != plan) {
-      AttributeSet wanted = plan.references();
+  /** node: a stream, under a filter or not, and that under a projection or not. */
+  public LogicalPlan apply(LogicalPlan node) {
+    LogicalPlan below = projected(node) == null ? node : projected(node);
+    Filter filter = below instanceof Filter found ? found : null;
+    var relation = (StreamingDataSourceV2ScanRelation) (filter == null ? below : filter.child());
+    Seq<Attribute> columns = outputOf(relation);
+    if (below != node) {
+      AttributeSet wanted = node.references();
       columns = columnsOf(relation, filter == null ? wanted : wanted.$plus$plus(filter.references()));
     }
     LogicalPlan read = viewed(relation, columns, filter);
     if (filter != null) read = onto(filter, read);
-    return below == plan ? read : onto(plan, read);
+    return below == node ? read : onto(node, read);
   }
 
   private static LogicalPlan onto(LogicalPlan node, LogicalPlan child) {
-    return node.withNewChildren((Seq) ((Seq) scala.collection.immutable.List$.MODULE$.empty()).appended(child));
+    return node.withNewChildren(CollectionConverters.asScala(List.of(child)).toSeq());
   }
 
-  private static LogicalPlan projected(Object node) {
-    return node instanceof Project ? ((Project) node).child() : null;
+  private static LogicalPlan projected(LogicalPlan node) {
+    return node instanceof Project project ? project.child() : null;
   }
 
-  private static LogicalPlan filtered(Object node) {
-    return node instanceof Filter ? ((Filter) node).child() : null;
+  private static LogicalPlan filtered(LogicalPlan node) {
+    return node instanceof Filter filter ? filter.child() : null;
   }
 
-  /** What the source may leave rows out by. All stays in Spark's plan. */
-  private static List predicates(Filter filter, Seq output, StructType schema) {
-    List found = new ArrayList();
-    if (filter == null) return found;
-    List conditions = Conditions.conjuncts(filter.condition());
-    for (int i = 0; i < conditions.size(); i++) {
-      Expression condition = (Expression) conditions.get(i);
+  /** The output as a Seq of Attribute. To Java the output of the relation itself, a Seq of AttributeReference, is none. */
+  private static Seq<Attribute> outputOf(LogicalPlan relation) {
+    return relation.output();
+  }
+
+  /** The predicates by which the source may leave rows out. The filter stays in Spark's plan. filter: null for none. */
+  private static List<PredicateJson> predicates(Filter filter, Seq<Attribute> output, StructType schema) {
+    var predicates = new ArrayList<PredicateJson>();
+    if (filter == null) return predicates;
+    for (Object each : Conditions.conjuncts(filter.condition())) {
+      var condition = (Expression) each;
       PredicateJson json = condition.deterministic() ? Conditions.handedOver(condition, output, schema) : null;
-      if (json != null) found.add(json);
+      if (json != null) predicates.add(json);
     }
-    return found;
+    return predicates;
   }
 
-  /** The attributes that are wanted, in their order; one, where rows are only counted. */
-  private Seq columnsOf(StreamingDataSourceV2ScanRelation relation, AttributeSet wanted) {
-    Seq output = relation.output();
-    if (isRepeated(relation)) return output;
-    List kept = new ArrayList();
-    for (Iterator each = Lists.toJava(output).iterator(); each.hasNext();) {
-      Object column = each.next();
-      if (wanted.contains((Attribute) column)) kept.add(column);
-    }
-    if (kept.isEmpty()) kept.add(smallest(output));
-    return Lists.toScala(kept);
+  /** The attributes of the output that are wanted, in its order; one attribute if rows are only counted. */
+  private Seq<Attribute> columnsOf(StreamingDataSourceV2ScanRelation relation, AttributeSet wanted) {
+    if (isRepeated(relation)) return outputOf(relation);
+    List<Attribute> output = CollectionConverters.asJava(outputOf(relation));
+    List<Attribute> columns = output.stream().filter(wanted::contains).toList();
+    return CollectionConverters.asScala(columns.isEmpty() ? List.of(smallest(output)) : columns).toSeq();
   }
 
   private boolean isRepeated(StreamingDataSourceV2ScanRelation relation) {
-    return ((Integer) uses.get(relation.stream())).intValue() > 1;
+    return uses.get(relation.stream()) > 1;
   }
 
-  private static Object smallest(Seq output) {
-    for (Iterator each = Lists.toJava(output).iterator(); each.hasNext();) {
-      Object column = each.next();
-      if (((Attribute) column).dataType() instanceof NumericType) return column;
-    }
-    return output.apply(0);
+  private static Attribute smallest(List<Attribute> output) {
+    return output.stream().filter(column -> column.dataType() instanceof NumericType).findFirst().orElse(output.get(0));
   }
 
   /** filter: above the relation; null for none. */
-  private LogicalPlan viewed(StreamingDataSourceV2ScanRelation relation, Seq columns, Filter filter) {
-    PythonSourceStream stream = (PythonSourceStream) relation.stream();
-    StructType schema = schemaOf(stream.schema(), relation.output(), columns);
-    List predicates = predicates(isRepeated(relation) ? null : filter, relation.output(), stream.schema());
-    List batch = Arrays.asList(new Object[] {relation.startOffset(), relation.endOffset()});
-    StreamView view = stream.view(batch, stream.request(schema, predicates), choice);
+  private LogicalPlan viewed(StreamingDataSourceV2ScanRelation relation, Seq<Attribute> columns, Filter filter) {
+    var stream = (PythonSourceStream) relation.stream();
+    Seq<Attribute> output = outputOf(relation);
+    StructType schema = schemaOf(stream.schema(), output, columns);
+    ScanRequest request = stream.request(schema, predicates(isRepeated(relation) ? null : filter, output, stream.schema()));
+    StreamView view = stream.view(relation.startOffset().get(), relation.endOffset().get(), request, choice);
     return NodeCopy.with(
-        relation, new Object[] {stream, relation.scan(), relation.output()},
-        new Object[] {view, view.scan(), columns});
+        relation, new Object[] {stream, relation.scan(), output}, new Object[] {view, view.scan(), columns});
   }
 
   /** The fields of a stream that attributes of its relation stand for. */
-  private static StructType schemaOf(StructType whole, Seq output, Seq columns) {
+  private static StructType schemaOf(StructType whole, Seq<Attribute> output, Seq<Attribute> columns) {
     if (output.length() != whole.length()) {
       throw new IllegalStateException("the stream has " + whole.length() + " columns and its relation " + output.length());
     }
-    Set kept = new HashSet(Lists.toJava(columns));
-    List fields = new ArrayList();
-    Iterator each = Lists.toJava(output).iterator();
-    for (int i = 0; each.hasNext(); i++) {
-      if (kept.contains(each.next())) fields.add(whole.fields()[i]);
+    Set<Attribute> read = new HashSet<>(CollectionConverters.asJava(columns));
+    Iterator<Attribute> attributes = CollectionConverters.asJava(output).iterator();
+    var fields = new ArrayList<StructField>();
+    for (StructField field : whole.fields()) {
+      if (read.contains(attributes.next())) fields.add(field);
     }
-    return new StructType((StructField[]) fields.toArray(new StructField[0]));
+    return new StructType(fields.toArray(new StructField[0]));
   }
 }

@@ -2,7 +2,6 @@ package pydelta.streams;
 
 import com.fasterxml.jackson.databind.node.TextNode;
 import java.util.Arrays;
-import java.util.List;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -19,12 +18,14 @@ import pydelta.scan.ScanTasks;
 
 /** A stream in the plan of one batch: some of its columns and rows, read as a scan's are. */
 class StreamView implements MicroBatchStream {
+  private record Bounds(Offset start, Offset end) {}
+
   private final PythonSourceStream stream;
   private final ScanRequest request;
   private final ScanReaders readers;
   private final RuleStatus status;
   private ScanTasks tasks = null;
-  private List bounds = null;
+  private Bounds bounds = null;
   private boolean isInPython = false;
 
   StreamView(PythonSourceStream stream, ScanRequest request, ScanReaders readers, RuleStatus status) {
@@ -44,33 +45,33 @@ class StreamView implements MicroBatchStream {
   }
 
   public synchronized InputPartition[] planInputPartitions(Offset start, Offset end) {
-    List asked = Arrays.asList(new Object[] {start, end});
-    if (asked.equals(bounds)) return tasks.partitions();  // of a copy of the plan's node
+    var newBounds = new Bounds(start, end);
+    if (newBounds.equals(bounds)) return tasks.partitions();  // Spark asks for a copy of the plan's node
     String wish = isInPython ? "" : readers.wish();
     InputPartition[] partitions = stream.planInputPartitions(asking(request.asking(ScanRequest.newScanId(), wish), start), end);
-    PartitionMessages messages = new PartitionMessages(pickled(partitions));
+    var messages = new PartitionMessages(pickled(partitions));
     tasks = ScanTasks.of(readers, request, messages, partitions, inPython(), status);
-    bounds = asked;
+    bounds = newBounds;
     return tasks.partitions();
   }
 
-  /** Where a batch begins, for stream_reader.py's eyes only, with the schema that asks for its files beside it. */
+  /** The start of a batch and the schema that asks for its files. Only stream_reader.py reads this. */
   private static Offset asking(StructType schema, Offset start) {
     String asked = TextNode.valueOf(schema.json()) + ", \"start\": " + TextNode.valueOf(start.json());
     return new PythonStreamingSourceOffset("{\"" + ScanRequest.MARKER_KEY + "\": " + asked + "}");
   }
 
   private static byte[][] pickled(InputPartition[] partitions) {
-    byte[][] pickled = new byte[partitions.length][];
-    for (int i = 0; i < pickled.length; i++) pickled[i] = ((PythonStreamingInputPartition) partitions[i]).pickedPartition();
-    return pickled;
+    return Arrays.stream(partitions)
+        .map(partition -> ((PythonStreamingInputPartition) partition).pickedPartition())
+        .toArray(byte[][]::new);
   }
 
   private PartitionReaderFactory inPython() {
     return readers.inPython(stream.factory(request.schema()));
   }
 
-  /** Who asks for this before there are tasks gets what reads tasks in Python alone, and so gets such tasks. */
+  /** If this is called before there are tasks, Python reads all tasks, and they are planned so. */
   public synchronized PartitionReaderFactory createReaderFactory() {
     if (readers.columnar() == null) ColumnarChoice.refuseRepeatedRows();
     if (tasks != null) return tasks.factory();

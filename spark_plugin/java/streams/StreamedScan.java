@@ -18,7 +18,7 @@ class StreamedScan extends PythonScan {
   }
 
   public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
-    StreamRunner runner = new StreamRunner(request, status);
+    var runner = new StreamRunner(request, status);
     runner.init();
     return new PythonSourceStream(request, runner, status);
   }

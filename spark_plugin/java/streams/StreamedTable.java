@@ -1,10 +1,10 @@
 package pydelta.streams;
 
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.Dataset$;
-import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
@@ -25,16 +25,13 @@ public class StreamedTable extends PythonTable {
     this.status = status;
   }
 
-  /**
-   * The frame of a stream over such a table. A frame that is more than the relation of a Python source stays as it is.
-   */
-  public static Dataset in(Dataset frame, RuleStatus status) {
-    LogicalPlan plan = frame.queryExecution().analyzed();
-    if (!(plan instanceof StreamingRelationV2 relation)) return frame;
+  /** The frame of a stream over such a table. A frame that is more than the relation of a Python source stays as it is. */
+  public static Dataset<Row> in(Dataset<Row> frame, RuleStatus status) {
+    if (!(frame.queryExecution().analyzed() instanceof StreamingRelationV2 relation)) return frame;
     if (relation.table().getClass() != PythonTable.class) return frame;
-    PythonTable table = (PythonTable) relation.table();
+    var table = (PythonTable) relation.table();
     ScanRequest request = ReopenScans.everything(scan(table, relation.extraOptions()));
-    StreamedTable streamed = new StreamedTable(table, request, status);
+    var streamed = new StreamedTable(table, request, status);
     LogicalPlan copy = NodeCopy.with(relation, new Object[] {table}, new Object[] {streamed});
     return Dataset$.MODULE$.ofRows(frame.sparkSession(), copy);
   }
@@ -43,11 +40,7 @@ public class StreamedTable extends PythonTable {
     return (PythonScan) table.newScanBuilder(options).build();
   }
 
-  public ScanBuilder newScanBuilder(final CaseInsensitiveStringMap options) {
-    return new ScanBuilder() {
-      public Scan build() {
-        return new StreamedScan(ReopenScans.everything(scan(table, options)), status);
-      }
-    };
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return () -> new StreamedScan(ReopenScans.everything(scan(table, options)), status);
   }
 }

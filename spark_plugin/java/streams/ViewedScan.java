@@ -7,8 +7,9 @@ import pydelta.scan.ScanReaders;
 import pydelta.scan.ScanRequest;
 
 /**
- * Spark's scan of a stream in the plan of one batch, beside a StreamView: its columns, and whether they come as columns, which
- * Spark asks the scan and not the stream. As a view equals its stream, it is by this scan that Spark sees that the plan is another.
+ * Spark's scan of a stream in the plan of one batch, next to a StreamView: its columns, and whether they are read as columns,
+ * which Spark asks the scan and not the stream. A view equals its stream, so Spark sees only by this scan that the plan has
+ * changed.
  */
 class ViewedScan extends PythonScan {
   private final ScanRequest request;
@@ -20,7 +21,7 @@ class ViewedScan extends PythonScan {
     this.readers = readers;
   }
 
-  /** Of nested columns only when the batch is planned. */
+  /** For nested columns this is known only when the batch is planned. */
   public Scan.ColumnarSupportMode columnarSupportMode() {
     if (readers.columnar() != null) return Scan.ColumnarSupportMode.SUPPORTED;
     return readers.areOfRows() ? Scan.ColumnarSupportMode.UNSUPPORTED : Scan.ColumnarSupportMode.PARTITION_DEFINED;
