@@ -46,7 +46,7 @@ public class MetadataTable implements Table, SupportsRead, SupportsMetadataColum
     if (relation.table().getClass() != PythonTable.class) return frame;
     if (!canOffer(column, relation.schema(), relation.options())) return frame;
     MetadataTable table = new MetadataTable((PythonTable) relation.table(), column, status);
-    LogicalPlan offering = (LogicalPlan) ReopenScans.withTable(relation, table, relation.output());
+    LogicalPlan offering = ReopenScans.withTable(relation, table, relation.output());
     offering.setAnalyzed();  // the plan that it is a copy of is, and to analyze it again costs more than all else here
     return Dataset$.MODULE$.ofRows(frame.sparkSession(), offering);
   }

@@ -36,7 +36,7 @@ public class PrunedScan extends PythonScan {
   }
 
   /** PredicateJson each. */
-  public java.util.List predicates() {
+  public List<PredicateJson> predicates() {
     return request.predicates();
   }
 
