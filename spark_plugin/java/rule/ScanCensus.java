@@ -26,7 +26,6 @@ record ScanCensus(int pruned, int others, int unplanned) {
     return new ScanCensus(pruned, others, unplanned);
   }
 
-  @Override
   public String toString() {
     return pruned + " pruned and " + others + " other";
   }

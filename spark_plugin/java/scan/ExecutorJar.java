@@ -23,8 +23,8 @@ class ExecutorJar {
 
   private ExecutorJar() {}
 
-  /** What makes a reader in the active SparkContext. Raises, the same each time, if executors cannot have it. */
-  static Object reader(Class<?> kind) throws Throwable {
+  /** What makes a reader in the active SparkContext. Raises, the same each time, if executors cannot have it. T: a type of kind. */
+  static <T> T reader(Class<? extends T> kind) throws Throwable {
     SparkContext context = SparkContext$.MODULE$.getActive().get();
     synchronized (READERS) {
       Map<String, Object> known = READERS.computeIfAbsent(context, each -> new HashMap<>());
@@ -41,7 +41,9 @@ class ExecutorJar {
         known.put(kind.getName(), reader);
       }
       if (reader instanceof Throwable error) throw error;
-      return reader;
+      @SuppressWarnings("unchecked")  // what the map has for a class is an object of it
+      T made = (T) reader;
+      return made;
     }
   }
 

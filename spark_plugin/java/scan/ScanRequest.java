@@ -2,11 +2,10 @@ package pydelta.scan;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.UUID;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.types.Metadata;
@@ -14,12 +13,13 @@ import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import pydelta.aggregates.LogAnswers;
 import pydelta.driver.DriverChoice;
+import pydelta.joins.JoinedScan;
 import pydelta.joins.ScanStatistics;
 import pydelta.rule.RuleStatus;
-import pydelta.aggregates.LogAnswers;
-import pydelta.joins.JoinedScan;
 import pydelta.rule.Switch;
+import scala.Option;
 
 /**
  * What one scan asks of one Python DataSource: columns, predicates, a limit. Immutable.
@@ -36,19 +36,19 @@ public class ScanRequest {
   private final CaseInsensitiveStringMap options;
   private final StructType fullSchema;
   private final StructType schema;
-  private final List predicates;
+  private final List<PredicateJson> predicates;
   private final Integer limit;
   private final boolean again;
   private final String partial;
 
   /** Asks for every column and row. */
   public ScanRequest(PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema) {
-    this(source, shortName, options, fullSchema, fullSchema, Collections.EMPTY_LIST, null, false, null);
+    this(source, shortName, options, fullSchema, fullSchema, List.of(), null, false, null);
   }
 
   private ScanRequest(
       PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema,
-      StructType schema, List predicates, Integer limit, boolean again, String partial) {
+      StructType schema, List<PredicateJson> predicates, Integer limit, boolean again, String partial) {
     this.source = source;
     this.shortName = shortName;
     this.options = options;
@@ -66,14 +66,14 @@ public class ScanRequest {
     return new ScanRequest(source, shortName, options, fullSchema, more, predicates, limit, again, partial);
   }
 
-  /** predicates: PredicateJson. limit: null for all rows. */
-  public ScanRequest narrowed(StructType columns, List predicates, Integer limit) {
-    return new ScanRequest(source, shortName, options, fullSchema, columns, new ArrayList(predicates), limit, false, null);
+  /** limit: null for all rows. */
+  public ScanRequest narrowed(StructType columns, List<PredicateJson> predicates, Integer limit) {
+    return new ScanRequest(source, shortName, options, fullSchema, columns, List.copyOf(predicates), limit, false, null);
   }
 
   /** The same rows but for those that further predicates leave out, to be read by the read function of this request. */
-  public ScanRequest again(List further) {
-    List all = new ArrayList(predicates);
+  public ScanRequest again(List<PredicateJson> further) {
+    var all = new ArrayList<PredicateJson>(predicates);
     all.addAll(further);
     return new ScanRequest(source, shortName, options, fullSchema, schema, all, limit, true, null);
   }
@@ -108,15 +108,13 @@ public class ScanRequest {
     return fullSchema;
   }
 
-  List predicates() {
+  List<PredicateJson> predicates() {
     return predicates;
   }
 
   /** The columns that the predicates compare, as of PredicateJson. */
-  Set compared() {
-    Set columns = new HashSet();
-    for (int i = 0; i < predicates.size(); i++) columns.addAll(((PredicateJson) predicates.get(i)).compared());
-    return columns;
+  Set<String> compared() {
+    return predicates.stream().flatMap(predicate -> predicate.compared().stream()).collect(Collectors.toSet());
   }
 
   public Integer limit() {
@@ -141,7 +139,7 @@ public class ScanRequest {
   public boolean disables(String name) {
     String older = Switch.JOINS.equals(name) ? JoinedScan.OPTION : LogAnswers.OPTION;
     String listed = options.getOrDefault(DISABLE_OPTION, "");
-    return !options.getBoolean(older, true) || Arrays.asList((Object[]) listed.split(",")).contains(name);
+    return !options.getBoolean(older, true) || List.of(listed.split(",")).contains(name);
   }
 
   /** One call of Python, which gives the read function and the partitions. readers: of the tasks. status: is told who has planned. */
@@ -197,17 +195,13 @@ public class ScanRequest {
    */
   public PythonDataSourceCreationResult pythonSource() {
     synchronized (source) {
-      return source.getOrCreateDataSourceInPython(shortName, options, new scala.Some(fullSchema));
+      return source.getOrCreateDataSourceInPython(shortName, options, Option.apply(fullSchema));
     }
   }
 
   /** Whether some column is none of the full schema's. */
   private boolean asksForMore() {
-    StructField[] fields = schema.fields();
-    for (int i = 0; i < fields.length; i++) {
-      if (fullSchema.getFieldIndex(fields[i].name()).isEmpty()) return true;
-    }
-    return false;
+    return Arrays.stream(schema.fieldNames()).anyMatch(name -> fullSchema.getFieldIndex(name).isEmpty());
   }
 
   /** The schema for Python's eyes only: the first field's metadata holds the marker. */
@@ -222,12 +216,8 @@ public class ScanRequest {
 
   /** further: what else is said, with a comma before it. */
   private String marker(String further) {
-    StringBuilder text = new StringBuilder("{\"predicates\": [");
-    for (int i = 0; i < predicates.size(); i++) {
-      if (i > 0) text.append(", ");
-      text.append(((PredicateJson) predicates.get(i)).json());
-    }
-    text.append("], \"limit\": ").append(limit);
+    var text = new StringBuilder("{\"predicates\": ").append(predicates.stream().map(PredicateJson::json).toList());
+    text.append(", \"limit\": ").append(limit);
     if (again) text.append(", \"again\": true");
     if (partial != null) text.append(", \"partial\": ").append(partial);
     else if (asksForMore()) text.append(", \"metadata_column\": true");
