@@ -23,14 +23,14 @@ import pydelta.scan.PrunedScan;
  * There are only filters and projections between the two. An aggregate stays as it is if nothing is found for it, or if that
  * fails.
  */
-abstract class AggregateRule {
+abstract sealed class AggregateRule<Q extends LogQuestion> permits LogAnswers, PartialAggregates {
   private int count = 0;
 
   /** The aggregate over another plan than the scan; null if there is none. */
   abstract LogicalPlan replaced(Aggregate aggregate, DataSourceV2ScanRelation relation) throws Exception;
 
   /** What says what the question asks, with the attributes `by`; null if nothing does. */
-  abstract LogicalPlan inPlace(LogQuestion question, List<Attribute> by, DataSourceV2ScanRelation relation) throws Exception;
+  abstract LogicalPlan inPlace(Q question, List<Attribute> by, DataSourceV2ScanRelation relation) throws Exception;
 
   /** Whether filters stay over what is in the scan's place. */
   abstract boolean keepsFilters();
@@ -71,8 +71,7 @@ abstract class AggregateRule {
   }
 
   /** The plan below the aggregate over what is in the scan's place, cut to the needed attributes; null if there is none. */
-  LogicalPlan below(LogicalPlan node, LogQuestion question, Set<ExprId> needed, DataSourceV2ScanRelation relation)
-      throws Exception {
+  LogicalPlan below(LogicalPlan node, Q question, Set<ExprId> needed, DataSourceV2ScanRelation relation) throws Exception {
     if (node == relation) return inPlace(question, question.by(needed), relation);
     LogicalPlan under = node.children().head();
     if (node instanceof Filter filter) {

@@ -28,7 +28,7 @@ import scala.Option;
  * groups is then computed at once, and the query needs no job; one with groups is left to Spark. An aggregate that needs
  * anything else of the rows is left alone, and so is one whose answer fails.
  */
-public class LogAnswers extends AggregateRule {
+public final class LogAnswers extends AggregateRule<LogQuestion> {
   public static final String OPTION = "logAnswers";
 
   private final RuleStatus status;

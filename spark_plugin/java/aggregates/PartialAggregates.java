@@ -28,7 +28,7 @@ import pydelta.scan.ScanReaders;
  * there. Filters go into the scan, which leaves out their rows exactly. An aggregate that needs anything else of the rows is left
  * alone, and so is one for which the source says no, or fails.
  */
-public class PartialAggregates extends AggregateRule {
+public final class PartialAggregates extends AggregateRule<PartialQuestion> {
   private final RuleStatus status;
   private final ColumnarChoice batches;
   private final int mostGroupColumns;
@@ -77,7 +77,7 @@ public class PartialAggregates extends AggregateRule {
   }
 
   /** The scan of partial rows; null if there is none. */
-  LogicalPlan inPlace(LogQuestion question, List<Attribute> by, DataSourceV2ScanRelation relation) {
+  LogicalPlan inPlace(PartialQuestion question, List<Attribute> by, DataSourceV2ScanRelation relation) {
     if (by.size() > mostGroupColumns) return null;
     PrunedScan scan = (PrunedScan) relation.scan();
     var output = new ArrayList<Attribute>(by);
@@ -95,7 +95,7 @@ public class PartialAggregates extends AggregateRule {
     StructType columns = scan.fullSchema();
     if (names.stream().anyMatch(name -> columns.getFieldIndex(name).isEmpty())) return null;
     StructType read = new StructType(names.stream().map(columns::apply).toArray(StructField[]::new));
-    String asked = ((PartialQuestion) question).json(by, read);
+    String asked = question.json(by, read);
     PrunedScan partial = scan.partially(asked, schema, new ScanReaders(batches.columnarFor(schema), null, batches.whyNot()));
     if (partial == null) return null;
     return NodeCopy.with(relation, new Object[] {scan, relation.output()}, new Object[] {partial, Lists.toScala(output)});

@@ -14,9 +14,9 @@ import scala.collection.Iterator;
  * Goes to the executors: Spark's Parquet reader for the tasks that are for it, Python for the others.
  *
  * python: the factory of the scan without this; it gives rows, or columns. open: gives the batches of a file, with the numbers of
- * rows behind the columns of files; openWithoutNumbers: without these, which cost a tenth of the time. stored: the columns that are
- * read of files. places: of each column of the scan in the batches of openWithoutNumbers. schema: of the scan. columns: as of the
- * partitions that are read so.
+ * rows behind the columns of files; openWithoutNumbers: without these, which cost a tenth of the time. stored: the columns that
+ * are read of files. places: of each column of the scan in the batches of openWithoutNumbers. schema: of the scan. columns: as of
+ * the partitions that are read so.
  */
 record NativeReaderFactory(
     PartitionReaderFactory python, boolean pythonGivesRows, Function1<PartitionedFile, ? extends Iterator<?>> open,
@@ -32,8 +32,8 @@ record NativeReaderFactory(
   }
 
   public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-    boolean isNative = partition instanceof NativePartition files && files.columns().equals(columns);
-    return isNative ? new NativeReader((NativePartition) partition, this) : inPython(partition);
+    if (partition instanceof NativePartition files && files.columns().equals(columns)) return new NativeReader(files, this);
+    return inPython(partition);
   }
 
   PartitionReader<ColumnarBatch> inPython(InputPartition partition) {

@@ -23,7 +23,9 @@ class ExecutorJar {
 
   private ExecutorJar() {}
 
-  /** What makes a reader in the active SparkContext. Raises, the same each time, if executors cannot have it. T: a type of kind. */
+  /**
+   * What makes a reader in the active SparkContext. Raises, the same each time, if executors cannot have it. T: a type of kind.
+   */
   static <T> T reader(Class<? extends T> kind) throws Throwable {
     SparkContext context = SparkContext$.MODULE$.getActive().get();
     synchronized (READERS) {
@@ -48,8 +50,8 @@ class ExecutorJar {
   }
 
   /**
-   * Whether the session keeps its artifacts to itself (spark.sql.artifact.isolation.enabled, and every session of Spark Connect), and
-   * this jar is none of them: executors give the session a class loader that does not have it.
+   * Whether the session keeps its artifacts to itself (spark.sql.artifact.isolation.enabled, and every session of Spark Connect),
+   * and this jar is none of them: executors give the session a class loader that does not have it.
    */
   static boolean isOutOfReach() {
     Option<SparkSession> session = SparkSession$.MODULE$.getActiveSession();
@@ -65,11 +67,7 @@ class ExecutorJar {
   /** By the name of the file, as a clone of a session has copies of its artifacts. */
   private static boolean isArtifactOf(ArtifactManager artifacts) {
     String name = nameIn(location());
-    scala.collection.Iterator<URL> jars = artifacts.getAddedJars().iterator();
-    while (jars.hasNext()) {
-      if (nameIn(jars.next()).equals(name)) return true;
-    }
-    return false;
+    return artifacts.getAddedJars().exists(jar -> nameIn(jar).equals(name));
   }
 
   private static String nameIn(URL url) {
