@@ -85,8 +85,8 @@ public class JoinedScan extends PrunedScan implements SupportsReportStatistics, 
   }
 
   /**
-   * Spark keeps in its plan what these say of rows, so that those which cannot be handed over cost only time. So does a query that
-   * Spark gives no id, as one that runs as an RDD.
+   * Spark keeps in its plan what these say of rows, so that those which cannot be handed over cost only time. So does a query
+   * that Spark gives no id, as one that runs as an RDD.
    */
   public void filter(Predicate[] found) {
     filtered.remove();

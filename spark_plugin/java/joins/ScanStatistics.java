@@ -24,7 +24,10 @@ public record ScanStatistics(OptionalLong sizeInBytes, OptionalLong numRows, Map
     return new ScanStatistics(OptionalLong.empty(), OptionalLong.empty(), Map.of());
   }
 
-  /** What a planning is asked for beside files, with a comma before it: numbers of rows cost time, and only some sessions use them. */
+  /**
+   * What a planning is asked for beside files, with a comma before it: numbers of rows cost time, and only some sessions use
+   * them.
+   */
   public static String wish() {
     return SQLConf.get().cboEnabled() || SQLConf.get().planStatsEnabled() ? ", \"statistics\": true" : "";
   }

@@ -53,7 +53,8 @@ record DeletionVector(String root, String text, int offset, int size, long cardi
       if (letter > 'z' || !Character.isLetterOrDigit(letter)) throw new IOException("another kind of path: " + text);
     }
     String digits = hexadecimal(text.substring(prefix.length()));
-    String id = String.join("-", digits.substring(0, 8), digits.substring(8, 12), digits.substring(12, 16), digits.substring(16, 20),
+    String id = String.join(
+        "-", digits.substring(0, 8), digits.substring(8, 12), digits.substring(12, 16), digits.substring(16, 20),
         digits.substring(20));
     return (prefix.isEmpty() ? "" : prefix + "/") + "deletion_vector_" + id + ".bin";
   }

@@ -61,8 +61,8 @@ class FileSchema implements Serializable {
   private final boolean maybeLarge;
 
   /**
-   * batchRows: the most that Spark's reader puts into a batch. mostBatchBytes: of the values of one batch, by read_limits.py; a file
-   * with larger ones is left to Python.
+   * batchRows: the most that Spark's reader puts into a batch. mostBatchBytes: of the values of one batch, by read_limits.py; a
+   * file with larger ones is left to Python.
    */
   FileSchema(StructType columns, int batchRows, long mostBatchBytes) {
     this.columns = columns;
@@ -114,7 +114,8 @@ class FileSchema implements Serializable {
         if (names.contains(chunk.getPath().toArray()[0])) bytes += chunk.getTotalUncompressedSize();
       }
       double rows = Math.max(1, group.getRowCount());
-      if (bytes / rows * Math.min(rows, batchRows) > mostBatchBytes) throw new IOException("a batch of its values would be large");
+      double batchBytes = bytes / rows * Math.min(rows, batchRows);
+      if (batchBytes > mostBatchBytes) throw new IOException("a batch of its values would be large");
     }
   }
 
@@ -144,8 +145,8 @@ class FileSchema implements Serializable {
   }
 
   /**
-   * Raises for a file whose days may be of the calendar before 1582: Spark asks its statistics, which do not say enough, and takes
-   * another time zone than Python does.
+   * Raises for a file whose days may be of the calendar before 1582: Spark asks its statistics, which do not say enough, and
+   * takes another time zone than Python does.
    */
   private static void checkCalendar(Map<String, String> metadata) throws IOException {
     for (String key : OF_LEGACY_CALENDAR) {

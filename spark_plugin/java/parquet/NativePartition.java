@@ -10,8 +10,8 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingInput
 import scala.Option;
 
 /**
- * The files of a task of a scan or of a stream, for Spark's own Parquet reader, and the same task for Python, which can always take
- * over.
+ * The files of a task of a scan or of a stream, for Spark's own Parquet reader, and the same task for Python, which can always
+ * take over.
  */
 public class NativePartition extends PythonInputPartition {
   private static final long serialVersionUID = 1L;

@@ -109,7 +109,8 @@ public class NativeReads implements Function<NativeRequest, NativeTasks> {
    * writers begin a page in the midst of a row and write an index all the same, by which rows get values of others.
    *
    * Where checksums are verified, rows are passed over by the bounds in footers alone: indexes of pages and Bloom filters have no
-   * checksum, and Spark compares a dictionary with its checksum only when it reads values, not when it looks whether to read them.
+   * checksum, and Spark compares a dictionary with its checksum only when it reads values, not when it looks whether to read
+   * them.
    */
   private static Function1<PartitionedFile, ? extends Iterator<?>> opener(
       SparkSession session, StructType stored, StructType constant, Seq<Filter> filters, boolean verifies) {
@@ -170,8 +171,8 @@ public class NativeReads implements Function<NativeRequest, NativeTasks> {
   // ---------------------------------------------------------------- files
 
   /**
-   * stream: path, size, time, deletion vector and part (its first byte, and how many) of files, and behind those the values of the
-   * partition columns.
+   * stream: path, size, time, deletion vector and part (its first byte, and how many) of files, and behind those the values of
+   * the partition columns.
    */
   private static NativeFile[] files(byte[] stream, String root, StructType constant) throws Exception {
     var read = ArrowConverters$.MODULE$.fromIPCStream(stream);

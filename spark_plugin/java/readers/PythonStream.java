@@ -74,12 +74,14 @@ class PythonStream {
   /** Fails on a Spark without a field that is read here. */
   static void check() {
     for (Class<?> factory : FACTORIES) {
-      for (String name : List.of("source", "pickledReadFunc", "outputSchema", "jobArtifactUUID", "sessionUUID")) field(factory, name);
+      checkFields(factory, "source", "pickledReadFunc", "outputSchema", "jobArtifactUUID", "sessionUUID");
     }
-    for (String name : List.of(
-        "chainedFunc", "inputSchema", "pythonEvalType", "sessionLocalTimeZone", "largeVarTypes", "pythonRunnerConf")) {
-      field(EVALUATOR, name);
-    }
+    checkFields(
+        EVALUATOR, "chainedFunc", "inputSchema", "pythonEvalType", "sessionLocalTimeZone", "largeVarTypes", "pythonRunnerConf");
+  }
+
+  private static void checkFields(Class<?> owner, String... names) {
+    for (String name : names) field(owner, name);
   }
 
   /** What the batches' one column, a struct, must hold. */

@@ -67,8 +67,8 @@ public class RuleStatus {
 
   public void backedOff(Throwable error) {
     failed(Switch.PRUNING, error, "A query is read without column pruning: " + error + ". Its rows are right, but all columns "
-        + "and files of the tables are read; the read options `columns` and `filter` prune by hand. Later queries are only counted: "
-        + "see spark_plugin.pruning.status(spark).");
+        + "and files of the tables are read; the read options `columns` and `filter` prune by hand. Later queries are only "
+        + "counted: see spark_plugin.pruning.status(spark).");
   }
 
   public void notColumnar(Throwable error) {

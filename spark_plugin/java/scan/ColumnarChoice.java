@@ -64,8 +64,8 @@ public class ColumnarChoice {
     boolean repeats = version.startsWith("4.1.") || version.startsWith("4.2.");
     if (!repeats || Integer.parseInt(most) <= 0) return;
     throw new UnsupportedOperationException(
-        "Spark " + version + " gives rows of a Python data source more than once where " + MAX_ROWS_CONF + " is set, and here it is "
-            + most + ". Set it to -1, which is Spark's default, or use Spark 4.3.");
+        "Spark " + version + " gives rows of a Python data source more than once where " + MAX_ROWS_CONF + " is set, and here it "
+            + "is " + most + ". Set it to -1, which is Spark's default, or use Spark 4.3.");
   }
 
   static boolean isEnabled() {

@@ -47,7 +47,8 @@ public class NativeChoice {
   /** Why it is not used in this session, as where settings have it read otherwise than the source does; null if it is. */
   private static String whyNot() {
     SQLConf conf = SQLConf.get();
-    if (!Switch.isOn(Switch.PARQUET) || !ColumnarChoice.isEnabled()) return "a setting of the session disables Spark's Parquet reader";
+    boolean isEnabled = Switch.isOn(Switch.PARQUET) && ColumnarChoice.isEnabled();
+    if (!isEnabled) return "a setting of the session disables Spark's Parquet reader";
     if (!conf.parquetVectorizedReaderEnabled()) return "spark.sql.parquet.enableVectorizedReader is false";
     if (conf.caseSensitiveAnalysis()) return "spark.sql.caseSensitive is true";
     return conf.isParquetINT96TimestampConversion() ? "spark.sql.parquet.int96TimestampConversion is true" : null;

@@ -54,8 +54,8 @@ class NativeScan {
     if (session.isEmpty()) return null;
     return new NativeRequest(
         session.get(), request.schema(), physical, kinds, plan.get("root").textValue(), predicates(),
-        plan.get("verify_checksums").booleanValue(), plan.get("most_batch_bytes").longValue(), partitions, files(partitions.length),
-        python, pythonGivesRows);
+        plan.get("verify_checksums").booleanValue(), plan.get("most_batch_bytes").longValue(), partitions,
+        files(partitions.length), python, pythonGivesRows);
   }
 
   private byte[][] files(int count) {

@@ -110,7 +110,9 @@ public class PrunedScan extends PythonScan {
     return fields.length == 0 ? Metadata.empty() : fields[0].metadata();
   }
 
-  /** Whether the log may be asked in place of reading: never for rows that a limit picks, nor if others were put in their place. */
+  /**
+   * Whether the log may be asked in place of reading: never for rows that a limit picks, nor if others were put in their place.
+   */
   public boolean mayAsk(String road) {
     return !hasLimit() && mayTake(road);
   }

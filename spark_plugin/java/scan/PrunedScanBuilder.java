@@ -90,7 +90,7 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
 
   private static StructType cheapestColumn(StructType schema) {
     List<StructField> fields = List.of(schema.fields());
-    StructField numeric = fields.stream().filter(field -> field.dataType() instanceof NumericType).findFirst().orElse(fields.get(0));
-    return new StructType(new StructField[] {numeric});
+    var numeric = fields.stream().filter(field -> field.dataType() instanceof NumericType).findFirst();
+    return new StructType(new StructField[] {numeric.orElse(fields.get(0))});
   }
 }

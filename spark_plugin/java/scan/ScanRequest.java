@@ -142,7 +142,9 @@ public class ScanRequest {
     return !options.getBoolean(older, true) || List.of(listed.split(",")).contains(name);
   }
 
-  /** One call of Python, which gives the read function and the partitions. readers: of the tasks. status: is told who has planned. */
+  /**
+   * One call of Python, which gives the read function and the partitions. readers: of the tasks. status: is told who has planned.
+   */
   PlannedScan plan(ScanReaders readers, RuleStatus status) {
     return planned(schema, wishes(readers), status);
   }

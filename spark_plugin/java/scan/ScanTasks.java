@@ -15,16 +15,16 @@ public record ScanTasks(InputPartition[] partitions, PartitionReaderFactory fact
 
   /** messages: of the planning that made the partitions. python: what reads them all in Python. */
   public static ScanTasks of(
-      ScanReaders readers, ScanRequest request, PartitionMessages messages, InputPartition[] partitions, PartitionReaderFactory python,
-      RuleStatus status) {
+      ScanReaders readers, ScanRequest request, PartitionMessages messages, InputPartition[] partitions,
+      PartitionReaderFactory python, RuleStatus status) {
     NativeTasks tasks = readers.nativeReads() == null ? null : natively(readers, request, messages, partitions, python, status);
     return tasks == null ? new ScanTasks(partitions, python) : new ScanTasks(tasks.partitions(), tasks.factory());
   }
 
   /** The partitions and their factory, with Spark's Parquet reader for simple files; null for Python alone. */
   private static NativeTasks natively(
-      ScanReaders readers, ScanRequest request, PartitionMessages messages, InputPartition[] partitions, PartitionReaderFactory python,
-      RuleStatus status) {
+      ScanReaders readers, ScanRequest request, PartitionMessages messages, InputPartition[] partitions,
+      PartitionReaderFactory python, RuleStatus status) {
     try {
       NativeScan scan = NativeScan.of(messages, request);
       NativeRequest asked = scan == null ? null : scan.request(partitions, python, readers.columnar() == null);
