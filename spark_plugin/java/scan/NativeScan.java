@@ -74,10 +74,10 @@ class NativeScan {
   /** Null for one that is not of plain columns of files alone. */
   private Predicate renamed(Predicate predicate) {
     Expression[] inner = Arrays.copyOf(predicate.children(), predicate.children().length, Expression[].class);
-    for (int i = 0; i < inner.length; i++) {
+    for (int i = 0; i < inner.length; i++) {  // TRUE and FALSE are predicates and constants, and stay
       if (inner[i] instanceof NamedReference reference) inner[i] = renamed(reference);
       else if (inner[i] instanceof Predicate child && !(child instanceof Literal)) inner[i] = renamed(child);
-      if (inner[i] == null) return null;  // TRUE and FALSE, which are predicates and constants, stay
+      if (inner[i] == null) return null;
     }
     if (predicate instanceof And) return new And((Predicate) inner[0], (Predicate) inner[1]);
     if (predicate instanceof Or) return new Or((Predicate) inner[0], (Predicate) inner[1]);

@@ -22,48 +22,29 @@ import pydelta.rule.Switch;
 import scala.Option;
 
 /**
- * What one scan asks of one Python DataSource: columns, predicates, a limit. Immutable.
+ * What one scan asks of one Python DataSource: columns, predicates, a limit.
  *
  * Two requests are equal when their scans give the same rows; Spark then runs a repeated part of a query once.
+ *
+ * fullSchema: the columns of the table. schema: of the rows. limit: null for all rows. isAgain: whether the read function of an
+ * earlier request reads the rows. partial: a question of PartialQuestion; null for rows of the table.
  */
-public class ScanRequest {
+public record ScanRequest(
+    PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema, StructType schema,
+    List<PredicateJson> predicates, Integer limit, boolean isAgain, String partial) {
   public static final String MARKER_KEY = "pydelta.pruning";
   /** A private option of reads: names that the read switches off. */
   private static final String DISABLE_OPTION = "pydelta.disable";
-
-  private final PythonDataSourceV2 source;
-  private final String shortName;
-  private final CaseInsensitiveStringMap options;
-  private final StructType fullSchema;
-  private final StructType schema;
-  private final List<PredicateJson> predicates;
-  private final Integer limit;
-  private final boolean again;
-  private final String partial;
 
   /** Asks for every column and row. */
   public ScanRequest(PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema) {
     this(source, shortName, options, fullSchema, fullSchema, List.of(), null, false, null);
   }
 
-  private ScanRequest(
-      PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema,
-      StructType schema, List<PredicateJson> predicates, Integer limit, boolean again, String partial) {
-    this.source = source;
-    this.shortName = shortName;
-    this.options = options;
-    this.fullSchema = fullSchema;
-    this.schema = schema;
-    this.predicates = predicates;
-    this.limit = limit;
-    this.again = again;
-    this.partial = partial;
-  }
-
   /** Asks for one column more, which the source makes beside those of the full schema. */
   ScanRequest with(StructField metadataColumn) {
     StructType more = schema.add(metadataColumn);
-    return new ScanRequest(source, shortName, options, fullSchema, more, predicates, limit, again, partial);
+    return new ScanRequest(source, shortName, options, fullSchema, more, predicates, limit, isAgain, partial);
   }
 
   /** limit: null for all rows. */
@@ -87,38 +68,9 @@ public class ScanRequest {
     return partial != null;
   }
 
-  public PythonDataSourceV2 source() {
-    return source;
-  }
-
-  public String shortName() {
-    return shortName;
-  }
-
-  public CaseInsensitiveStringMap options() {
-    return options;
-  }
-
-  public StructType schema() {
-    return schema;
-  }
-
-  /** The columns of the table. */
-  public StructType fullSchema() {
-    return fullSchema;
-  }
-
-  List<PredicateJson> predicates() {
-    return predicates;
-  }
-
   /** The columns that the predicates compare, as of PredicateJson. */
   Set<String> compared() {
     return predicates.stream().flatMap(predicate -> predicate.compared().stream()).collect(Collectors.toSet());
-  }
-
-  public Integer limit() {
-    return limit;
   }
 
   public String path() {
@@ -220,7 +172,7 @@ public class ScanRequest {
   private String marker(String further) {
     var text = new StringBuilder("{\"predicates\": ").append(predicates.stream().map(PredicateJson::json).toList());
     text.append(", \"limit\": ").append(limit);
-    if (again) text.append(", \"again\": true");
+    if (isAgain) text.append(", \"again\": true");
     if (partial != null) text.append(", \"partial\": ").append(partial);
     else if (asksForMore()) text.append(", \"metadata_column\": true");
     return text.append(further).append("}").toString();
@@ -237,5 +189,10 @@ public class ScanRequest {
 
   public int hashCode() {
     return 31 * schema.hashCode() + marker("").hashCode();
+  }
+
+  /** Without the options, which may have secrets in them. */
+  public String toString() {
+    return shortName + "[" + path() + "]";
   }
 }
