@@ -63,7 +63,7 @@ public class NativeReads implements Function<NativeRequest, NativeTasks> {
     SparkSession session = scan.session();
     if (!new ParquetFileFormat().supportBatch(session, joined(stored, constant))) return null;
     String columns = scan.kinds() + scan.physical().json();
-    InputPartition[] tasks = scan.partitions().clone();
+    InputPartition[] tasks = Arrays.copyOf(scan.partitions(), scan.partitions().length, InputPartition[].class);
     for (int i = 0; i < tasks.length; i++) {
       byte[] files = scan.files()[i];
       if (files != null) tasks[i] = new NativePartition(tasks[i], files(files, scan.root(), constant), columns);
