@@ -27,8 +27,8 @@ from spark_plugin.java import jars
 JAVA_RELEASE = "17"
 """The oldest Java that Spark 4 runs on."""
 
-# Manifests of Spark's jars name jars that Spark does not have (path). Types of Spark's Scala API are used raw in many places.
-_NOT_LINTED = ("path", "rawtypes", "unchecked")
+# Manifests of Spark's jars name jars that Spark does not have (path).
+_LINT = "-Xlint:all,-path"
 _OLDEST_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -53,9 +53,8 @@ def build(*, force: bool = False) -> Path:
 
 def compiled(sources: Mapping[str, Path], spark_jars: Path) -> dict[str, bytes]:
     """`pydelta/rule/PruneScans.class` -> its bytes. spark_jars: a directory. Raises BuildError with what javac says."""
-    lint = "-Xlint:all," + ",".join(f"-{name}" for name in _NOT_LINTED)
     with tempfile.TemporaryDirectory(prefix="pydelta-javac-") as classes:
-        options = ["--release", JAVA_RELEASE, lint, "-Werror", "-proc:none", "-encoding", "UTF-8", "-cp", f"{spark_jars}/*"]
+        options = ["--release", JAVA_RELEASE, _LINT, "-Werror", "-proc:none", "-encoding", "UTF-8", "-cp", f"{spark_jars}/*"]
         command = [find_javac(), *options, "-d", classes, *map(str, sources.values())]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:

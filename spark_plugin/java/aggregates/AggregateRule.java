@@ -1,8 +1,11 @@
 package pydelta.aggregates;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
@@ -11,22 +14,23 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import pydelta.rule.Lists;
+import pydelta.rule.Trees;
 import pydelta.scan.PrunedScan;
 
 /**
  * Finds aggregates over our scans, and puts something in the place of the scan that says all that the aggregate needs.
  *
- * There are but filters and projections between the two. An aggregate that nothing is found for is left alone, and so is one where
- * that fails.
+ * There are only filters and projections between the two. An aggregate stays as it is if nothing is found for it, or if that
+ * fails.
  */
-abstract class AggregateRule extends scala.runtime.AbstractPartialFunction {
+abstract sealed class AggregateRule<Q extends LogQuestion> permits LogAnswers, PartialAggregates {
   private int count = 0;
 
   /** The aggregate over another plan than the scan; null if there is none. */
   abstract LogicalPlan replaced(Aggregate aggregate, DataSourceV2ScanRelation relation) throws Exception;
 
   /** What says what the question asks, with the attributes `by`; null if nothing does. */
-  abstract LogicalPlan inPlace(LogQuestion question, List by, DataSourceV2ScanRelation relation) throws Exception;
+  abstract LogicalPlan inPlace(Q question, List<Attribute> by, DataSourceV2ScanRelation relation) throws Exception;
 
   /** Whether filters stay over what is in the scan's place. */
   abstract boolean keepsFilters();
@@ -37,34 +41,25 @@ abstract class AggregateRule extends scala.runtime.AbstractPartialFunction {
 
   /** The plan with all that was found; the same object if nothing was. */
   LogicalPlan in(LogicalPlan plan) {
-    LogicalPlan replaced = plan.transformDown(this);
+    LogicalPlan replaced = plan.transformDown(Trees.change(this::changed));
     return count == 0 ? plan : replaced;
   }
 
-  public boolean isDefinedAt(Object node) {
-    return node instanceof Aggregate && relationBelow((Aggregate) node) != null;
-  }
-
-  public Object applyOrElse(Object node, scala.Function1 otherwise) {
-    if (!isDefinedAt(node)) return otherwise.apply(node);
-    Aggregate aggregate = (Aggregate) node;
+  private LogicalPlan changed(LogicalPlan node) {
+    if (!(node instanceof Aggregate aggregate)) return node;
+    DataSourceV2ScanRelation relation = relationBelow(aggregate);
+    if (relation == null) return node;
     try {
-      LogicalPlan replaced = replaced(aggregate, relationBelow(aggregate));
+      LogicalPlan replaced = replaced(aggregate, relation);
       if (replaced == null) return aggregate;
       count++;
       done();
       return replaced;
-    } catch (Exception error) {
-      return left(aggregate, error);
-    } catch (LinkageError error) {
-      return left(aggregate, error);
+    } catch (Exception | LinkageError error) {
+      if (error instanceof InterruptedException) Thread.currentThread().interrupt();
+      failed(error);
+      return aggregate;
     }
-  }
-
-  private Object left(Aggregate aggregate, Throwable error) {
-    if (error instanceof InterruptedException) Thread.currentThread().interrupt();
-    failed(error);
-    return aggregate;
   }
 
   private static DataSourceV2ScanRelation relationBelow(Aggregate aggregate) {
@@ -76,20 +71,18 @@ abstract class AggregateRule extends scala.runtime.AbstractPartialFunction {
   }
 
   /** The plan below the aggregate over what is in the scan's place, cut to the needed attributes; null if there is none. */
-  LogicalPlan below(LogicalPlan node, LogQuestion question, Set needed, DataSourceV2ScanRelation relation) throws Exception {
+  LogicalPlan below(LogicalPlan node, Q question, Set<ExprId> needed, DataSourceV2ScanRelation relation) throws Exception {
     if (node == relation) return inPlace(question, question.by(needed), relation);
     LogicalPlan under = node.children().head();
-    if (node instanceof Filter) {
-      Expression condition = ((Filter) node).condition();
+    if (node instanceof Filter filter) {
+      Expression condition = filter.condition();
       if (keepsFilters()) LogQuestion.addReferences(condition, needed);
       LogicalPlan child = below(under, question, needed, relation);
       return child == null || !keepsFilters() ? child : new Filter(condition, child);
     }
-    List kept = new ArrayList();
-    Set neededBelow = LogQuestion.none();
-    List all = Lists.toJava(((Project) node).projectList());
-    for (int i = 0; i < all.size(); i++) {
-      NamedExpression named = (NamedExpression) all.get(i);
+    var kept = new ArrayList<NamedExpression>();
+    var neededBelow = new HashSet<ExprId>();
+    for (NamedExpression named : Lists.toJava(((Project) node).projectList())) {
       if (!needed.contains(named.exprId())) continue;
       kept.add(named);
       LogQuestion.addReferences((Expression) named, neededBelow);

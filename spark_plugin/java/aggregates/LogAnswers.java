@@ -1,24 +1,24 @@
 package pydelta.aggregates;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.AggregatingAccumulator$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.util.AccumulatorV2;
 import pydelta.rule.Lists;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 import pydelta.scan.PrunedScan;
-import scala.collection.immutable.Seq;
+import scala.Option;
 
 /**
  * Answers aggregates of our scans from the table's log, where the source knows what they need of every file.
@@ -28,7 +28,7 @@ import scala.collection.immutable.Seq;
  * groups is then computed at once, and the query needs no job; one with groups is left to Spark. An aggregate that needs
  * anything else of the rows is left alone, and so is one whose answer fails.
  */
-public class LogAnswers extends AggregateRule {
+public final class LogAnswers extends AggregateRule<LogQuestion> {
   public static final String OPTION = "logAnswers";
 
   private final RuleStatus status;
@@ -49,7 +49,7 @@ public class LogAnswers extends AggregateRule {
     LogicalPlan before = null;
     while (plan != before) {
       before = plan;
-      plan = (LogicalPlan) ((Rule) ConvertToLocalRelation$.MODULE$).apply(plan);
+      plan = ConvertToLocalRelation$.MODULE$.apply(plan);
     }
     return plan;
   }
@@ -70,37 +70,35 @@ public class LogAnswers extends AggregateRule {
   LogicalPlan replaced(Aggregate aggregate, DataSourceV2ScanRelation relation) throws Exception {
     if (!((PrunedScan) relation.scan()).mayAsk(Switch.LOG)) return null;
     LogQuestion question = new LogQuestion(aggregate.child());
-    List results = question.rewritten(aggregate.aggregateExpressions());
+    List<NamedExpression> results = question.rewritten(aggregate.aggregateExpressions());
     if (results == null) return null;
-    Set needed = question.needed(results, aggregate.groupingExpressions());
+    Set<ExprId> needed = question.needed(results, aggregate.groupingExpressions());
     LogicalPlan known = below(aggregate.child(), question, needed, relation);
     if (known == null) return null;
     known = folded(known);
-    Seq expressions = Lists.toScala(results);
-    boolean once = aggregate.groupingExpressions().isEmpty() && question.isPlain() && known instanceof LocalRelation;
-    return once && areComputable(results) ? computed(aggregate, expressions, (LocalRelation) known)
-        : new Aggregate(aggregate.groupingExpressions(), expressions, known, aggregate.hint());
+    boolean isOneRow = aggregate.groupingExpressions().isEmpty() && question.isPlain() && areComputable(results);
+    if (isOneRow && known instanceof LocalRelation rows) return computed(aggregate, results, rows);
+    return new Aggregate(aggregate.groupingExpressions(), Lists.toScala(results), known, aggregate.hint());
   }
 
-  LogicalPlan inPlace(LogQuestion question, List by, DataSourceV2ScanRelation relation) throws Exception {
+  LogicalPlan inPlace(LogQuestion question, List<Attribute> by, DataSourceV2ScanRelation relation) throws Exception {
     return LogAnswer.relation(question, by, (PrunedScan) relation.scan());
   }
 
   /** Whether Spark need not run first: a subquery has no value before. */
-  private static boolean areComputable(List results) {
-    for (int i = 0; i < results.size(); i++) {
-      Expression result = (Expression) results.get(i);
+  private static boolean areComputable(List<NamedExpression> results) {
+    for (NamedExpression named : results) {
+      Expression result = (Expression) named;
       if (!result.deterministic() || SubqueryExpression$.MODULE$.hasSubquery(result)) return false;
     }
     return true;
   }
 
   /** The aggregate's one row. */
-  private static LogicalPlan computed(Aggregate aggregate, Seq expressions, LocalRelation known) {
-    AccumulatorV2 sum = AggregatingAccumulator$.MODULE$.apply(expressions, known.output());
-    for (int i = 0; i < known.data().length(); i++) sum.add(known.data().apply(i));
-    List rows = new ArrayList();
-    rows.add(((InternalRow) sum.value()).copy());
-    return new LocalRelation(aggregate.output(), Lists.toScala(rows), false, (scala.Option) scala.None$.MODULE$);
+  private static LogicalPlan computed(Aggregate aggregate, List<NamedExpression> results, LocalRelation known) {
+    List<Expression> expressions = results.stream().map(Expression.class::cast).toList();
+    var sum = AggregatingAccumulator$.MODULE$.apply(Lists.toScala(expressions), known.output());
+    for (InternalRow row : Lists.toJava(known.data())) sum.add(row);
+    return new LocalRelation(aggregate.output(), Lists.toScala(List.of(sum.value().copy())), false, Option.empty());
   }
 }

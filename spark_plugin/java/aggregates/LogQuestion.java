@@ -14,9 +14,11 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Coalesce;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
@@ -30,6 +32,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
 import pydelta.rule.Lists;
+import pydelta.rule.Trees;
 import scala.collection.immutable.Seq;
 
 /**
@@ -39,13 +42,13 @@ import scala.collection.immutable.Seq;
  * the sum of rows, min(a) the minimum of the minima. DISTINCT functions stay as they are: they do not mind that many rows
  * became one. The source says no if a column that is left is not constant in each file.
  */
-public class LogQuestion extends scala.runtime.AbstractPartialFunction {
-  private final Map scanned = new HashMap();
-  private final Seq output;
+public class LogQuestion {
+  private final Map<ExprId, Attribute> scanned = new HashMap<>();
+  private final Seq<Attribute> output;
   private final Attribute rows = column("rows", DataTypes.LongType, false);
-  private final Map valued = new LinkedHashMap();
-  private final Map minima = new LinkedHashMap();
-  private final Map maxima = new LinkedHashMap();
+  private final Map<String, Attribute> valued = new LinkedHashMap<>();
+  private final Map<String, Attribute> minima = new LinkedHashMap<>();
+  private final Map<String, Attribute> maxima = new LinkedHashMap<>();
   private boolean understood = true;
   private boolean plain = true;
 
@@ -55,44 +58,37 @@ public class LogQuestion extends scala.runtime.AbstractPartialFunction {
   }
 
   /** Notes by which ids the scan's attributes go above the node; returns the attributes. */
-  private Seq name(LogicalPlan node) {
+  private Seq<Attribute> name(LogicalPlan node) {
     if (!node.children().isEmpty()) {
-      Seq attributes = name(node.children().head());
-      if (node instanceof Project) addAliases(((Project) node).projectList());
+      Seq<Attribute> attributes = name(node.children().head());
+      if (node instanceof Project project) addAliases(project.projectList());
       return attributes;
     }
-    List output = Lists.toJava(node.output());
-    for (int i = 0; i < output.size(); i++) {
-      Attribute attribute = (Attribute) output.get(i);
-      scanned.put(attribute.exprId(), attribute);
-    }
+    for (Attribute attribute : Lists.toJava(node.output())) scanned.put(attribute.exprId(), attribute);
     return node.output();
   }
 
-  private void addAliases(Seq projected) {
-    List list = Lists.toJava(projected);
-    for (int i = 0; i < list.size(); i++) {
-      if (!(list.get(i) instanceof Alias)) continue;
-      Alias alias = (Alias) list.get(i);
-      Attribute column = scannedColumn(alias.child());
-      if (column != null) scanned.put(alias.exprId(), column);
+  private void addAliases(Seq<NamedExpression> projected) {
+    for (NamedExpression named : Lists.toJava(projected)) {
+      Attribute column = named instanceof Alias alias ? scannedColumn(alias.child()) : null;
+      if (column != null) scanned.put(named.exprId(), column);
     }
   }
 
   static Attribute column(String name, DataType type, boolean nullable) {
     return new AttributeReference(
-        name, type, nullable, Metadata.empty(), NamedExpression$.MODULE$.newExprId(), Lists.toScala(new ArrayList()));
+        name, type, nullable, Metadata.empty(), NamedExpression$.MODULE$.newExprId(), Lists.toScala(List.of()));
   }
 
   // ---------------------------------------------------------------- rewriting
 
   /** The result expressions over the columns told; null if one of them needs the rows themselves. */
-  List rewritten(Seq results) {
-    List list = new ArrayList();
-    for (java.util.Iterator each = Lists.toJava(results).iterator(); each.hasNext();) {
-      list.add(((Expression) each.next()).transformUp(this));
+  List<NamedExpression> rewritten(Seq<NamedExpression> results) {
+    var rewritten = new ArrayList<NamedExpression>();
+    for (NamedExpression result : Lists.toJava(results)) {
+      rewritten.add((NamedExpression) ((Expression) result).transformUp(Trees.change(this::rewritten)));
     }
-    return understood ? list : null;
+    return understood ? rewritten : null;
   }
 
   /** Whether no function has a FILTER or DISTINCT. */
@@ -100,13 +96,8 @@ public class LogQuestion extends scala.runtime.AbstractPartialFunction {
     return plain;
   }
 
-  public boolean isDefinedAt(Object node) {
-    return node instanceof AggregateExpression;
-  }
-
-  public Object applyOrElse(Object node, scala.Function1 otherwise) {
-    if (!isDefinedAt(node)) return otherwise.apply(node);
-    AggregateExpression aggregate = (AggregateExpression) node;
+  private Expression rewritten(Expression expression) {
+    if (!(expression instanceof AggregateExpression aggregate)) return expression;
     AggregateFunction function = aggregate.aggregateFunction();
     if (aggregate.filter().isDefined()) plain = false;
     if (function instanceof Min || function instanceof Max) {
@@ -136,23 +127,19 @@ public class LogQuestion extends scala.runtime.AbstractPartialFunction {
   }
 
   Attribute scannedColumn(Expression expression) {
-    return expression instanceof Attribute ? (Attribute) scanned.get(((Attribute) expression).exprId()) : null;
+    return expression instanceof Attribute attribute ? scanned.get(attribute.exprId()) : null;
   }
 
-  private Object extreme(AggregateExpression aggregate, Attribute column, boolean smallest) {
+  private Expression extreme(AggregateExpression aggregate, Attribute column, boolean smallest) {
     Attribute told = told(smallest ? minima : maxima, column.name(), column.dataType());
-    AggregateFunction function = smallest ? (AggregateFunction) new Min(told) : (AggregateFunction) new Max(told);
+    AggregateFunction function = smallest ? new Min(told) : new Max(told);
     return new AggregateExpression(function, aggregate.mode(), false, aggregate.filter(), aggregate.resultId());
   }
 
   /** The column told that count adds up; null if there is none. */
-  private Attribute counted(Seq children) {
-    boolean constant = true;
-    for (int i = 0; i < children.length(); i++) {
-      constant = constant && children.apply(i) instanceof Literal && ((Literal) children.apply(i)).value() != null;
-    }
-    if (constant) return rows;
-    Attribute column = children.length() == 1 ? scannedColumn((Expression) children.head()) : null;
+  private Attribute counted(Seq<Expression> children) {
+    if (children.forall(child -> child instanceof Literal literal && literal.value() != null)) return rows;
+    Attribute column = children.length() == 1 ? scannedColumn(children.head()) : null;
     return column == null ? null : valued(column);
   }
 
@@ -161,90 +148,69 @@ public class LogQuestion extends scala.runtime.AbstractPartialFunction {
   }
 
   static Expression total(AggregateExpression aggregate, Attribute told) {
-    List parts = new ArrayList();
-    parts.add(new AggregateExpression(new Sum(told), aggregate.mode(), false, aggregate.filter(), aggregate.resultId()));
-    parts.add(Literal$.MODULE$.apply(Long.valueOf(0)));
-    return new Coalesce(Lists.toScala(parts));
+    var sum = new AggregateExpression(new Sum(told), aggregate.mode(), false, aggregate.filter(), aggregate.resultId());
+    return new Coalesce(Lists.toScala(List.of(sum, Literal$.MODULE$.apply(0L))));
   }
 
-  static Attribute told(Map columns, String name, DataType type) {
-    Attribute known = (Attribute) columns.get(name);
-    if (known == null) columns.put(name, known = column(name, type, true));
-    return known;
+  static Attribute told(Map<String, Attribute> columns, String name, DataType type) {
+    return columns.computeIfAbsent(name, each -> column(name, type, true));
   }
 
   // ---------------------------------------------------------------- attributes
 
-  static Set none() {
-    return new HashSet();
-  }
-
-  static void addReferences(Expression expression, Set ids) {
-    List references = Lists.toJava(expression.references().toSeq());
-    for (int i = 0; i < references.size(); i++) ids.add(((Attribute) references.get(i)).exprId());
+  static void addReferences(Expression expression, Set<ExprId> ids) {
+    for (Attribute reference : Lists.toJava(expression.references())) ids.add(reference.exprId());
   }
 
   /** The ids of what the aggregate takes from the plan below, without the columns told. */
-  Set needed(List results, Seq grouping) {
-    Set ids = none();
-    for (int i = 0; i < results.size(); i++) addReferences((Expression) results.get(i), ids);
-    for (java.util.Iterator each = Lists.toJava(grouping).iterator(); each.hasNext();) {
-      addReferences((Expression) each.next(), ids);
-    }
-    List told = told();
-    for (int i = 0; i < told.size(); i++) ids.remove(((Attribute) told.get(i)).exprId());
+  Set<ExprId> needed(List<NamedExpression> results, Seq<Expression> grouping) {
+    var ids = new HashSet<ExprId>();
+    for (NamedExpression result : results) addReferences((Expression) result, ids);
+    for (Expression group : Lists.toJava(grouping)) addReferences(group, ids);
+    for (Attribute column : told()) ids.remove(column.exprId());
     return ids;
   }
 
   /** The columns told, in the order of the answer. */
-  List told() {
-    List list = new ArrayList();
-    list.add(rows);
-    list.addAll(valued.values());
-    list.addAll(minima.values());
-    list.addAll(maxima.values());
-    return list;
+  List<Attribute> told() {
+    var told = new ArrayList<Attribute>();
+    told.add(rows);
+    told.addAll(valued.values());
+    told.addAll(minima.values());
+    told.addAll(maxima.values());
+    return told;
   }
 
   /** The names of the scan's columns of which it asks something. */
-  Set asked() {
-    Set names = new LinkedHashSet(valued.keySet());
+  Set<String> asked() {
+    var names = new LinkedHashSet<String>(valued.keySet());
     names.addAll(minima.keySet());
     names.addAll(maxima.keySet());
     return names;
   }
 
   /** The scan's attributes among the needed ones. Raises if there are others. */
-  List by(Set needed) {
-    List list = new ArrayList();
-    List attributes = Lists.toJava(output);
-    for (int i = 0; i < attributes.size(); i++) {
-      if (needed.contains(((Attribute) attributes.get(i)).exprId())) list.add(attributes.get(i));
-    }
-    if (list.size() != needed.size()) throw new IllegalStateException("the aggregate needs more than " + output);
-    return list;
+  List<Attribute> by(Set<ExprId> needed) {
+    List<Attribute> by = Lists.toJava(output);
+    by.removeIf(attribute -> !needed.contains(attribute.exprId()));
+    if (by.size() != needed.size()) throw new IllegalStateException("the aggregate needs more than " + output);
+    return by;
   }
 
   // ---------------------------------------------------------------- text
 
   /** For Python. only: the scan will not be read. */
-  public String json(List by, boolean only) {
+  public String json(List<Attribute> by, boolean only) {
     return "{" + columnsJson(by) + ", \"only\": " + only + "}";
   }
 
   /** The parts of `json`, without the braces. */
-  String columnsJson(List by) {
-    List names = new ArrayList();
-    for (int i = 0; i < by.size(); i++) names.add(((Attribute) by.get(i)).name());
-    return "\"by\": " + texts(names) + ", \"valued\": " + texts(valued.keySet()) + ", \"minima\": " + texts(minima.keySet())
-        + ", \"maxima\": " + texts(maxima.keySet());
+  String columnsJson(List<Attribute> by) {
+    return "\"by\": " + texts(by.stream().map(Attribute::name).toList()) + ", \"valued\": " + texts(valued.keySet())
+        + ", \"minima\": " + texts(minima.keySet()) + ", \"maxima\": " + texts(maxima.keySet());
   }
 
-  static String texts(Collection names) {
-    List quoted = new ArrayList();
-    for (java.util.Iterator each = names.iterator(); each.hasNext();) {
-      quoted.add(TextNode.valueOf((String) each.next()).toString());
-    }
-    return quoted.toString();
+  private static String texts(Collection<String> names) {
+    return names.stream().map(TextNode::valueOf).toList().toString();
   }
 }

@@ -1,10 +1,11 @@
 package pydelta.aggregates;
 
 import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -23,12 +24,11 @@ import pydelta.scan.ScanReaders;
 /**
  * Has the tasks that read add up what an aggregate over our scan only adds up again.
  *
- * Under the aggregate, below projections that stay, the scan becomes one of partial rows, as LogAnswers puts the log's answer there.
- * Filters go into the scan, which leaves out their rows exactly. An aggregate that needs anything else of the rows is left alone,
- * and so is one for which the source says no, or fails.
+ * Under the aggregate, below projections that stay, the scan becomes one of partial rows, as LogAnswers puts the log's answer
+ * there. Filters go into the scan, which leaves out their rows exactly. An aggregate that needs anything else of the rows is left
+ * alone, and so is one for which the source says no, or fails.
  */
-public class PartialAggregates extends AggregateRule {
-
+public final class PartialAggregates extends AggregateRule<PartialQuestion> {
   private final RuleStatus status;
   private final ColumnarChoice batches;
   private final int mostGroupColumns;
@@ -63,43 +63,39 @@ public class PartialAggregates extends AggregateRule {
     PrunedScan scan = (PrunedScan) relation.scan();
     if (!scan.mayAsk(Switch.PARTIAL) || !WantedRows.isExact(aggregate.child(), relation)) return null;
     PartialQuestion question = new PartialQuestion(aggregate.child());
-    List results = question.rewritten(aggregate.aggregateExpressions());
+    List<NamedExpression> results = question.rewritten(aggregate.aggregateExpressions());
     if (results == null || !question.isPlain()) return null;
     int asked = question.told().size() - 1 + aggregate.groupingExpressions().length();
     if (!Switch.isPreferred(Switch.PARTIAL) && !scan.source().planForMessages().areWorthAdding(asked)) {
       status.skipped(Switch.PARTIAL, "the files are too small for what is added up of a row");
       return null;
     }
-    Set needed = question.needed(results, aggregate.groupingExpressions());
+    Set<ExprId> needed = question.needed(results, aggregate.groupingExpressions());
     LogicalPlan below = below(aggregate.child(), question, needed, relation);
     return below == null ? null
         : new Aggregate(aggregate.groupingExpressions(), Lists.toScala(results), below, aggregate.hint());
   }
 
   /** The scan of partial rows; null if there is none. */
-  LogicalPlan inPlace(LogQuestion question, List by, DataSourceV2ScanRelation relation) {
+  LogicalPlan inPlace(PartialQuestion question, List<Attribute> by, DataSourceV2ScanRelation relation) {
     if (by.size() > mostGroupColumns) return null;
     PrunedScan scan = (PrunedScan) relation.scan();
-    List output = new ArrayList(by);
+    var output = new ArrayList<Attribute>(by);
     output.addAll(question.told());
-    Set names = question.asked();
+    Set<String> names = question.asked();
     StructField[] fields = new StructField[output.size()];
     for (int i = 0; i < fields.length; i++) {
-      Attribute column = (Attribute) output.get(i);
+      Attribute column = output.get(i);
       if (i < by.size() && !PartialQuestion.isGroup(column)) return null;
       if (i < by.size()) names.add(column.name());
       String name = i < by.size() ? column.name() : "partial " + i;
       fields[i] = new StructField(name, column.dataType(), column.nullable(), i == 0 ? scan.tableMetadata() : Metadata.empty());
     }
     StructType schema = new StructType(fields);
-    List readFields = new ArrayList();
-    for (Iterator each = names.iterator(); each.hasNext();) {
-      String name = (String) each.next();
-      if (scan.fullSchema().getFieldIndex(name).isEmpty()) return null;
-      readFields.add(scan.fullSchema().apply(name));
-    }
-    StructType read = new StructType((StructField[]) readFields.toArray(new StructField[0]));
-    String asked = ((PartialQuestion) question).json(by, read);
+    StructType columns = scan.fullSchema();
+    if (names.stream().anyMatch(name -> columns.getFieldIndex(name).isEmpty())) return null;
+    StructType read = new StructType(names.stream().map(columns::apply).toArray(StructField[]::new));
+    String asked = question.json(by, read);
     PrunedScan partial = scan.partially(asked, schema, new ScanReaders(batches.columnarFor(schema), null, batches.whyNot()));
     if (partial == null) return null;
     return NodeCopy.with(relation, new Object[] {scan, relation.output()}, new Object[] {partial, Lists.toScala(output)});

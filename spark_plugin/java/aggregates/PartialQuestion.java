@@ -1,7 +1,5 @@
 package pydelta.aggregates;
 
-import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -12,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.CheckOverflow;
 import org.apache.spark.sql.catalyst.expressions.Coalesce;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
@@ -32,12 +31,12 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import pydelta.rule.Lists;
+import pydelta.rule.Trees;
 import scala.Option;
-import scala.collection.immutable.Seq;
 
 /**
- * What an aggregate asks of the tasks that read: as of the log, and sums and averages. Only what is the same whoever adds it up, and
- * in which order: no floating numbers, no strings but as groups, of which bytes tell whether two are equal.
+ * What an aggregate asks of the tasks that read: as of the log, and sums and averages. The result must not depend on who adds up,
+ * and in which order. So there are no floating numbers, and strings only as groups, if their bytes tell whether two are equal.
  */
 class PartialQuestion extends LogQuestion {
   private static final int MOST_DIGITS = 38;
@@ -46,8 +45,8 @@ class PartialQuestion extends LogQuestion {
   private static final DecimalType LONG_DIGITS = new DecimalType(20, 0);
 
   /** The columns told, by what they add up as JSON, and the names of the scan's columns in that. */
-  private final Map sums = new LinkedHashMap();
-  private final Set summed = new LinkedHashSet();
+  private final Map<String, Attribute> sums = new LinkedHashMap<>();
+  private final Set<String> summed = new LinkedHashSet<>();
 
   PartialQuestion(LogicalPlan below) {
     super(below);
@@ -55,24 +54,23 @@ class PartialQuestion extends LogQuestion {
 
   Expression added(AggregateExpression aggregate) {
     AggregateFunction function = aggregate.aggregateFunction();
-    if (function instanceof Sum) return sum(aggregate, (Sum) function);
-    return function instanceof Average ? average(aggregate, (Average) function) : null;
+    if (function instanceof Sum sum) return sum(aggregate, sum);
+    return function instanceof Average average ? average(aggregate, average) : null;
   }
 
   private Expression sum(AggregateExpression aggregate, Sum sum) {
     Attribute told = toldSum(sum.children().head());
     if (told == null) return null;
-    List children = new ArrayList();
-    children.add(told);
-    AggregateFunction over = (AggregateFunction) sum.withNewChildren(Lists.toScala(children));
+    AggregateFunction over = (AggregateFunction) sum.withNewChildren(Lists.toScala(List.of(told)));
     Expression added = new AggregateExpression(over, aggregate.mode(), false, aggregate.filter(), aggregate.resultId());
     if (added.dataType().equals(sum.dataType())) return added;
     return new CheckOverflow(added, (DecimalType) sum.dataType(), !SQLConf.get().ansiEnabled());
   }
 
   /**
-   * What Spark makes of a sum and a count at the end, over ours. Spark adds integers up as floating numbers, which is as exact until
-   * they leave 53 bits, and depends on the order of rows then. Ours are added up as decimals, as there may be more than a BIGINT holds.
+   * What Spark makes of a sum and a count at the end, over ours. Spark adds integers up as floating numbers, which is as exact
+   * until they leave 53 bits, and depends on the order of rows then. Ours are added up as decimals, as the sum may be larger than
+   * a BIGINT.
    */
   private Expression average(AggregateExpression aggregate, Average average) {
     Expression child = average.children().head();
@@ -81,17 +79,16 @@ class PartialQuestion extends LogQuestion {
     if (average.evalMode().equals(EvalMode$.MODULE$.TRY())) return null;
     Attribute told = toldSum(child);
     if (told == null) return null;
-    Seq buffers = average.aggBufferAttributes().toSeq();
-    Map ours = new HashMap();
+    Attribute sumBuffer = average.aggBufferAttributes().apply(0);
+    Attribute countBuffer = average.aggBufferAttributes().apply(1);
     Expression addend = told.dataType().equals(DataTypes.LongType) ? cast(told, LONG_DIGITS) : told;
-    AggregateExpression total = new AggregateExpression(
+    var total = new AggregateExpression(
         new Sum(addend), aggregate.mode(), false, aggregate.filter(), NamedExpression$.MODULE$.newExprId());
-    List parts = new ArrayList();
-    parts.add(cast(total, ((Attribute) buffers.apply(0)).dataType()));
-    parts.add(cast(Literal$.MODULE$.apply(Long.valueOf(0)), ((Attribute) buffers.apply(0)).dataType()));
-    ours.put(((Attribute) buffers.apply(0)).exprId(), new Coalesce(Lists.toScala(parts)));
-    ours.put(((Attribute) buffers.apply(1)).exprId(), total(aggregate, valued(column)));
-    return average.evaluateExpression().transformUp(new Replacement(ours));
+    List<Expression> parts = List.of(cast(total, sumBuffer.dataType()), cast(Literal$.MODULE$.apply(0L), sumBuffer.dataType()));
+    Map<ExprId, Expression> ours = Map.of(
+        sumBuffer.exprId(), new Coalesce(Lists.toScala(parts)), countBuffer.exprId(), total(aggregate, valued(column)));
+    return average.evaluateExpression().transformUp(Trees.change(
+        node -> node instanceof Attribute buffer ? ours.getOrDefault(buffer.exprId(), node) : node));
   }
 
   private static Expression cast(Expression expression, DataType type) {
@@ -103,9 +100,10 @@ class PartialQuestion extends LogQuestion {
     boolean unscaled = child instanceof UnscaledValue;
     Summand summand = Summand.of(unscaled ? child.children().head() : child, this);
     if (summand == null) return null;
-    DataType told = unscaled || summand.type instanceof IntegralType ? DataTypes.LongType : sumType((DecimalType) summand.type);
-    summed.addAll(summand.columns);
-    Attribute known = told(sums, summand.json, told);
+    boolean isLong = unscaled || summand.type() instanceof IntegralType;
+    DataType told = isLong ? DataTypes.LongType : sumType((DecimalType) summand.type());
+    summed.addAll(summand.columns());
+    Attribute known = told(sums, summand.json(), told);
     return known.dataType().equals(told) ? known : null;
   }
 
@@ -129,20 +127,20 @@ class PartialQuestion extends LogQuestion {
     return type instanceof BooleanType || type instanceof DateType;
   }
 
-  List told() {
-    List list = super.told();
-    list.addAll(sums.values());
-    return list;
+  List<Attribute> told() {
+    List<Attribute> told = super.told();
+    told.addAll(sums.values());
+    return told;
   }
 
-  Set asked() {
-    Set names = super.asked();
+  Set<String> asked() {
+    Set<String> names = super.asked();
     names.addAll(summed);
     return names;
   }
 
   /** read: the columns that it names, as the query knows them. */
-  String json(List by, StructType read) {
+  String json(List<Attribute> by, StructType read) {
     return "{" + columnsJson(by) + ", \"sums\": " + sums.keySet() + ", \"read\": " + read.json() + "}";
   }
 }

@@ -20,28 +20,15 @@ import org.apache.spark.sql.types.IntegralType;
 /**
  * What a sum adds up: a column of integers, or a decimal one, or products, sums and differences of these, as
  * delta_py/scan/summands.py knows them. Only what is exact: where Spark would round there is none.
+ *
+ * json: for Python. columns: the names in it. type: of the expression in Spark. digits, scale: what the type would have if it had
+ * room for all.
  */
-class Summand {
+record Summand(String json, Set<String> columns, DataType type, int digits, int scale) {
   /** Wider columns lie in memory as Java's big numbers. */
   private static final int MOST_DIGITS = 18;
   /** Of a value, whatever its columns hold: what Arrow multiplies without an end. */
   private static final int MOST_EXACT_DIGITS = 60;
-
-  /** For Python, the columns that it names, and the type of the expression in Spark. */
-  final String json;
-  final Set columns;
-  final DataType type;
-  /** What the type would have if it had room for all. */
-  private final int digits;
-  private final int scale;
-
-  private Summand(String json, Set columns, DataType type, int digits, int scale) {
-    this.json = json;
-    this.columns = columns;
-    this.type = type;
-    this.digits = digits;
-    this.scale = scale;
-  }
 
   /** Null for an expression that is none. */
   static Summand of(Expression expression, LogQuestion question) {
@@ -51,14 +38,13 @@ class Summand {
   }
 
   private static Summand ofDecimal(Expression expression, LogQuestion question) {
-    if (!(expression.dataType() instanceof DecimalType)) return null;
-    DecimalType type = (DecimalType) expression.dataType();
+    if (!(expression.dataType() instanceof DecimalType type)) return null;
     Attribute column = question.scannedColumn(expression);
     if (column != null) {
       boolean plain = type.precision() <= MOST_DIGITS && type.scale() >= 0;
       return plain ? ofColumn(column, type.precision(), type.scale()) : null;
     }
-    if (expression instanceof Literal) return ofNumber(((Literal) expression).value(), type);
+    if (expression instanceof Literal literal) return ofNumber(literal.value(), type);
     boolean product = expression instanceof Multiply;
     if (!product && !(expression instanceof Add) && !(expression instanceof Subtract)) return null;
     BinaryArithmetic operation = (BinaryArithmetic) expression;
@@ -72,7 +58,7 @@ class Summand {
     boolean raises = operation.evalMode().equals(EvalMode$.MODULE$.ANSI()) && digits <= MOST_EXACT_DIGITS;
     if (scale != type.scale() || digits > type.precision() && !raises) return null;
     String sign = product ? "*" : expression instanceof Add ? "+" : "-";
-    Set columns = new LinkedHashSet(left.columns);
+    var columns = new LinkedHashSet<String>(left.columns);
     columns.addAll(right.columns);
     return new Summand("[\"" + sign + "\", " + left.json + ", " + right.json + "]", columns, type, digits, scale);
   }
@@ -83,15 +69,13 @@ class Summand {
   }
 
   private static Summand ofColumn(Attribute column, int digits, int scale) {
-    Set columns = new LinkedHashSet();
-    columns.add(column.name());
-    return new Summand(TextNode.valueOf(column.name()).toString(), columns, column.dataType(), digits, scale);
+    return new Summand(TextNode.valueOf(column.name()).toString(), Set.of(column.name()), column.dataType(), digits, scale);
   }
 
   private static Summand ofNumber(Object value, DecimalType type) {
-    if (!(value instanceof Decimal) || type.precision() > MOST_DIGITS || type.scale() < 0) return null;
-    BigDecimal number = ((Decimal) value).toJavaBigDecimal().setScale(type.scale());
+    if (!(value instanceof Decimal decimal) || type.precision() > MOST_DIGITS || type.scale() < 0) return null;
+    BigDecimal number = decimal.toJavaBigDecimal().setScale(type.scale());
     String json = "{\"digits\": " + number.unscaledValue() + ", \"scale\": " + type.scale() + "}";
-    return new Summand(json, new LinkedHashSet(), type, type.precision(), type.scale());
+    return new Summand(json, Set.of(), type, type.precision(), type.scale());
   }
 }

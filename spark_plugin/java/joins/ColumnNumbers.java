@@ -1,19 +1,16 @@
 package pydelta.joins;
 
-import java.util.Map;
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Optional;
 import java.util.OptionalLong;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 
-/** What the source tells of one column of a scan. */
-class ColumnNumbers implements ColumnStatistics {
-  private final Map told;
-
-  /** told: distinct, nulls; min and max as Spark counts values of the type (days), absent for a type without an order of numbers. */
-  ColumnNumbers(Map told) {
-    this.told = told;
-  }
-
+/**
+ * What the source tells of one column of a scan.
+ *
+ * told: distinct, nulls; min and max as Spark counts values of the type (days), absent for a type without an order of numbers.
+ */
+record ColumnNumbers(JsonNode told) implements ColumnStatistics {
   public OptionalLong distinctCount() {
     return number("distinct");
   }
@@ -22,16 +19,16 @@ class ColumnNumbers implements ColumnStatistics {
     return number("nulls");
   }
 
-  public Optional min() {
-    return Optional.ofNullable(told.get("min"));
+  public Optional<Object> min() {
+    return Optional.ofNullable(told.path("min").numberValue());
   }
 
-  public Optional max() {
-    return Optional.ofNullable(told.get("max"));
+  public Optional<Object> max() {
+    return Optional.ofNullable(told.path("max").numberValue());
   }
 
   private OptionalLong number(String name) {
-    Object value = told.get(name);
-    return value == null ? OptionalLong.empty() : OptionalLong.of(((Number) value).longValue());
+    JsonNode value = told.path(name);
+    return value.isNumber() ? OptionalLong.of(value.longValue()) : OptionalLong.empty();
   }
 }

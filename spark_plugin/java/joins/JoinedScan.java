@@ -1,7 +1,8 @@
 package pydelta.joins;
 
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import org.apache.spark.SparkContext$;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -37,7 +38,7 @@ public class JoinedScan extends PrunedScan implements SupportsReportStatistics, 
    * after filter, and the scan itself must stay as it was: other places of a plan, and other queries when this one fails between
    * the two, may hold the same object, and read all of it.
    */
-  private final ThreadLocal filtered = new ThreadLocal();
+  private final ThreadLocal<Narrowed> filtered = new ThreadLocal<>();
 
   public JoinedScan(ScanRequest request, RuleStatus status, ScanReaders readers) {
     this(request, new PrunedSource(request, status, readers), status, readers);
@@ -84,24 +85,21 @@ public class JoinedScan extends PrunedScan implements SupportsReportStatistics, 
   }
 
   /**
-   * Spark keeps in its plan what these say of rows, so that those which cannot be handed over cost only time. So does a query that
-   * Spark gives no id, as one that runs as an RDD.
+   * Spark keeps in its plan what these say of rows, so that those which cannot be handed over cost only time. So does a query
+   * that Spark gives no id, as one that runs as an RDD.
    */
   public void filter(Predicate[] found) {
     filtered.remove();
     String query = currentQuery();
-    List further = new ArrayList();
-    for (int i = 0; i < found.length; i++) {
-      PredicateJson json = PredicateJson.of(found[i], request.schema());
-      if (json != null) further.add(json);
-    }
+    List<PredicateJson> further = Arrays.stream(found)
+        .map(predicate -> PredicateJson.of(predicate, request.schema())).filter(Objects::nonNull).toList();
     if (further.isEmpty() || query == null) return;
     status.used(Switch.JOINS);
     filtered.set(new Narrowed(query, new PrunedScan(request.again(further), status, readers)));
   }
 
   public Batch toBatch() {
-    Narrowed narrowed = (Narrowed) filtered.get();
+    Narrowed narrowed = filtered.get();
     filtered.remove();
     return narrowed != null && narrowed.query.equals(currentQuery()) ? narrowed.scan.toBatch() : super.toBatch();
   }
@@ -111,13 +109,5 @@ public class JoinedScan extends PrunedScan implements SupportsReportStatistics, 
     return SparkContext$.MODULE$.getActive().get().getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
   }
 
-  private static class Narrowed {
-    private final String query;
-    private final PrunedScan scan;
-
-    Narrowed(String query, PrunedScan scan) {
-      this.query = query;
-      this.scan = scan;
-    }
-  }
+  private record Narrowed(String query, PrunedScan scan) {}
 }

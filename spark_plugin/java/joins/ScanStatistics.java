@@ -1,9 +1,10 @@
 package pydelta.joins;
 
-import java.util.Collections;
 import java.util.Map;
 import java.util.OptionalLong;
+import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import pydelta.scan.KeptFiles;
@@ -14,25 +15,19 @@ import pydelta.scan.ScanRequest;
  *
  * Bytes are those of the files that are kept, for the columns that are read, in proportion as Spark's own scans of files.
  */
-public class ScanStatistics implements Statistics {
+public record ScanStatistics(OptionalLong sizeInBytes, OptionalLong numRows, Map<NamedReference, ColumnStatistics> columnStats)
+    implements Statistics {
   /** As Spark counts what a row takes beside its columns. */
   private static final long ROW_OVERHEAD = 8;
 
-  private final OptionalLong bytes;
-  private final OptionalLong rows;
-  private final Map columns;
-
-  private ScanStatistics(OptionalLong bytes, OptionalLong rows, Map columns) {
-    this.bytes = bytes;
-    this.rows = rows;
-    this.columns = columns;
-  }
-
   static ScanStatistics unknown() {
-    return new ScanStatistics(OptionalLong.empty(), OptionalLong.empty(), Collections.EMPTY_MAP);
+    return new ScanStatistics(OptionalLong.empty(), OptionalLong.empty(), Map.of());
   }
 
-  /** What a planning is asked for beside files, with a comma before it: numbers of rows cost time, and only some sessions use them. */
+  /**
+   * What a planning is asked for beside files, with a comma before it: numbers of rows cost time, and only some sessions use
+   * them.
+   */
   public static String wish() {
     return SQLConf.get().cboEnabled() || SQLConf.get().planStatsEnabled() ? ", \"statistics\": true" : "";
   }
@@ -43,16 +38,14 @@ public class ScanStatistics implements Statistics {
     long width = ROW_OVERHEAD + request.schema().defaultSize();
     double share = (double) width / (ROW_OVERHEAD + request.fullSchema().defaultSize());
     long bytes = (long) Math.ceil(kept.bytes() * Math.min(1.0, share) * SQLConf.get().fileCompressionFactor());
-    Long rows = facts.rows();
+    OptionalLong rows = facts.rows();
     if (request.limit() != null) {
-      long most = request.limit().longValue();
+      long most = request.limit();
       bytes = Math.min(bytes, most * width);
-      if (rows != null) rows = Long.valueOf(Math.min(rows.longValue(), most));
+      if (rows.isPresent()) rows = OptionalLong.of(Math.min(rows.getAsLong(), most));
     }
-    if (rows == null) return new ScanStatistics(OptionalLong.of(bytes), OptionalLong.empty(), Collections.EMPTY_MAP);
-    boolean whole = request.limit() == null && !request.readsNoColumns();
-    Map columns = whole ? facts.columns() : Collections.EMPTY_MAP;
-    return new ScanStatistics(OptionalLong.of(bytes), OptionalLong.of(rows.longValue()), columns);
+    boolean tellsColumns = rows.isPresent() && request.limit() == null && !request.readsNoColumns();
+    return new ScanStatistics(OptionalLong.of(bytes), rows, tellsColumns ? facts.columns() : Map.of());
   }
 
   /** Of as many rows that have other columns. */
@@ -60,18 +53,6 @@ public class ScanStatistics implements Statistics {
     if (!known.sizeInBytes().isPresent()) return unknown();
     double share = (double) (ROW_OVERHEAD + others.defaultSize()) / (ROW_OVERHEAD + columns.defaultSize());
     long bytes = (long) Math.ceil(known.sizeInBytes().getAsLong() * share);
-    return new ScanStatistics(OptionalLong.of(bytes), known.numRows(), Collections.EMPTY_MAP);
-  }
-
-  public OptionalLong sizeInBytes() {
-    return bytes;
-  }
-
-  public OptionalLong numRows() {
-    return rows;
-  }
-
-  public Map columnStats() {
-    return columns;
+    return new ScanStatistics(OptionalLong.of(bytes), known.numRows(), Map.of());
   }
 }

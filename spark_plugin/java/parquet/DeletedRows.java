@@ -3,8 +3,8 @@ package pydelta.parquet;
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
+import java.util.Arrays;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.roaringbitmap.RoaringBitmap;
@@ -14,7 +14,7 @@ class DeletedRows {
   private static final int PORTABLE_MAGIC = 1681511377;
 
   /** The upper half of a row's number -> the lower halves. */
-  private final Map bitmaps = new HashMap();
+  private final Map<Integer, RoaringBitmap> bitmaps = new HashMap<>();
 
   private DeletedRows() {}
 
@@ -25,7 +25,7 @@ class DeletedRows {
     DeletedRows rows = new DeletedRows();
     long count = Long.reverseBytes(stream.readLong());
     for (long i = 0; i < count; i++) {
-      Integer key = Integer.valueOf(Integer.reverseBytes(stream.readInt()));
+      int key = Integer.reverseBytes(stream.readInt());
       RoaringBitmap bitmap = new RoaringBitmap();
       bitmap.deserialize(stream);
       if (rows.bitmaps.put(key, bitmap) != null) throw new IOException("a deletion vector with a key twice");
@@ -35,9 +35,7 @@ class DeletedRows {
   }
 
   long count() {
-    long count = 0;
-    for (Iterator each = bitmaps.values().iterator(); each.hasNext();) count += ((RoaringBitmap) each.next()).getLongCardinality();
-    return count;
+    return bitmaps.values().stream().mapToLong(RoaringBitmap::getLongCardinality).sum();
   }
 
   /** The places in a batch of the rows that are left; null if all are. numbers: of its rows, rising, without nulls. */
@@ -50,13 +48,10 @@ class DeletedRows {
       long number = numbers.getLong(i);
       if (number >>> 32 != half) {
         half = number >>> 32;
-        bitmap = (RoaringBitmap) bitmaps.get(Integer.valueOf((int) half));
+        bitmap = bitmaps.get((int) half);
       }
       if (bitmap == null || !bitmap.contains((int) number)) places[left++] = i;
     }
-    if (left == rows) return null;
-    int[] cut = new int[left];
-    System.arraycopy(places, 0, cut, 0, left);
-    return cut;
+    return left == rows ? null : Arrays.copyOf(places, left);
   }
 }

@@ -12,27 +12,11 @@ import org.apache.spark.sql.catalyst.InternalRow;
  * Where a data file's deleted rows stand: a vector in a file below the table's root (Deletion Vector Descriptor Schema; Deletion
  * Vector File Storage Format).
  */
-class DeletionVector implements Serializable {
-  private static final long serialVersionUID = 1L;
-
+record DeletionVector(String root, String text, int offset, int size, long cardinality) implements Serializable {
   private static final String ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
   private static final int ID_TEXT = 20;
   private static final byte FILE_VERSION = 1;
   private static final int FRAME_BYTES = 8;
-
-  private final String root;
-  private final String text;
-  private final int offset;
-  private final int size;
-  private final long cardinality;
-
-  private DeletionVector(String root, String text, int offset, int size, long cardinality) {
-    this.root = root;
-    this.text = text;
-    this.offset = offset;
-    this.size = size;
-    this.cardinality = cardinality;
-  }
 
   /** told: storageType, pathOrInlineDv, offset, sizeInBytes and cardinality of one of type u, as native_files.py chooses them. */
   static DeletionVector of(InternalRow told, String root) {
@@ -41,14 +25,13 @@ class DeletionVector implements Serializable {
 
   /** Raises IOException where anything of it is not as the log says, or not as this knows it; Python says what. */
   DeletedRows read() throws IOException {
-    Path path = new Path("file", (String) null, root + "/" + name());
+    Path path = new Path("file", null, root + "/" + name());
     FileSystem files = path.getFileSystem(RawFiles.settings());
     if (size < 0 || offset < 0 || (long) offset + FRAME_BYTES + size > files.getFileStatus(path).getLen()) {
       throw new IOException(path + " ends before the deletion vector at " + offset);
     }
     byte[] data = new byte[size];
-    FSDataInputStream stream = files.open(path);
-    try {
+    try (FSDataInputStream stream = files.open(path)) {
       if (stream.readByte() != FILE_VERSION) throw new IOException(path + " has another version");
       stream.seek(offset);
       if (stream.readInt() != size) throw new IOException(path + " has a deletion vector of another size at " + offset);
@@ -56,8 +39,6 @@ class DeletionVector implements Serializable {
       CRC32 sum = new CRC32();
       sum.update(data);
       if (stream.readInt() != (int) sum.getValue()) throw new IOException(path + " is damaged at " + offset);
-    } finally {
-      stream.close();
     }
     DeletedRows rows = DeletedRows.of(data);
     if (rows.count() != cardinality) throw new IOException(path + " does not hold " + cardinality + " rows at " + offset);
@@ -71,10 +52,11 @@ class DeletionVector implements Serializable {
       char letter = prefix.charAt(i);
       if (letter > 'z' || !Character.isLetterOrDigit(letter)) throw new IOException("another kind of path: " + text);
     }
-    StringBuilder name = new StringBuilder(prefix.isEmpty() ? "" : prefix + "/").append("deletion_vector_");
     String digits = hexadecimal(text.substring(prefix.length()));
-    name.append(digits.substring(0, 8)).append('-').append(digits.substring(8, 12)).append('-').append(digits.substring(12, 16));
-    return name.append('-').append(digits.substring(16, 20)).append('-').append(digits.substring(20)).append(".bin").toString();
+    String id = String.join(
+        "-", digits.substring(0, 8), digits.substring(8, 12), digits.substring(12, 16), digits.substring(16, 20),
+        digits.substring(20));
+    return (prefix.isEmpty() ? "" : prefix + "/") + "deletion_vector_" + id + ".bin";
   }
 
   private static String hexadecimal(String id) throws IOException {
@@ -88,7 +70,7 @@ class DeletionVector implements Serializable {
         value = value * 85 + digit;
       }
       if (value >> 32 != 0) throw new IOException("no id: " + id);
-      digits.append(String.format("%08x", new Object[] {Long.valueOf(value)}));
+      digits.append("%08x".formatted(value));
     }
     return digits.toString();
   }

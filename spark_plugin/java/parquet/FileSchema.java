@@ -2,13 +2,10 @@ package pydelta.parquet;
 
 import java.io.IOException;
 import java.io.Serializable;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.HashSet;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.parquet.format.converter.ParquetMetadataConverter;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
@@ -52,7 +49,8 @@ class FileSchema implements Serializable {
   /** The length of a part of a file that has all that is behind its first byte. */
   static final long TO_THE_END = Long.MAX_VALUE;
 
-  private static final String[] OF_LEGACY_CALENDAR = {"org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96"};
+  private static final List<String> OF_LEGACY_CALENDAR =
+      List.of("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96");
   private static final String WRITTEN_BY = "org.apache.spark.version";
   private static final String FIRST_OF_ONE_CALENDAR = "3.1.0";
 
@@ -63,8 +61,8 @@ class FileSchema implements Serializable {
   private final boolean maybeLarge;
 
   /**
-   * batchRows: the most that Spark's reader puts into a batch. mostBatchBytes: of the values of one batch, by read_limits.py; a file
-   * with larger ones is left to Python.
+   * batchRows: the most that Spark's reader puts into a batch. mostBatchBytes: of the values of one batch, by read_limits.py; a
+   * file with larger ones is left to Python.
    */
   FileSchema(StructType columns, int batchRows, long mostBatchBytes) {
     this.columns = columns;
@@ -96,41 +94,36 @@ class FileSchema implements Serializable {
     if (!isWhole) checkPart(file, footer, listed.start(), listed.length());
     if (hasTimes) checkCalendar(footer.getFileMetaData().getKeyValueMetaData());
     GroupType stored = footer.getFileMetaData().getSchema();
-    Map storedFields = byName(stored);
+    Map<String, List<Type>> storedFields = byName(stored);
     if (find(storedFields, ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME()) != null) {
       throw new IOException("it has a column of the name that Spark gives to the numbers of rows");
     }
-    StructField[] fields = columns.fields();
-    for (int i = 0; i < fields.length; i++) {
-      Type found = find(storedFields, fields[i].name());
-      if (found == null || fits(found, fields[i].dataType())) continue;
-      throw new IOException("its column " + found + " is not stored as " + fields[i].dataType().catalogString() + " is");
+    for (StructField field : columns.fields()) {
+      Type found = find(storedFields, field.name());
+      if (found == null || fits(found, field.dataType())) continue;
+      throw new IOException("its column " + found + " is not stored as " + field.dataType().catalogString() + " is");
     }
   }
 
   /** Raises if a batch of the columns that are read would be large, by the mean of a row group. */
   private void checkSizes(ParquetMetadata footer) throws IOException {
-    Set names = new HashSet();
-    for (int i = 0; i < columns.fields().length; i++) names.add(columns.fields()[i].name());
-    for (Iterator groups = footer.getBlocks().iterator(); groups.hasNext();) {
-      BlockMetaData group = (BlockMetaData) groups.next();
+    Set<String> names = Set.copyOf(List.of(columns.fieldNames()));
+    for (BlockMetaData group : footer.getBlocks()) {
       double bytes = 0;
-      for (Iterator each = group.getColumns().iterator(); each.hasNext();) {
-        ColumnChunkMetaData chunk = (ColumnChunkMetaData) each.next();
+      for (ColumnChunkMetaData chunk : group.getColumns()) {
         if (names.contains(chunk.getPath().toArray()[0])) bytes += chunk.getTotalUncompressedSize();
       }
       double rows = Math.max(1, group.getRowCount());
-      if (bytes / rows * Math.min(rows, batchRows) > mostBatchBytes) throw new IOException("a batch of its values would be large");
+      double batchBytes = bytes / rows * Math.min(rows, batchRows);
+      if (batchBytes > mostBatchBytes) throw new IOException("a batch of its values would be large");
     }
   }
 
   /** Of the whole file. */
   static long rowCount(PartitionedFile listed) throws IOException {
     HadoopInputFile file = HadoopInputFile.fromPath(listed.toPath(), RawFiles.settings());
-    long rows = 0;
-    List groups = ParquetFooterReader.readFooter(file, ParquetMetadataConverter.NO_FILTER).getBlocks();
-    for (Iterator each = groups.iterator(); each.hasNext();) rows += ((BlockMetaData) each.next()).getRowCount();
-    return rows;
+    List<BlockMetaData> groups = ParquetFooterReader.readFooter(file, ParquetMetadataConverter.NO_FILTER).getBlocks();
+    return groups.stream().mapToLong(BlockMetaData::getRowCount).sum();
   }
 
   /**
@@ -139,13 +132,12 @@ class FileSchema implements Serializable {
    */
   private static void checkPart(HadoopInputFile file, ParquetMetadata footer, long start, long length) throws IOException {
     long stop = length == TO_THE_END - start ? TO_THE_END : start + length;
-    List taken = ParquetFooterReader.readFooter(file, ParquetMetadataConverter.range(start, stop)).getBlocks();
+    List<BlockMetaData> taken = ParquetFooterReader.readFooter(file, ParquetMetadataConverter.range(start, stop)).getBlocks();
     int next = 0;
-    for (Iterator each = footer.getBlocks().iterator(); each.hasNext();) {
-      BlockMetaData group = (BlockMetaData) each.next();
+    for (BlockMetaData group : footer.getBlocks()) {
       long middle = group.getStartingPos() + group.getCompressedSize() / 2;
       boolean isOurs = start <= middle && middle < stop;
-      boolean isTaken = next < taken.size() && ((BlockMetaData) taken.get(next)).getStartingPos() == group.getStartingPos();
+      boolean isTaken = next < taken.size() && taken.get(next).getStartingPos() == group.getStartingPos();
       if (isOurs != isTaken) throw new IOException("where its row groups lie is not clear");
       if (isTaken) next++;
     }
@@ -153,30 +145,22 @@ class FileSchema implements Serializable {
   }
 
   /**
-   * Raises for a file whose days may be of the calendar before 1582: Spark asks its statistics, which do not say enough, and takes
-   * another time zone than Python does.
+   * Raises for a file whose days may be of the calendar before 1582: Spark asks its statistics, which do not say enough, and
+   * takes another time zone than Python does.
    */
-  private static void checkCalendar(Map said) throws IOException {
-    for (int i = 0; i < OF_LEGACY_CALENDAR.length; i++) {
-      if (said.containsKey(OF_LEGACY_CALENDAR[i])) throw new IOException("its days are of the legacy calendar");
+  private static void checkCalendar(Map<String, String> metadata) throws IOException {
+    for (String key : OF_LEGACY_CALENDAR) {
+      if (metadata.containsKey(key)) throw new IOException("its days are of the legacy calendar");
     }
-    String version = (String) said.get(WRITTEN_BY);
+    String version = metadata.get(WRITTEN_BY);
     if (version != null && version.compareTo(FIRST_OF_ONE_CALENDAR) < 0) {
       throw new IOException("Spark " + version + " wrote it, maybe with days of the legacy calendar");
     }
   }
 
   /** The fields by their names without case, which may be those of several. */
-  private static Map byName(GroupType group) {
-    Map fields = new HashMap();
-    for (Iterator each = group.getFields().iterator(); each.hasNext();) {
-      Type field = (Type) each.next();
-      String name = folded(field.getName());
-      List same = (List) fields.get(name);
-      if (same == null) fields.put(name, same = new ArrayList());
-      same.add(field);
-    }
-    return fields;
+  private static Map<String, List<Type>> byName(GroupType group) {
+    return group.getFields().stream().collect(Collectors.groupingBy(field -> folded(field.getName())));
   }
 
   /** Equal for names that String.equalsIgnoreCase takes for the same. */
@@ -187,31 +171,28 @@ class FileSchema implements Serializable {
   }
 
   /** Null if there is none. Raises where it is not clear which one is meant: Spark looks for names without case. */
-  private static Type find(Map fields, String name) throws IOException {
-    List same = (List) fields.get(folded(name));
-    if (same == null) return null;
-    for (int i = 0; i < same.size(); i++) {
-      Type field = (Type) same.get(i);
-      if (i > 0 || !field.getName().equals(name)) {
+  private static Type find(Map<String, List<Type>> fields, String name) throws IOException {
+    Type first = null;
+    for (Type field : fields.getOrDefault(folded(name), List.of())) {
+      if (first != null || !field.getName().equals(name)) {
         throw new IOException("it has a column " + field.getName() + " beside or for " + name);
       }
+      first = field;
     }
-    return (Type) same.get(0);
+    return first;
   }
 
   private static boolean fits(Type stored, DataType type) throws IOException {
     if (stored.isRepetition(Type.Repetition.REPEATED)) return false;
-    if (type instanceof StructType) return isStruct(stored, (StructType) type);
-    if (type instanceof ArrayType) return isArray(stored, (ArrayType) type);
-    if (type instanceof MapType) return isMap(stored, (MapType) type);
+    if (type instanceof StructType struct) return isStruct(stored, struct);
+    if (type instanceof ArrayType array) return isArray(stored, array);
+    if (type instanceof MapType map) return isMap(stored, map);
     return stored.isPrimitive() && isValue(stored.asPrimitiveType(), stored.getLogicalTypeAnnotation(), type);
   }
 
   private static boolean isValue(PrimitiveType stored, LogicalTypeAnnotation says, DataType type) {
     PrimitiveTypeName kind = stored.getPrimitiveTypeName();
-    if (type instanceof DecimalType) {
-      return isDecimal(says, (DecimalType) type) && holds(stored, ((DecimalType) type).precision());
-    }
+    if (type instanceof DecimalType decimal) return isDecimal(says, decimal) && holds(stored, decimal.precision());
     if (type.equals(DataTypes.BooleanType)) return kind == PrimitiveTypeName.BOOLEAN;
     if (type.equals(DataTypes.ByteType)) return kind == PrimitiveTypeName.INT32 && isSigned(says, 8);
     if (type.equals(DataTypes.ShortType)) return kind == PrimitiveTypeName.INT32 && isSigned(says, 16);
@@ -241,11 +222,12 @@ class FileSchema implements Serializable {
 
   /** Whether Spark reads decimals of that precision right: of longer arrays than their type needs it takes wrong bytes. */
   private static boolean holds(PrimitiveType stored, int precision) {
-    PrimitiveTypeName kind = stored.getPrimitiveTypeName();
-    if (kind == PrimitiveTypeName.INT32) return precision <= Decimal$.MODULE$.MAX_INT_DIGITS();
-    if (kind == PrimitiveTypeName.INT64) return precision <= Decimal$.MODULE$.MAX_LONG_DIGITS();
-    if (kind != PrimitiveTypeName.FIXED_LEN_BYTE_ARRAY) return false;
-    return stored.getTypeLength() <= (precision <= Decimal$.MODULE$.MAX_LONG_DIGITS() ? 8 : 16);
+    return switch (stored.getPrimitiveTypeName()) {
+      case INT32 -> precision <= Decimal$.MODULE$.MAX_INT_DIGITS();
+      case INT64 -> precision <= Decimal$.MODULE$.MAX_LONG_DIGITS();
+      case FIXED_LEN_BYTE_ARRAY -> stored.getTypeLength() <= (precision <= Decimal$.MODULE$.MAX_LONG_DIGITS() ? 8 : 16);
+      default -> false;
+    };
   }
 
   /** Of microseconds: by milliseconds Spark leaves out row groups that have rows. */
@@ -259,11 +241,10 @@ class FileSchema implements Serializable {
   /** A field that is missing inside of a struct is left to Python: whether the struct is null then, Spark's settings say. */
   private static boolean isStruct(Type stored, StructType type) throws IOException {
     if (stored.isPrimitive() || stored.getLogicalTypeAnnotation() != null) return false;
-    StructField[] fields = type.fields();
-    Map storedFields = byName(stored.asGroupType());
-    for (int i = 0; i < fields.length; i++) {
-      Type found = find(storedFields, fields[i].name());
-      if (found == null || !fits(found, fields[i].dataType())) return false;
+    Map<String, List<Type>> storedFields = byName(stored.asGroupType());
+    for (StructField field : type.fields()) {
+      Type found = find(storedFields, field.name());
+      if (found == null || !fits(found, field.dataType())) return false;
     }
     return true;
   }

@@ -5,15 +5,13 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import net.razorvine.pickle.Pickler;
 import org.apache.spark.sql.connector.read.InputPartition;
-import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingInputPartition;
-import scala.None$;
 import scala.Option;
 
 /**
- * The files of a task of a scan or of a stream, for Spark's own Parquet reader, and the same task for Python, which can always take
- * over.
+ * The files of a task of a scan or of a stream, for Spark's own Parquet reader, and the same task for Python, which can always
+ * take over.
  */
 public class NativePartition extends PythonInputPartition {
   private static final long serialVersionUID = 1L;
@@ -22,39 +20,31 @@ public class NativePartition extends PythonInputPartition {
   private static final byte[] REST_OF =
       "cspark_plugin.source.task_batches\nrest_of\n".getBytes(StandardCharsets.ISO_8859_1);
 
-  private final PartitionedFile[] files;
-  private final DeletionVector[] deleted;
+  private final NativeFile[] files;
   private final String columns;
   private final boolean isOfStream;
 
   /**
-   * python: Spark's own. deleted: of each file, null for one without. columns: what is read of the files, and how; a reader of
-   * other columns leaves the task to Python.
+   * python: Spark's own. columns: what is read of the files, and how; a reader of other columns leaves the task to Python.
    */
-  NativePartition(InputPartition python, PartitionedFile[] files, DeletionVector[] deleted, String columns) {
+  NativePartition(InputPartition python, NativeFile[] files, String columns) {
     super(index(python), pickled(python));
     this.files = files;
-    this.deleted = deleted;
     this.columns = columns;
     this.isOfStream = python instanceof PythonStreamingInputPartition;
   }
 
   private static int index(InputPartition python) {
-    return python instanceof PythonStreamingInputPartition
-        ? ((PythonStreamingInputPartition) python).index() : ((PythonInputPartition) python).index();
+    return python instanceof PythonStreamingInputPartition stream ? stream.index() : ((PythonInputPartition) python).index();
   }
 
   private static byte[] pickled(InputPartition python) {
-    return python instanceof PythonStreamingInputPartition
-        ? ((PythonStreamingInputPartition) python).pickedPartition() : ((PythonInputPartition) python).pickedPartition();
+    return python instanceof PythonStreamingInputPartition stream
+        ? stream.pickedPartition() : ((PythonInputPartition) python).pickedPartition();
   }
 
-  PartitionedFile[] files() {
+  NativeFile[] files() {
     return files;
-  }
-
-  DeletionVector[] deleted() {
-    return deleted;
   }
 
   String columns() {
@@ -69,9 +59,8 @@ public class NativePartition extends PythonInputPartition {
   /** For Python: the files from this one on, of this one the rows from `start` on. rows: how many it has; 0 where start is 0. */
   InputPartition from(int first, long start, long rows) throws IOException {
     if (first == 0 && start == 0) return inPython();
-    Object[] said = {pickedPartition(), Integer.valueOf(first), Long.valueOf(start), Long.valueOf(rows)};
-    byte[] arguments = new Pickler().dumps(said);
-    ByteArrayOutputStream call = new ByteArrayOutputStream();
+    byte[] arguments = new Pickler().dumps(new Object[] {pickedPartition(), first, start, rows});
+    var call = new ByteArrayOutputStream();
     call.write(arguments, 0, 2);  // the protocol
     call.write(REST_OF);
     call.write(arguments, 2, arguments.length - 3);  // but for the stop
@@ -81,7 +70,7 @@ public class NativePartition extends PythonInputPartition {
   }
 
   private InputPartition inPython(byte[] pickled) {
-    if (isOfStream) return new PythonStreamingInputPartition(index(), pickled, (Option) None$.MODULE$);
+    if (isOfStream) return new PythonStreamingInputPartition(index(), pickled, Option.empty());
     return new PythonInputPartition(index(), pickled);
   }
 }

@@ -21,18 +21,18 @@ import scala.collection.Iterator;
  * behind it: Python reads more kinds of files, checks what does not fit, and its errors say what to do. So does one that asks for
  * more memory or stack than there is, as damaged sizes of pages do: Spark would end the executor for it.
  */
-class NativeReader implements PartitionReader {
+class NativeReader implements PartitionReader<ColumnarBatch> {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.native_reader");
 
   private final NativePartition partition;
   private final NativeReaderFactory factory;
   private int file = -1;
   private DeletedRows deleted = null;
-  private Iterator batches = null;
+  private Iterator<?> batches = null;
   private ColumnarBatch batch = null;
   /** Of the file, that Spark's reader has given: what filters have ruled out is not among them. */
   private long given = 0;
-  private PartitionReader inPython = null;
+  private PartitionReader<ColumnarBatch> inPython = null;
 
   NativeReader(NativePartition partition, NativeReaderFactory factory) {
     this.partition = partition;
@@ -43,13 +43,7 @@ class NativeReader implements PartitionReader {
     if (inPython != null) return inPython.next();
     try {
       return advance();
-    } catch (Exception error) {
-      return otherwise(error);
-    } catch (LinkageError error) {
-      return otherwise(error);
-    } catch (AssertionError error) {
-      return otherwise(error);
-    } catch (StackOverflowError error) {
+    } catch (Exception | LinkageError | AssertionError | StackOverflowError error) {
       return otherwise(error);
     } catch (OutOfMemoryError error) {
       if (!isOfHeap(error)) throw error;
@@ -71,16 +65,17 @@ class NativeReader implements PartitionReader {
     close();
     long start = given == 0 ? 0 : rowBehind(given);
     String from = start == 0 ? "" : ", from its row " + start + " on,";
-    String reason = "Data file " + partition.files()[file].toPath() + from + " and those behind it are read in Python: " + error;
+    PartitionedFile failed = partition.files()[file].file();
+    String reason = "Data file " + failed.toPath() + from + " and those behind it are read in Python: " + error;
     LOG.warn(reason.replaceAll("\\p{Cntrl}", " "));
-    long rows = start == 0 ? 0 : FileSchema.rowCount(partition.files()[file]);
+    long rows = start == 0 ? 0 : FileSchema.rowCount(failed);
     inPython = factory.inPython(partition.from(file, start, rows));
     return inPython.next();
   }
 
   /** The number in the file of the row behind so many that were given: they are read again, with their numbers. */
   private long rowBehind(long count) throws IOException {
-    Iterator again = (Iterator) factory.open().apply(partition.files()[file]);
+    Iterator<?> again = factory.open().apply(partition.files()[file].file());
     try {
       while (true) {
         ColumnarBatch read = (ColumnarBatch) again.next();
@@ -102,24 +97,24 @@ class NativeReader implements PartitionReader {
       } else {
         if (file + 1 == partition.files().length) return false;
         file++;
-        open(partition.files()[file], partition.deleted()[file]);
+        open(partition.files()[file]);
       }
     }
   }
 
-  private void open(PartitionedFile next, DeletionVector vector) throws IOException {
+  private void open(NativeFile next) throws IOException {
     given = 0;
     batches = null;
-    factory.stored().check(next);
-    deleted = vector == null ? null : vector.read();
-    batches = (Iterator) (deleted == null ? factory.openWithoutNumbers() : factory.open()).apply(next);
+    factory.stored().check(next.file());
+    deleted = next.deleted() == null ? null : next.deleted().read();
+    batches = (deleted == null ? factory.openWithoutNumbers() : factory.open()).apply(next.file());
   }
 
   private ColumnVector numbers(ColumnarBatch read) {
     return read.column(factory.stored().count());
   }
 
-  /** Spark's batches have the columns of files first, then the numbers of rows, if these were asked for, then the columns of partitions. */
+  /** Spark's batches have the columns of files first, then the numbers of rows, if requested, then the columns of partitions. */
   private ColumnarBatch left(ColumnarBatch read) {
     int stored = factory.stored().count();
     int[] rows = deleted == null ? null : deleted.left(numbers(read), read.numRows());
@@ -133,7 +128,7 @@ class NativeReader implements PartitionReader {
     return new ColumnarBatch(columns, rows == null ? read.numRows() : rows.length);
   }
 
-  public Object get() {
+  public ColumnarBatch get() {
     return inPython != null ? inPython.get() : batch;
   }
 
@@ -144,8 +139,8 @@ class NativeReader implements PartitionReader {
     if (inPython != null) inPython.close();
   }
 
-  private static void close(Iterator batches) throws IOException {
-    if (batches instanceof Closeable) ((Closeable) batches).close();
+  private static void close(Iterator<?> batches) throws IOException {
+    if (batches instanceof Closeable open) open.close();
   }
 
   public CustomTaskMetric[] currentMetricsValues() {

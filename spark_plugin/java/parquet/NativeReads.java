@@ -1,10 +1,13 @@
 package pydelta.parquet;
 
 import java.util.ArrayList;
-import java.util.Iterator;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
+import java.util.Objects;
+import java.util.function.BinaryOperator;
 import java.util.function.Function;
+import java.util.stream.Stream;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.hadoop.ParquetInputFormat;
 import org.apache.spark.paths.SparkPath$;
@@ -13,7 +16,6 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.InputPartition;
-import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.execution.arrow.ArrowConverters$;
 import org.apache.spark.sql.execution.datasources.FileFormat$;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
@@ -32,30 +34,22 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CloseableIterator;
 import scala.Function1;
-import scala.Tuple2;
+import scala.collection.Iterator;
+import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
-/**
- * Spark's Parquet reader, on the driver: a Function of what NativeScan.java says of a planned scan.
- */
-public class NativeReads implements Function {
+/** Spark's Parquet reader, on the driver. */
+public class NativeReads implements Function<NativeRequest, NativeTasks> {
   private static final int FIXED_COLUMNS = 6;
   private static final int VECTOR_FIELDS = 5;
   private static final String[] NOWHERE = new String[0];
 
-  /**
-   * scan: `schema`, of the scan, and `physical`, the same by the names in files; `kinds`, a letter for each column, d for one of
-   * data files and p for one of partitions; `root` of the table; `predicates`, a List of Spark's, by the names in files;
-   * `verifyChecksums`, whether pages are compared with their checksums; `session`; `partitions`, InputPartition[] for Python; `files`, for each of them null or an Arrow stream as native_files.py
-   * makes it; `factory`, Spark's or ours, for Python; `rows`, whether that gives rows.
-   * Object[] comes out: the partitions, and the factory that reads them. Null where this Spark gives no batches of such columns.
-   */
-  public Object apply(Object scan) {
-    Map said = (Map) scan;
+  /** Null if this Spark gives no batches of such columns. */
+  public NativeTasks apply(NativeRequest scan) {
     try {
-      return prepared(said);
+      return tasks(scan);
     } catch (RuntimeException error) {
       throw error;
     } catch (Exception error) {
@@ -63,51 +57,36 @@ public class NativeReads implements Function {
     }
   }
 
-  private static Object prepared(Map scan) throws Exception {
-    StructType physical = (StructType) scan.get("physical");
-    String kinds = (String) scan.get("kinds");
-    StructType stored = only('d', kinds, physical);
-    StructType constant = only('p', kinds, physical);
-    SparkSession session = (SparkSession) scan.get("session");
+  private static NativeTasks tasks(NativeRequest scan) throws Exception {
+    StructType stored = only('d', scan);
+    StructType constant = only('p', scan);
+    SparkSession session = scan.session();
     if (!new ParquetFileFormat().supportBatch(session, joined(stored, constant))) return null;
-    String columns = kinds + physical.json();
-    InputPartition[] partitions = (InputPartition[]) scan.get("partitions");
-    byte[][] files = (byte[][]) scan.get("files");
-    InputPartition[] tasks = new InputPartition[partitions.length];
+    String columns = scan.kinds() + scan.physical().json();
+    InputPartition[] tasks = Arrays.copyOf(scan.partitions(), scan.partitions().length, InputPartition[].class);
     for (int i = 0; i < tasks.length; i++) {
-      tasks[i] = partitions[i];
-      if (files[i] == null) continue;
-      List listed = new ArrayList();
-      List deleted = new ArrayList();
-      list(files[i], (String) scan.get("root"), constant, listed, deleted);
-      tasks[i] = new NativePartition(
-          partitions[i], (PartitionedFile[]) listed.toArray(new PartitionedFile[0]),
-          (DeletionVector[]) deleted.toArray(new DeletionVector[0]), columns);
+      byte[] files = scan.files()[i];
+      if (files != null) tasks[i] = new NativePartition(tasks[i], files(files, scan.root(), constant), columns);
     }
-    Seq filters = filters(session, (List) scan.get("predicates"));
-    boolean verifies = ((Boolean) scan.get("verifyChecksums")).booleanValue();
+    Seq<Filter> filters = filters(session, scan.predicates());
+    boolean verifies = scan.verifiesChecksums();
     int batchRows = session.sessionState().conf().parquetVectorizedReaderBatchSize();
-    NativeReaderFactory factory = new NativeReaderFactory(
-        (PartitionReaderFactory) scan.get("factory"), ((Boolean) scan.get("rows")).booleanValue(),
+    return new NativeTasks(tasks, new NativeReaderFactory(
+        scan.python(), scan.pythonGivesRows(),
         opener(session, numbered(stored), constant, filters, verifies), opener(session, stored, constant, filters, verifies),
-        new FileSchema(stored, batchRows, ((Long) scan.get("mostBatchBytes")).longValue()),
-        places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
-    return new Object[] {tasks, factory};
+        new FileSchema(stored, batchRows, scan.mostBatchBytes()), places(scan.kinds(), stored.length()), scan.schema(), columns));
   }
 
-  private static StructType only(char kind, String kinds, StructType physical) {
-    List fields = new ArrayList();
-    for (int i = 0; i < kinds.length(); i++) {
-      if (kinds.charAt(i) == kind) fields.add(physical.fields()[i]);
+  private static StructType only(char kind, NativeRequest scan) {
+    var fields = new ArrayList<StructField>();
+    for (int i = 0; i < scan.kinds().length(); i++) {
+      if (scan.kinds().charAt(i) == kind) fields.add(scan.physical().fields()[i]);
     }
-    return new StructType((StructField[]) fields.toArray(new StructField[0]));
+    return new StructType(fields.toArray(new StructField[0]));
   }
 
   private static StructType joined(StructType one, StructType other) {
-    List fields = new ArrayList();
-    for (int i = 0; i < one.fields().length; i++) fields.add(one.fields()[i]);
-    for (int i = 0; i < other.fields().length; i++) fields.add(other.fields()[i]);
-    return new StructType((StructField[]) fields.toArray(new StructField[0]));
+    return new StructType(Stream.of(one, other).flatMap(type -> Arrays.stream(type.fields())).toArray(StructField[]::new));
   }
 
   /** With the numbers of rows in the file. */
@@ -130,25 +109,22 @@ public class NativeReads implements Function {
    * writers begin a page in the midst of a row and write an index all the same, by which rows get values of others.
    *
    * Where checksums are verified, rows are passed over by the bounds in footers alone: indexes of pages and Bloom filters have no
-   * checksum, and Spark compares a dictionary with its checksum only when it reads values, not when it looks whether to read them.
+   * checksum, and Spark compares a dictionary with its checksum only when it reads values, not when it looks whether to read
+   * them.
    */
-  private static Function1 opener(SparkSession session, StructType stored, StructType constant, Seq filters, boolean verifies) {
-    scala.collection.immutable.Map options = (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
-    options = (scala.collection.immutable.Map) options.updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), "true");
-    options = (scala.collection.immutable.Map) options.updated("datetimeRebaseMode", "CORRECTED");
-    options = (scala.collection.immutable.Map) options.updated("int96RebaseMode", "CORRECTED");
+  private static Function1<PartitionedFile, ? extends Iterator<?>> opener(
+      SparkSession session, StructType stored, StructType constant, Seq<Filter> filters, boolean verifies) {
+    var settings = new HashMap<String, String>(RawFiles.SETTINGS);
+    settings.put(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), "true");
+    settings.put("datetimeRebaseMode", "CORRECTED");
+    settings.put("int96RebaseMode", "CORRECTED");
     if (verifies) {
-      options = (scala.collection.immutable.Map) options.updated(ParquetInputFormat.PAGE_VERIFY_CHECKSUM_ENABLED, "true");
-      options = (scala.collection.immutable.Map) options.updated(ParquetInputFormat.BLOOM_FILTERING_ENABLED, "false");
-      options = (scala.collection.immutable.Map) options.updated(ParquetInputFormat.DICTIONARY_FILTERING_ENABLED, "false");
+      settings.put(ParquetInputFormat.PAGE_VERIFY_CHECKSUM_ENABLED, "true");
+      settings.put(ParquetInputFormat.BLOOM_FILTERING_ENABLED, "false");
+      settings.put(ParquetInputFormat.DICTIONARY_FILTERING_ENABLED, "false");
     }
-    if (verifies || mayRepeat(stored)) {
-      options = (scala.collection.immutable.Map) options.updated(ParquetInputFormat.COLUMN_INDEX_FILTERING_ENABLED, "false");
-    }
-    for (Iterator each = RawFiles.told().entrySet().iterator(); each.hasNext();) {
-      Map.Entry setting = (Map.Entry) each.next();
-      options = (scala.collection.immutable.Map) options.updated(setting.getKey(), setting.getValue());
-    }
+    if (verifies || mayRepeat(stored)) settings.put(ParquetInputFormat.COLUMN_INDEX_FILTERING_ENABLED, "false");
+    scala.collection.immutable.Map<String, String> options = Map$.MODULE$.from(CollectionConverters.asScala(settings));
     return new ParquetFileFormat().buildReaderWithPartitionValues(
         session, stored, constant, stored, filters, options,
         RawFiles.sent(session.sessionState().newHadoopConfWithOptions(options)));
@@ -156,74 +132,63 @@ public class NativeReads implements Function {
 
   /** Whether a row may have several values of a column. */
   private static boolean mayRepeat(DataType type) {
-    if (!(type instanceof StructType)) return type instanceof ArrayType || type instanceof MapType;
-    StructField[] fields = ((StructType) type).fields();
-    for (int i = 0; i < fields.length; i++) {
-      if (mayRepeat(fields[i].dataType())) return true;
-    }
-    return false;
+    if (!(type instanceof StructType struct)) return type instanceof ArrayType || type instanceof MapType;
+    return Arrays.stream(struct.fields()).anyMatch(field -> mayRepeat(field.dataType()));
   }
 
   /** With days and times of java.time: those of java.sql are other ones in another JVM's time zone, or in none. */
-  private static Seq filters(SparkSession session, List predicates) {
+  private static Seq<Filter> filters(SparkSession session, List<Predicate> predicates) {
     if (predicates.isEmpty()) return translated(predicates);
     SQLConf conf = session.sessionState().conf().clone();
     conf.setConfString("spark.sql.datetime.java8API.enabled", "true");
     return SQLConf$.MODULE$.withExistingConf(conf, () -> translated(predicates));
   }
 
-  static Seq translated(List predicates) {
-    Seq filters = (Seq) scala.collection.immutable.Nil$.MODULE$;
-    for (int i = 0; i < predicates.size(); i++) {
-      Filter filter = filter((Predicate) predicates.get(i));
-      if (filter != null) filters = (Seq) filters.appended(filter);
-    }
-    return filters;
+  private static Seq<Filter> translated(List<Predicate> predicates) {
+    List<Filter> filters = predicates.stream().map(NativeReads::filter).filter(Objects::nonNull).toList();
+    return CollectionConverters.asScala(filters).toSeq();
   }
 
   /** Null where a part of it is not known. Spark's own translation would take one side of an OR for the whole then. */
   private static Filter filter(Predicate predicate) {
-    if (predicate.name().equals("AND")) {
-      Filter[] both = both(predicate);
-      return both == null ? null : new And(both[0], both[1]);
-    }
-    if (predicate.name().equals("OR")) {
-      Filter[] both = both(predicate);
-      return both == null ? null : new Or(both[0], both[1]);
-    }
-    if (predicate.name().equals("NOT")) {
-      Filter inner = filter((Predicate) predicate.children()[0]);
-      return inner == null ? null : new Not(inner);
-    }
-    scala.Option plain = PredicateUtils$.MODULE$.toV1(predicate);
-    return plain.isDefined() ? (Filter) plain.get() : null;
+    return switch (predicate.name()) {
+      case "AND" -> both(predicate, And::new);
+      case "OR" -> both(predicate, Or::new);
+      case "NOT" -> {
+        Filter inner = filter((Predicate) predicate.children()[0]);
+        yield inner == null ? null : new Not(inner);
+      }
+      default -> PredicateUtils$.MODULE$.toV1(predicate).getOrElse(() -> null);
+    };
   }
 
-  private static Filter[] both(Predicate predicate) {
+  private static Filter both(Predicate predicate, BinaryOperator<Filter> join) {
     Filter left = filter((Predicate) predicate.children()[0]);
     Filter right = filter((Predicate) predicate.children()[1]);
-    return left == null || right == null ? null : new Filter[] {left, right};
+    return left == null || right == null ? null : join.apply(left, right);
   }
 
   // ---------------------------------------------------------------- files
 
   /**
-   * stream: path, size, time, deletion vector and part (its first byte, and how many) of files, and behind those the values of the
-   * partition columns. Fills listed, a List of PartitionedFile, and deleted, of the same length, with nulls.
+   * stream: path, size, time, deletion vector and part (its first byte, and how many) of files, and behind those the values of
+   * the partition columns.
    */
-  private static void list(byte[] stream, String root, StructType constant, List listed, List deleted) throws Exception {
-    Tuple2 read = ArrowConverters$.MODULE$.fromIPCStream(stream);
-    CloseableIterator rows = (CloseableIterator) read._1();
+  private static NativeFile[] files(byte[] stream, String root, StructType constant) throws Exception {
+    var read = ArrowConverters$.MODULE$.fromIPCStream(stream);
+    var files = new ArrayList<NativeFile>();
+    var rows = read._1();
     try {
-      checkTypes((StructType) read._2(), constant);
+      checkTypes(read._2(), constant);
       while (rows.hasNext()) {
-        InternalRow told = (InternalRow) rows.next();
-        listed.add(file(told, root, constant));
-        deleted.add(told.isNullAt(3) ? null : DeletionVector.of(told.getStruct(3, VECTOR_FIELDS), root));
+        InternalRow row = rows.next();
+        DeletionVector deleted = row.isNullAt(3) ? null : DeletionVector.of(row.getStruct(3, VECTOR_FIELDS), root);
+        files.add(new NativeFile(file(row, root, constant), deleted));
       }
     } finally {
       rows.close();
     }
+    return files.toArray(new NativeFile[0]);
   }
 
   private static void checkTypes(StructType told, StructType constant) {
@@ -236,7 +201,7 @@ public class NativeReads implements Function {
   /** Paths are not encoded: Hadoop takes them so in parts. */
   private static PartitionedFile file(InternalRow told, String root, StructType constant) {
     String path = told.getUTF8String(0).toString();
-    Path place = new Path("file", (String) null, path.startsWith("/") ? path : root + "/" + path);
+    Path place = new Path("file", null, path.startsWith("/") ? path : root + "/" + path);
     Object[] values = new Object[constant.fields().length];
     for (int i = 0; i < values.length; i++) {
       if (!told.isNullAt(FIXED_COLUMNS + i)) {
@@ -249,6 +214,6 @@ public class NativeReads implements Function {
     long length = start + told.getLong(5) == size ? FileSchema.TO_THE_END - start : told.getLong(5);
     return new PartitionedFile(
         new GenericInternalRow(values), SparkPath$.MODULE$.fromPath(place), start, length, NOWHERE, told.getLong(2), size,
-        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty());
+        Map$.MODULE$.empty());
   }
 }

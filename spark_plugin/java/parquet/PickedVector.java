@@ -26,8 +26,8 @@ class PickedVector extends ColumnVector {
   public int numNulls() {
     if (!column.hasNull()) return 0;
     int nulls = 0;
-    for (int i = 0; i < places.length; i++) {
-      if (column.isNullAt(places[i])) nulls++;
+    for (int place : places) {
+      if (column.isNullAt(place)) nulls++;
     }
     return nulls;
   }

@@ -1,7 +1,5 @@
 package pydelta.parquet;
 
-import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.deploy.SparkHadoopUtil$;
@@ -11,17 +9,13 @@ import org.apache.spark.deploy.SparkHadoopUtil$;
  * other programs leave as it was when they write the file anew.
  */
 class RawFiles {
+  /** What Hadoop is to be told, by its settings' names. No cache: it knows file systems by their scheme alone. */
+  static final Map<String, String> SETTINGS =
+      Map.of("fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem", "fs.file.impl.disable.cache", "true");
+
   private static Configuration settings = null;
 
   private RawFiles() {}
-
-  /** What Hadoop is to be told, by its settings' names. No cache: it knows file systems by their scheme alone. */
-  static Map told() {
-    Map told = new HashMap();
-    told.put("fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem");
-    told.put("fs.file.impl.disable.cache", "true");
-    return told;
-  }
 
   /**
    * all, without what Hadoop's own defaults say, which its code knows too: 1,100 settings. Spark sends the settings of a
@@ -29,8 +23,8 @@ class RawFiles {
    */
   static Configuration sent(Configuration all) {
     Configuration sent = new Configuration(false);
-    for (Iterator each = all.iterator(); each.hasNext();) {
-      String name = (String) ((Map.Entry) each.next()).getKey();
+    for (Map.Entry<String, String> setting : all) {
+      String name = setting.getKey();
       String[] sources = all.getPropertySources(name);
       boolean isDefault = sources != null && sources.length > 0 && sources[sources.length - 1].endsWith("-default.xml");
       String value = isDefault ? null : all.get(name);
@@ -43,10 +37,7 @@ class RawFiles {
   static synchronized Configuration settings() {
     if (settings == null) {
       Configuration copy = new Configuration(SparkHadoopUtil$.MODULE$.get().conf());
-      for (Iterator each = told().entrySet().iterator(); each.hasNext();) {
-        Map.Entry setting = (Map.Entry) each.next();
-        copy.set((String) setting.getKey(), (String) setting.getValue());
-      }
+      SETTINGS.forEach(copy::set);
       settings = copy;
     }
     return settings;

@@ -6,21 +6,19 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.execution.RowToColumnConverter;
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
-import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Python's rows in columns, where a scan of nested columns has other files that Spark's own reader gives in columns. */
-class RowsAsColumns implements PartitionReader {
+class RowsAsColumns implements PartitionReader<ColumnarBatch> {
   private static final int MOST_ROWS = 4096;
 
-  private final PartitionReader rows;
+  private final PartitionReader<InternalRow> rows;
   private final StructType schema;
   private final RowToColumnConverter converter;
   private ColumnarBatch batch = null;
 
-  RowsAsColumns(PartitionReader rows, StructType schema) {
+  RowsAsColumns(PartitionReader<InternalRow> rows, StructType schema) {
     this.rows = rows;
     this.schema = schema;
     this.converter = new RowToColumnConverter(schema);
@@ -31,14 +29,14 @@ class RowsAsColumns implements PartitionReader {
     OnHeapColumnVector[] vectors = OnHeapColumnVector.allocateColumns(MOST_ROWS, schema);
     int count = 0;
     while (count < MOST_ROWS && rows.next()) {
-      converter.convert((InternalRow) rows.get(), (WritableColumnVector[]) vectors);
+      converter.convert(rows.get(), vectors);
       count++;
     }
-    batch = new ColumnarBatch((ColumnVector[]) vectors, count);
+    batch = new ColumnarBatch(vectors, count);
     return count > 0;
   }
 
-  public Object get() {
+  public ColumnarBatch get() {
     return batch;
   }
 

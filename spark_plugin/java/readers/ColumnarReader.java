@@ -12,7 +12,7 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Reads one partition as batches on Java's heap, which stay valid as long as somebody holds them. */
-class ColumnarReader implements PartitionReader {
+class ColumnarReader implements PartitionReader<ColumnarBatch> {
   private final PythonStream stream;
   private ColumnarBatch batch = null;
 
@@ -29,7 +29,7 @@ class ColumnarReader implements PartitionReader {
     return batch != null;
   }
 
-  public Object get() {
+  public ColumnarBatch get() {
     return batch;
   }
 

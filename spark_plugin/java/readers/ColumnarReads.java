@@ -1,18 +1,18 @@
 package pydelta.readers;
 
 import java.nio.ByteOrder;
-import java.util.function.Function;
+import java.util.Arrays;
 import java.util.function.Predicate;
+import java.util.function.UnaryOperator;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The columnar reader, on the driver: whether the scan of a schema can be read in columns, here and now, and as a Function what makes
- * Spark's reader factory of such a scan columnar.
+ * The columnar reader, on the driver: tests whether the scan of a schema can be read in columns, here and now, and makes Spark's
+ * reader factory of such a scan columnar.
  */
-public class ColumnarReads implements Predicate, Function {
+public class ColumnarReads implements Predicate<StructType>, UnaryOperator<PartitionReaderFactory> {
   private static final String LARGE_TYPES_CONF = "spark.sql.execution.arrow.useLargeVarTypes";
 
   /** Raises if this Spark has not the fields that the reader looks into on the executors. */
@@ -23,16 +23,12 @@ public class ColumnarReads implements Predicate, Function {
     }
   }
 
-  public boolean test(Object schema) {
+  public boolean test(StructType schema) {
     if ("true".equalsIgnoreCase(SQLConf.get().getConfString(LARGE_TYPES_CONF, "false").trim())) return false;
-    StructField[] fields = ((StructType) schema).fields();
-    for (int i = 0; i < fields.length; i++) {
-      if (!HeapVector.covers(fields[i].dataType())) return false;
-    }
-    return true;
+    return Arrays.stream(schema.fields()).allMatch(field -> HeapVector.covers(field.dataType()));
   }
 
-  public Object apply(Object factory) {
-    return new ColumnarReaderFactory((PartitionReaderFactory) factory);
+  public PartitionReaderFactory apply(PartitionReaderFactory factory) {
+    return new ColumnarReaderFactory(factory);
   }
 }

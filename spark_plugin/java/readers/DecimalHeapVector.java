@@ -13,8 +13,7 @@ final class DecimalHeapVector extends HeapVector {
 
   DecimalHeapVector(DataType type, ValueVector vector, int rows) {
     super(type, vector, rows);
-    this.halves = new long[2 * rows];
-    copy(vector.getDataBuffer(), 0, halves, Platform.LONG_ARRAY_OFFSET, 16L * rows);
+    this.halves = filled(new long[2 * rows], Platform.LONG_ARRAY_OFFSET, vector, 16L * rows);
   }
 
   public Decimal getDecimal(int row, int precision, int scale) {

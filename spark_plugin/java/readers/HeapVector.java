@@ -1,5 +1,6 @@
 package pydelta.readers;
 
+import java.util.Map;
 import org.apache.arrow.memory.ArrowBuf;
 import org.apache.arrow.vector.BigIntVector;
 import org.apache.arrow.vector.BitVector;
@@ -33,9 +34,36 @@ import org.apache.spark.unsafe.types.UTF8String;
  * (ArrowEvalPythonExec) keeps batches of them over the next call, when that memory holds other rows.
  */
 abstract class HeapVector extends ColumnVector {
+  /** Types are compared with what they carry: a STRING with a collation is another one. */
+  private static final Map<DataType, Kind> KINDS = Map.ofEntries(
+      Map.entry(DataTypes.BooleanType, new Kind(BitVector.class, NumberHeapVectors.Booleans::new)),
+      Map.entry(DataTypes.ByteType, new Kind(TinyIntVector.class, NumberHeapVectors.Bytes::new)),
+      Map.entry(DataTypes.ShortType, new Kind(SmallIntVector.class, NumberHeapVectors.Shorts::new)),
+      Map.entry(DataTypes.IntegerType, new Kind(IntVector.class, NumberHeapVectors.Ints::new)),
+      Map.entry(DataTypes.LongType, new Kind(BigIntVector.class, NumberHeapVectors.Longs::new)),
+      Map.entry(DataTypes.FloatType, new Kind(Float4Vector.class, NumberHeapVectors.Floats::new)),
+      Map.entry(DataTypes.DoubleType, new Kind(Float8Vector.class, NumberHeapVectors.Doubles::new)),
+      Map.entry(DataTypes.DateType, new Kind(DateDayVector.class, NumberHeapVectors.Ints::new)),
+      Map.entry(DataTypes.TimestampType, new Kind(TimeStampMicroTZVector.class, NumberHeapVectors.Longs::new)),
+      Map.entry(DataTypes.TimestampNTZType, new Kind(TimeStampMicroVector.class, NumberHeapVectors.Longs::new)),
+      Map.entry(DataTypes.StringType, new Kind(VarCharVector.class, BytesHeapVector::new)),
+      Map.entry(DataTypes.BinaryType, new Kind(VarBinaryVector.class, BytesHeapVector::new)));
+  private static final Kind DECIMAL = new Kind(DecimalVector.class, DecimalHeapVector::new);
+
   /** A bit a row, 1 for a value; null if there are no nulls. */
   private final byte[] validity;
   private final int nulls;
+
+  /** The Arrow vector in which the values of a type come, and what copies it. */
+  private record Kind(Class<? extends ValueVector> vector, Copier copier) {
+    static Kind of(DataType type) {
+      return type instanceof DecimalType ? DECIMAL : KINDS.get(type);
+    }
+  }
+
+  private interface Copier {
+    HeapVector copy(DataType type, ValueVector vector, int rows);
+  }
 
   HeapVector(DataType type, ValueVector vector, int rows) {
     super(type);
@@ -44,43 +72,17 @@ abstract class HeapVector extends ColumnVector {
   }
 
   static boolean covers(DataType type) {
-    return type instanceof DecimalType || vectorClass(type) != null;
+    return Kind.of(type) != null;
   }
 
   /** rows: how many there are, at least one. type: one that is covered. */
   static HeapVector copyOf(ValueVector vector, DataType type, int rows) {
-    Class wanted = type instanceof DecimalType ? DecimalVector.class : vectorClass(type);
-    if (wanted == null || !wanted.isInstance(vector) || vector.getValueCount() != rows) {
+    Kind kind = Kind.of(type);
+    if (kind == null || !kind.vector.isInstance(vector) || vector.getValueCount() != rows) {
       throw new IllegalStateException("a column of " + type.catalogString() + " with " + rows + " rows came as "
           + vector.getClass().getSimpleName() + " with " + vector.getValueCount());
     }
-    if (wanted == BitVector.class) return new NumberHeapVectors.BooleanHeapVector(type, vector, rows);
-    if (wanted == TinyIntVector.class) return new NumberHeapVectors.ByteHeapVector(type, vector, rows);
-    if (wanted == SmallIntVector.class) return new NumberHeapVectors.ShortHeapVector(type, vector, rows);
-    if (wanted == IntVector.class || wanted == DateDayVector.class) return new NumberHeapVectors.IntHeapVector(type, vector, rows);
-    if (wanted == Float4Vector.class) return new NumberHeapVectors.FloatHeapVector(type, vector, rows);
-    if (wanted == Float8Vector.class) return new NumberHeapVectors.DoubleHeapVector(type, vector, rows);
-    if (wanted == DecimalVector.class) return new DecimalHeapVector(type, vector, rows);
-    if (wanted == VarCharVector.class || wanted == VarBinaryVector.class) return new BytesHeapVector(type, vector, rows);
-    return new NumberHeapVectors.LongHeapVector(type, vector, rows);
-  }
-
-  /** The Arrow vector that values of a type come in; null if the type is not covered. Types are compared with what they carry:
-   * a STRING with a collation is another one. */
-  private static Class vectorClass(DataType type) {
-    if (type.equals(DataTypes.BooleanType)) return BitVector.class;
-    if (type.equals(DataTypes.ByteType)) return TinyIntVector.class;
-    if (type.equals(DataTypes.ShortType)) return SmallIntVector.class;
-    if (type.equals(DataTypes.IntegerType)) return IntVector.class;
-    if (type.equals(DataTypes.LongType)) return BigIntVector.class;
-    if (type.equals(DataTypes.FloatType)) return Float4Vector.class;
-    if (type.equals(DataTypes.DoubleType)) return Float8Vector.class;
-    if (type.equals(DataTypes.DateType)) return DateDayVector.class;
-    if (type.equals(DataTypes.TimestampType)) return TimeStampMicroTZVector.class;
-    if (type.equals(DataTypes.TimestampNTZType)) return TimeStampMicroVector.class;
-    if (type.equals(DataTypes.StringType)) return VarCharVector.class;
-    if (type.equals(DataTypes.BinaryType)) return VarBinaryVector.class;
-    return null;
+    return kind.copier.copy(type, vector, rows);
   }
 
   /** A part of a buffer. */
@@ -88,6 +90,12 @@ abstract class HeapVector extends ColumnVector {
     byte[] copy = new byte[length];
     copy(buffer, start, copy, Platform.BYTE_ARRAY_OFFSET, length);
     return copy;
+  }
+
+  /** The array, with the first bytes of the vector's values in it. */
+  static <A> A filled(A array, int arrayOffset, ValueVector vector, long length) {
+    copy(vector.getDataBuffer(), 0, array, arrayOffset, length);
+    return array;
   }
 
   /** Arrow's own bounds checks are switched off in Spark. */

@@ -8,12 +8,12 @@ import org.apache.spark.unsafe.Platform;
 final class NumberHeapVectors {
   private NumberHeapVectors() {}
 
-  static final class BooleanHeapVector extends HeapVector {
+  static final class Booleans extends HeapVector {
     private final byte[] bits;
 
-    BooleanHeapVector(DataType type, ValueVector vector, int rows) {
+    Booleans(DataType type, ValueVector vector, int rows) {
       super(type, vector, rows);
-      this.bits = bytes(vector.getDataBuffer(), 0, (rows + 7) / 8);
+      bits = bytes(vector.getDataBuffer(), 0, (rows + 7) / 8);
     }
 
     public boolean getBoolean(int row) {
@@ -21,13 +21,12 @@ final class NumberHeapVectors {
     }
   }
 
-  static final class ByteHeapVector extends HeapVector {
+  static final class Bytes extends HeapVector {
     private final byte[] values;
 
-    ByteHeapVector(DataType type, ValueVector vector, int rows) {
+    Bytes(DataType type, ValueVector vector, int rows) {
       super(type, vector, rows);
-      this.values = new byte[rows];
-      copy(vector.getDataBuffer(), 0, values, Platform.BYTE_ARRAY_OFFSET, 1L * rows);
+      values = filled(new byte[rows], Platform.BYTE_ARRAY_OFFSET, vector, 1L * rows);
     }
 
     public byte getByte(int row) {
@@ -35,13 +34,12 @@ final class NumberHeapVectors {
     }
   }
 
-  static final class ShortHeapVector extends HeapVector {
+  static final class Shorts extends HeapVector {
     private final short[] values;
 
-    ShortHeapVector(DataType type, ValueVector vector, int rows) {
+    Shorts(DataType type, ValueVector vector, int rows) {
       super(type, vector, rows);
-      this.values = new short[rows];
-      copy(vector.getDataBuffer(), 0, values, Platform.SHORT_ARRAY_OFFSET, 2L * rows);
+      values = filled(new short[rows], Platform.SHORT_ARRAY_OFFSET, vector, 2L * rows);
     }
 
     public short getShort(int row) {
@@ -49,13 +47,12 @@ final class NumberHeapVectors {
     }
   }
 
-  static final class IntHeapVector extends HeapVector {
+  static final class Ints extends HeapVector {
     private final int[] values;
 
-    IntHeapVector(DataType type, ValueVector vector, int rows) {
+    Ints(DataType type, ValueVector vector, int rows) {
       super(type, vector, rows);
-      this.values = new int[rows];
-      copy(vector.getDataBuffer(), 0, values, Platform.INT_ARRAY_OFFSET, 4L * rows);
+      values = filled(new int[rows], Platform.INT_ARRAY_OFFSET, vector, 4L * rows);
     }
 
     public int getInt(int row) {
@@ -63,13 +60,12 @@ final class NumberHeapVectors {
     }
   }
 
-  static final class LongHeapVector extends HeapVector {
+  static final class Longs extends HeapVector {
     private final long[] values;
 
-    LongHeapVector(DataType type, ValueVector vector, int rows) {
+    Longs(DataType type, ValueVector vector, int rows) {
       super(type, vector, rows);
-      this.values = new long[rows];
-      copy(vector.getDataBuffer(), 0, values, Platform.LONG_ARRAY_OFFSET, 8L * rows);
+      values = filled(new long[rows], Platform.LONG_ARRAY_OFFSET, vector, 8L * rows);
     }
 
     public long getLong(int row) {
@@ -77,13 +73,12 @@ final class NumberHeapVectors {
     }
   }
 
-  static final class FloatHeapVector extends HeapVector {
+  static final class Floats extends HeapVector {
     private final float[] values;
 
-    FloatHeapVector(DataType type, ValueVector vector, int rows) {
+    Floats(DataType type, ValueVector vector, int rows) {
       super(type, vector, rows);
-      this.values = new float[rows];
-      copy(vector.getDataBuffer(), 0, values, Platform.FLOAT_ARRAY_OFFSET, 4L * rows);
+      values = filled(new float[rows], Platform.FLOAT_ARRAY_OFFSET, vector, 4L * rows);
     }
 
     public float getFloat(int row) {
@@ -91,13 +86,12 @@ final class NumberHeapVectors {
     }
   }
 
-  static final class DoubleHeapVector extends HeapVector {
+  static final class Doubles extends HeapVector {
     private final double[] values;
 
-    DoubleHeapVector(DataType type, ValueVector vector, int rows) {
+    Doubles(DataType type, ValueVector vector, int rows) {
       super(type, vector, rows);
-      this.values = new double[rows];
-      copy(vector.getDataBuffer(), 0, values, Platform.DOUBLE_ARRAY_OFFSET, 8L * rows);
+      values = filled(new double[rows], Platform.DOUBLE_ARRAY_OFFSET, vector, 8L * rows);
     }
 
     public double getDouble(int row) {

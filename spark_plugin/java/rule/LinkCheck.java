@@ -12,7 +12,7 @@ import java.lang.reflect.Modifier;
 import java.net.URL;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Enumeration;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -38,8 +38,7 @@ public class LinkCheck {
   public String problems() throws Exception {
     URL jar = LinkCheck.class.getProtectionDomain().getCodeSource().getLocation();
     try (JarFile file = new JarFile(Path.of(jar.toURI()).toFile())) {
-      for (Enumeration<JarEntry> entries = file.entries(); entries.hasMoreElements();) {
-        JarEntry entry = entries.nextElement();
+      for (JarEntry entry : Collections.list(file.entries())) {
         if (!entry.getName().startsWith(OURS) || !entry.getName().endsWith(".class")) continue;
         try (InputStream stream = file.getInputStream(entry)) {
           check(entry.getName(), Constants.read(new DataInputStream(stream)));

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import pydelta.scan.PrunedScan;
@@ -19,12 +20,11 @@ import pydelta.scan.PrunedSource;
 /**
  * Has a small query over one of our scans that is one task done in that task, without a shuffle.
  *
- * Spark does not know that the rows of such a scan are together, and sends them to other tasks to group and sort them. A coalesce to
- * one partition, which moves nothing, says so. Where a function of a user in the query may take long, where rows are multiplied,
- * and where the session says how many tasks it wants, the tasks behind a shuffle are wanted.
+ * Spark does not know that the rows of such a scan are together, and sends them to other tasks to group and sort them. A coalesce
+ * to one partition, which moves nothing, says so. The tasks after a shuffle are wanted if a function of a user in the query may
+ * take long, if rows are multiplied, and if the session says how many tasks it wants.
  */
 class OneTask {
-
   private OneTask() {}
 
   /** The same object where it is not to be done. */
@@ -35,13 +35,11 @@ class OneTask {
       LogicalPlan together = together(plan);
       status.used(Switch.ONE_TASK);
       return together;
-    } catch (Exception error) {
+    } catch (Exception | LinkageError error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
       status.failed(Switch.ONE_TASK, error, null);
-    } catch (LinkageError error) {
-      status.failed(Switch.ONE_TASK, error, null);
+      return plan;
     }
-    return plan;
   }
 
   private static boolean isEnabled() {
@@ -57,7 +55,7 @@ class OneTask {
     LogicalPlan node = plan;
     for (; !(node instanceof DataSourceV2ScanRelation); node = child(node)) {
       boolean limits = node instanceof GlobalLimit || node instanceof LocalLimit;
-      boolean sorts = node instanceof Sort && ((Sort) node).global();
+      boolean sorts = node instanceof Sort sort && sort.global();
       if (!limits && !(node instanceof Sort) && !isOfRows(node) && !isOfGroups(node)) return false;
       limited |= limits;
       gathers |= isOfGroups(node) || (sorts && !limited);  // the first rows of an order are gathered without a shuffle
@@ -81,9 +79,9 @@ class OneTask {
     return node.children().head();
   }
 
-  private static boolean isOneTask(Object scan, RuleStatus status) {
-    if (!(scan instanceof PrunedScan) || ((PrunedScan) scan).readSchema().isEmpty()) return false;
-    PrunedSource source = ((PrunedScan) scan).source();
+  private static boolean isOneTask(Scan scan, RuleStatus status) {
+    if (!(scan instanceof PrunedScan pruned) || pruned.readSchema().isEmpty()) return false;
+    PrunedSource source = pruned.source();
     if (!source.plan().isSmall()) {
       status.skipped(Switch.ONE_TASK, source.plan().whyNot(Switch.ONE_TASK));
       return false;

@@ -1,21 +1,23 @@
 package pydelta.rule;
 
 import java.util.Iterator;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanRelationPushDown$;
@@ -36,7 +38,6 @@ import pydelta.scan.MetadataTable;
 import pydelta.scan.PredicateJson;
 import pydelta.streams.StreamScans;
 import pydelta.streams.StreamedTable;
-import scala.Option;
 import scala.collection.immutable.Seq;
 
 /**
@@ -45,15 +46,15 @@ import scala.collection.immutable.Seq;
  *
  * It decides nothing itself about what a query needs. If anything fails or looks unfamiliar the plan stays as it was.
  */
-public class PruneScans extends Rule {
+public class PruneScans extends Rule<LogicalPlan> {
   public static final String NAME = "pydelta.rule.PruneScans";
 
   private static volatile PruneScans latest = null;
 
-  private final Set formats = ConcurrentHashMap.newKeySet();
+  private final Set<String> formats = ConcurrentHashMap.newKeySet();
   private final RuleStatus status = new RuleStatus();
   private final ColumnarChoice batches = new ColumnarChoice(status, true);
-  private final Map told = new ConcurrentHashMap();
+  private final Map<String, String> told = new ConcurrentHashMap<>();
   private volatile StructField metadataColumn = null;
   private volatile int mostLimitedRows = 0;
   private volatile int mostGroupColumns = 0;
@@ -94,7 +95,7 @@ public class PruneScans extends Rule {
   }
 
   /** What `load` has made of a source, with its metadata column; the same frame where that fails. */
-  public Dataset withMetadata(Dataset frame) {
+  public Dataset<Row> withMetadata(Dataset<Row> frame) {
     try {
       return MetadataTable.in(frame, metadataColumn, status);
     } catch (RuntimeException | LinkageError error) {
@@ -104,7 +105,7 @@ public class PruneScans extends Rule {
   }
 
   /** What `readStream.load` has made of a source, so that the rule may have its batches read in columns; else the same frame. */
-  public Dataset streamed(Dataset frame) {
+  public Dataset<Row> streamed(Dataset<Row> frame) {
     try {
       return StreamedTable.in(frame, status);
     } catch (RuntimeException | LinkageError error) {
@@ -114,7 +115,7 @@ public class PruneScans extends Rule {
   }
 
   /** withMetadata, by the rule of the frame's session. A session without the rule has no such column. */
-  public static Dataset withMetadataOfSession(Dataset frame) {
+  public static Dataset<Row> withMetadataOfSession(Dataset<Row> frame) {
     PruneScans rule = ownOf(frame.sparkSession());
     return rule == null ? frame : rule.withMetadata(frame);
   }
@@ -149,14 +150,14 @@ public class PruneScans extends Rule {
 
   /** What the catalogs were told; null if they were not. */
   public String told(String name) {
-    return (String) told.get(name);
+    return told.get(name);
   }
 
   /** Of the rule of the active session; one that nobody reads where there is none, as when Spark stops. */
   public static RuleStatus statusOfSession() {
-    Option session = SparkSession$.MODULE$.getActiveSession();
+    var session = SparkSession$.MODULE$.getActiveSession();
     if (session.isEmpty()) session = SparkSession$.MODULE$.getDefaultSession();
-    PruneScans rule = session.isEmpty() ? null : of((SparkSession) session.get());
+    PruneScans rule = session.isEmpty() ? null : of(session.get());
     return rule == null ? new RuleStatus() : rule.status;
   }
 
@@ -177,14 +178,17 @@ public class PruneScans extends Rule {
 
   /** Behind the session's other rules, and its other strategies of planning. */
   public void addTo(SparkSession session) {
-    session.experimental().extraOptimizations_$eq((Seq) session.experimental().extraOptimizations().appended(this));
-    session.experimental().extraStrategies_$eq((Seq) session.experimental().extraStrategies().appended(new DriverReads(status)));
+    List<Rule<LogicalPlan>> rules = Lists.toJava(session.experimental().extraOptimizations());
+    rules.add(this);
+    session.experimental().extraOptimizations_$eq(Lists.toScala(rules));
+    List<SparkStrategy> strategies = Lists.toJava(session.experimental().extraStrategies());
+    strategies.add(new DriverReads(status));
+    session.experimental().extraStrategies_$eq(Lists.toScala(strategies));
   }
 
   private static PruneScans ownOf(SparkSession session) {
-    Seq rules = session.experimental().extraOptimizations();
-    for (int i = 0; i < rules.length(); i++) {
-      if (rules.apply(i) instanceof PruneScans) return (PruneScans) rules.apply(i);
+    for (Rule<LogicalPlan> rule : Lists.toJava(session.experimental().extraOptimizations())) {
+      if (rule instanceof PruneScans own) return own;
     }
     return null;
   }
@@ -204,15 +208,15 @@ public class PruneScans extends Rule {
     return WantedRows.of(optimized, option, value);
   }
 
-  public TreeNode apply(TreeNode plan) {
+  public LogicalPlan apply(LogicalPlan plan) {
     Switch.check();
     if (!Switch.isOn(Switch.PRUNING)) return plan;
     if (plan instanceof DeleteFromTable) return plan;  // Spark asks the table of the scan, which is to refuse
     try {
-      boolean inRows = ColumnsUnderUdfs.hang((LogicalPlan) plan);
-      if (inRows) plan = ColumnsUnderUdfs.inRows((LogicalPlan) plan);
-      plan = StreamScans.in((LogicalPlan) plan, inRows ? null : batches);
-      return prune((LogicalPlan) plan, inRows ? new ColumnarChoice(status, false) : batches);
+      boolean inRows = ColumnsUnderUdfs.hang(plan);
+      if (inRows) plan = ColumnsUnderUdfs.inRows(plan);
+      plan = StreamScans.in(plan, inRows ? null : batches);
+      return prune(plan, inRows ? new ColumnarChoice(status, false) : batches);
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {
@@ -224,12 +228,12 @@ public class PruneScans extends Rule {
 
   private LogicalPlan prune(LogicalPlan plan, ColumnarChoice reads) {
     ReopenScans reopen = new ReopenScans(formats, status, reads, mostLimitedRows);
-    TreeNode reopened = plan.transformDown(reopen);
+    LogicalPlan reopened = reopen.in(plan);
     if (reopen.count() == 0) return plan;
 
     // Subqueries that became joins bring scans along that were pruned while they were optimized by themselves.
     ScanCensus before = ScanCensus.of(plan);
-    LogicalPlan pruned = (LogicalPlan) ((Rule) V2ScanRelationPushDown$.MODULE$).apply(reopened);
+    LogicalPlan pruned = V2ScanRelationPushDown$.MODULE$.apply(reopened);
     ScanCensus after = ScanCensus.of(pruned);
 
     if (after.unplanned() > 0) {
@@ -253,12 +257,11 @@ public class PruneScans extends Rule {
     return sameOutput(partial.output(), together.output()) ? together : partial;
   }
 
-  static boolean sameOutput(Seq one, Seq other) {
+  static boolean sameOutput(Seq<? extends Attribute> one, Seq<? extends Attribute> other) {
     if (one.length() != other.length()) return false;
-    Iterator others = Lists.toJava(other).iterator();
-    for (Iterator each = Lists.toJava(one).iterator(); each.hasNext();) {
-      Attribute a = (Attribute) each.next();
-      Attribute b = (Attribute) others.next();
+    Iterator<? extends Attribute> others = Lists.toJava(other).iterator();
+    for (Attribute a : Lists.toJava(one)) {
+      Attribute b = others.next();
       if (!a.exprId().equals(b.exprId()) || !a.dataType().equals(b.dataType())) return false;
     }
     return true;

@@ -3,8 +3,11 @@ package pydelta.rule;
 import java.lang.reflect.Field;
 import java.util.Locale;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
@@ -26,17 +29,17 @@ import scala.collection.immutable.Seq;
  * A scan whose read option `pruning` is false stays as it is. A scan of ours in an unexpected state raises: the caller
  * then leaves the whole plan alone.
  */
-public class ReopenScans extends scala.runtime.AbstractPartialFunction {
+public class ReopenScans {
   public static final String OPTION = "pruning";
   private static final String CHANGELOG = "org.apache.spark.sql.execution.datasources.v2.ChangelogTable";  // since Spark 4.2
 
-  private final Set formats;
+  private final Set<String> formats;
   private final RuleStatus status;
   private final ColumnarChoice batches;
   private final int mostLimitedRows;
   private int count = 0;
 
-  ReopenScans(Set formats, RuleStatus status, ColumnarChoice batches, int mostLimitedRows) {
+  ReopenScans(Set<String> formats, RuleStatus status, ColumnarChoice batches, int mostLimitedRows) {
     this.formats = formats;
     this.status = status;
     this.batches = batches;
@@ -47,28 +50,29 @@ public class ReopenScans extends scala.runtime.AbstractPartialFunction {
     return count;
   }
 
-  public boolean isDefinedAt(Object node) {
-    if (!(node instanceof DataSourceV2ScanRelation planned)) return false;
-    Class kind = planned.scan().getClass();
+  /** A copy of the plan in which the scans of our formats are open again, so that Spark's push-down plans them. */
+  LogicalPlan in(LogicalPlan plan) {
+    return plan.transformDown(Trees.change(
+        node -> node instanceof DataSourceV2ScanRelation planned && isOurs(planned.scan()) ? reopened(planned) : node));
+  }
+
+  private boolean isOurs(Scan scan) {
+    Class<?> kind = scan.getClass();
     if (kind != PythonScan.class && kind != MetadataScan.class) return false;
-    String shortName = (String) read(planned.scan(), "shortName");
+    String shortName = (String) read(scan, "shortName");
     if (!formats.contains(shortName.toLowerCase(Locale.ROOT))) return false;
-    CaseInsensitiveStringMap options = (CaseInsensitiveStringMap) read(planned.scan(), "options");
+    CaseInsensitiveStringMap options = (CaseInsensitiveStringMap) read(scan, "options");
     return options.getBoolean(OPTION, true);
   }
 
-  public Object applyOrElse(Object node, scala.Function1 otherwise) {
-    return isDefinedAt(node) ? reopen((DataSourceV2ScanRelation) node) : otherwise.apply(node);
-  }
-
-  private Object reopen(DataSourceV2ScanRelation planned) {
+  private LogicalPlan reopened(DataSourceV2ScanRelation planned) {
     DataSourceV2Relation relation = planned.relation();
     PythonScan scan = (PythonScan) planned.scan();
     Filter[] handedOver = (Filter[]) read(scan, "supportedFilters");
     if (!isKnown(relation.table())) {
       throw new IllegalStateException("the table is a " + relation.table().getClass().getName());
     }
-    Seq output = expectedOutput(planned);
+    Seq<AttributeReference> output = expectedOutput(planned);
     if (!PruneScans.sameOutput(planned.output(), output)) {
       throw new IllegalStateException("the scan gives " + planned.output() + " and not " + output);
     }
@@ -89,15 +93,16 @@ public class ReopenScans extends scala.runtime.AbstractPartialFunction {
   }
 
   /** All attributes of the relation, without a metadata column that the analyzer put there and that no query reads any more. */
-  private static Seq expectedOutput(DataSourceV2ScanRelation planned) {
+  private static Seq<AttributeReference> expectedOutput(DataSourceV2ScanRelation planned) {
     DataSourceV2Relation relation = planned.relation();
     boolean without = relation.table() instanceof SupportsMetadataColumns && !(planned.scan() instanceof MetadataScan);
-    return without ? (Seq) relation.output().take(relation.table().columns().length) : relation.output();
+    if (!without) return relation.output();
+    return Lists.toScala(Lists.toJava(relation.output()).subList(0, relation.table().columns().length));
   }
 
   /** What a scan of Spark's over all columns asks for. */
   public static ScanRequest everything(PythonScan scan) {
-    if (scan instanceof MetadataScan) return ((MetadataScan) scan).request();
+    if (scan instanceof MetadataScan ours) return ours.request();
     return new ScanRequest(
         (PythonDataSourceV2) read(scan, "ds"),
         (String) read(scan, "shortName"),
@@ -106,16 +111,16 @@ public class ReopenScans extends scala.runtime.AbstractPartialFunction {
   }
 
   /** A copy with another table. */
-  public static Object withTable(DataSourceV2Relation relation, Table table, Seq output) {
+  public static LogicalPlan withTable(DataSourceV2Relation relation, Table table, Seq<?> output) {
     return NodeCopy.with(relation, new Object[] {relation.table(), relation.output()}, new Object[] {table, output});
   }
 
-  private static Object read(Object scan, String name) {
+  private static Object read(Scan scan, String name) {
     try {
       Field field = PythonScan.class.getDeclaredField(name);
       field.setAccessible(true);
       return field.get(scan);
-    } catch (Exception error) {
+    } catch (ReflectiveOperationException | RuntimeException error) {
       throw new IllegalStateException("PythonScan has no readable field " + name, error);
     }
   }

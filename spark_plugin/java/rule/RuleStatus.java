@@ -1,11 +1,12 @@
 package pydelta.rule;
 
 import com.fasterxml.jackson.databind.node.TextNode;
-import java.util.Iterator;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.LinkedHashMap;
-import java.util.LinkedList;
 import java.util.Map;
 import java.util.Set;
+import java.util.StringJoiner;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import pydelta.scan.KeptFiles;
@@ -19,12 +20,13 @@ public class RuleStatus {
 
   private static final int MOST_SCANS = 20;
 
-  /** String -> Use: what became of each road. */
-  private final Map uses = new LinkedHashMap();
+  /** What became of each road. */
+  private final Map<String, Use> uses = new LinkedHashMap<>();
   /** The last plans of scans, as JSON. */
-  private final LinkedList scans = new LinkedList();
+  private final Deque<String> scans = new ArrayDeque<>();
   private KeptFiles lastScan = null;
-  private final Map comparedColumns = new LinkedHashMap();
+  /** By the path of a table how many scans compared each column, which is JSON of PredicateJson. */
+  private final Map<String, Map<String, Long>> comparedColumns = new LinkedHashMap<>();
 
   /** What became of one road. reason: why it was skipped last. error: the same, where that was an error. */
   private static class Use {
@@ -35,12 +37,7 @@ public class RuleStatus {
   }
 
   private Use use(String road) {
-    Use use = (Use) uses.get(road);
-    if (use == null) {
-      use = new Use();
-      uses.put(road, use);
-    }
-    return use;
+    return uses.computeIfAbsent(road, each -> new Use());
   }
 
   public synchronized void used(String road, int count) {
@@ -69,19 +66,19 @@ public class RuleStatus {
   }
 
   public void backedOff(Throwable error) {
-    failed(Switch.PRUNING, error, "A query is read without column pruning: " + error + ". Its rows are right, but all columns and "
-        + "files of the tables are read; the read options `columns` and `filter` prune by hand. Later queries are only counted: see "
-        + "spark_plugin.pruning.status(spark).");
+    failed(Switch.PRUNING, error, "A query is read without column pruning: " + error + ". Its rows are right, but all columns "
+        + "and files of the tables are read; the read options `columns` and `filter` prune by hand. Later queries are only "
+        + "counted: see spark_plugin.pruning.status(spark).");
   }
 
   public void notColumnar(Throwable error) {
-    failed(Switch.COLUMNS, error, "The columnar reader cannot be used here: " + error + ". Spark's own reader is used, and gives the "
-        + "same rows. Add columns to " + Switch.DISABLE_CONF + " to be rid of this.");
+    failed(Switch.COLUMNS, error, "The columnar reader cannot be used here: " + error + ". Spark's own reader is used, and gives "
+        + "the same rows. Add columns to " + Switch.DISABLE_CONF + " to be rid of this.");
   }
 
   public void notNative(Throwable error) {
-    failed(Switch.PARQUET, error, "The native reader cannot be used here: " + error + ". Files are read in Python, which gives the "
-        + "same rows. Add parquet to " + Switch.DISABLE_CONF + " to be rid of this.");
+    failed(Switch.PARQUET, error, "The native reader cannot be used here: " + error + ". Files are read in Python, which gives "
+        + "the same rows. Add parquet to " + Switch.DISABLE_CONF + " to be rid of this.");
   }
 
   public void notByDriver(Throwable error) {
@@ -117,50 +114,34 @@ public class RuleStatus {
   }
 
   /** A scan of the table at a path compares columns, each as JSON of PredicateJson. The last tables are remembered. */
-  public synchronized void compared(String path, Set columns) {
-    Map counts = (Map) comparedColumns.remove(path);
-    if (counts == null) counts = new LinkedHashMap();
+  public synchronized void compared(String path, Set<String> columns) {
+    Map<String, Long> known = comparedColumns.remove(path);
+    Map<String, Long> counts = known == null ? new LinkedHashMap<>() : known;
     comparedColumns.put(path, counts);
     if (comparedColumns.size() > MOST_REMEMBERED) comparedColumns.remove(comparedColumns.keySet().iterator().next());
-    for (Iterator column = columns.iterator(); column.hasNext();) {
-      Object name = column.next();
-      Long count = (Long) counts.get(name);
-      if (count == null && counts.size() >= MOST_REMEMBERED) continue;
-      counts.put(name, Long.valueOf(count == null ? 1L : count.longValue() + 1L));
+    for (String column : columns) {
+      if (counts.containsKey(column) || counts.size() < MOST_REMEMBERED) counts.merge(column, 1L, Long::sum);
     }
   }
 
   /** Tables by the paths that users gave: {"/data/t": [[{"column": ["a"]}, 3]]}. */
   synchronized String comparedJson() {
-    StringBuilder text = new StringBuilder("{");
-    for (Iterator table = comparedColumns.entrySet().iterator(); table.hasNext();) {
-      Map.Entry counts = (Map.Entry) table.next();
-      if (text.length() > 1) text.append(", ");
-      text.append(quoted((String) counts.getKey())).append(": [");
-      String comma = "";
-      for (Iterator column = ((Map) counts.getValue()).entrySet().iterator(); column.hasNext();) {
-        Map.Entry count = (Map.Entry) column.next();
-        text.append(comma).append("[").append(count.getKey()).append(", ").append(count.getValue()).append("]");
-        comma = ", ";
-      }
-      text.append("]");
-    }
-    return text.append("}").toString();
+    var tables = new StringJoiner(", ", "{", "}");
+    comparedColumns.forEach((path, counts) -> {
+      var columns = new StringJoiner(", ", "[", "]");
+      counts.forEach((column, count) -> columns.add("[" + column + ", " + count + "]"));
+      tables.add(quoted(path) + ": " + columns);
+    });
+    return tables.toString();
   }
 
   synchronized String toJson() {
-    StringBuilder text = new StringBuilder("{\"roads\": [");
-    String comma = "";
-    for (Iterator each = uses.entrySet().iterator(); each.hasNext();) {
-      Map.Entry entry = (Map.Entry) each.next();
-      Use use = (Use) entry.getValue();
-      text.append(comma).append("{\"road\": ").append(quoted((String) entry.getKey()))
-          .append(", \"used\": ").append(use.used).append(", \"skipped\": ").append(use.skipped)
-          .append(", \"last_reason\": ").append(quoted(use.reason)).append(", \"last_error\": ").append(quoted(use.error)).append("}");
-      comma = ", ";
-    }
-    return text.append("], \"scans\": ").append(scans)
-        .append(", \"last_scan\": ").append(lastScan == null ? "null" : lastScan.toJson()).append("}").toString();
+    var roads = new StringJoiner(", ", "[", "]");
+    uses.forEach((road, use) -> roads.add("{\"road\": " + quoted(road)
+        + ", \"used\": " + use.used + ", \"skipped\": " + use.skipped
+        + ", \"last_reason\": " + quoted(use.reason) + ", \"last_error\": " + quoted(use.error) + "}"));
+    return "{\"roads\": " + roads + ", \"scans\": " + scans
+        + ", \"last_scan\": " + (lastScan == null ? "null" : lastScan.toJson()) + "}";
   }
 
   private static String quoted(String text) {

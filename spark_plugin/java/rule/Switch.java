@@ -1,11 +1,9 @@
 package pydelta.rule;
 
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.internal.SQLConf;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -33,23 +31,23 @@ public class Switch {
 
   private static final Logger LOG_FILE = LoggerFactory.getLogger("pydelta.pruning");
   private static final String PREFIX = "spark.pydelta.";
-  /** Each name, and the middle of the older setting for it. */
-  private static final String[][] NAMES = {
-    {PRUNING, "pruning"}, {LOG, "logAnswers"}, {DRIVER, "driverReads"}, {PARTIAL, "partialAggregates"}, {PARQUET, "nativeReader"},
-    {COLUMNS, "columnarReader"}, {ONE_TASK, "oneTask"}, {JOINS, "joinPlanning"}, {DRIVER_PLANNING, "driverPlanning"},
-    {"connect", "connectClasses"}, {"sql", "sql"}
-  };
-  private static final List PREFERABLE = Arrays.asList(new Object[] {PARTIAL, PARQUET});
-  private static final Set WARNED = Collections.synchronizedSet(new HashSet());
+  private static final List<Named> NAMES = List.of(
+      new Named(PRUNING, "pruning"), new Named(LOG, "logAnswers"), new Named(DRIVER, "driverReads"),
+      new Named(PARTIAL, "partialAggregates"), new Named(PARQUET, "nativeReader"), new Named(COLUMNS, "columnarReader"),
+      new Named(ONE_TASK, "oneTask"), new Named(JOINS, "joinPlanning"), new Named(DRIVER_PLANNING, "driverPlanning"),
+      new Named("connect", "connectClasses"), new Named("sql", "sql"));
+  private static final List<String> PREFERABLE = List.of(PARTIAL, PARQUET);
+  private static final Set<String> WARNED = ConcurrentHashMap.newKeySet();
+
+  /** olderSetting: the middle of the older setting for the name. */
+  private record Named(String name, String olderSetting) {}
 
   private Switch() {}
 
   /** Raises for a setting that has an unknown name. */
   public static void check() {
-    List names = listed(DISABLE_CONF);
-    for (int i = 0; i < names.size(); i++) refuseUnknown(DISABLE_CONF, (String) names.get(i), known());
-    List preferred = listed(PREFER_CONF);
-    for (int i = 0; i < preferred.size(); i++) refuseUnknown(PREFER_CONF, (String) preferred.get(i), PREFERABLE);
+    refuseUnknown(DISABLE_CONF, NAMES.stream().map(Named::name).toList());
+    refuseUnknown(PREFER_CONF, PREFERABLE);
   }
 
   public static boolean isOn(String name) {
@@ -78,27 +76,22 @@ public class Switch {
   }
 
   private static String olderSetting(String name) {
-    for (int i = 0; i < NAMES.length; i++) {
-      if (NAMES[i][0].equals(name)) return PREFIX + NAMES[i][1] + ".enabled";
+    for (Named each : NAMES) {
+      if (each.name.equals(name)) return PREFIX + each.olderSetting + ".enabled";
     }
     throw new IllegalStateException(name);
   }
 
-  private static List known() {
-    Object[] names = new Object[NAMES.length];
-    for (int i = 0; i < names.length; i++) names[i] = NAMES[i][0];
-    return Arrays.asList(names);
-  }
-
-  private static List listed(String setting) {
+  private static List<String> listed(String setting) {
     String text = SQLConf.get().getConfString(setting, "").trim().toLowerCase(Locale.ROOT);
-    return text.isEmpty() ? Collections.EMPTY_LIST : Arrays.asList((Object[]) text.split("\\s*,\\s*", -1));
+    return text.isEmpty() ? List.of() : List.of(text.split("\\s*,\\s*", -1));
   }
 
-  private static void refuseUnknown(String setting, String name, List known) {
-    if (known.contains(name)) return;
-    StringBuilder names = new StringBuilder();
-    for (int i = 0; i < known.size(); i++) names.append(i == 0 ? "" : ", ").append(known.get(i));
-    throw new IllegalArgumentException(setting + " has the unknown name '" + name + "'. It can list: " + names + ".");
+  private static void refuseUnknown(String setting, List<String> known) {
+    for (String name : listed(setting)) {
+      if (known.contains(name)) continue;
+      throw new IllegalArgumentException(
+          setting + " has the unknown name '" + name + "'. It can list: " + String.join(", ", known) + ".");
+    }
   }
 }

@@ -1,6 +1,7 @@
 package pydelta.scan;
 
-import java.util.function.Function;
+import java.util.function.UnaryOperator;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import pydelta.readers.ColumnarReads;
@@ -24,10 +25,9 @@ public class ColumnarChoice {
 
   /** What reads a scan of such rows. */
   public ScanReaders readersFor(StructType schema) {
-    Function columnar = columnarFor(schema);
+    UnaryOperator<PartitionReaderFactory> columnar = columnarFor(schema);
     boolean mayBeNative = mayBeColumnar && (columnar != null || NativeChoice.isNested(schema));
-    Function reads = mayBeNative ? natively.reads() : null;
-    return new ScanReaders(columnar, reads, whyNot());
+    return new ScanReaders(columnar, mayBeNative ? natively.reads() : null, whyNot());
   }
 
   /** Why `columnarFor` gives null, where it does. */
@@ -37,11 +37,11 @@ public class ColumnarChoice {
   }
 
   /** What makes Spark's reader factory for such rows columnar; null where Spark's own reader is to be used. */
-  public Function columnarFor(StructType schema) {
+  public UnaryOperator<PartitionReaderFactory> columnarFor(StructType schema) {
     if (!mayBeColumnar || !isEnabled()) return null;
     try {
       if (ExecutorJar.isOutOfReach()) return null;
-      ColumnarReads reads = (ColumnarReads) ExecutorJar.reader(ColumnarReads.class);
+      ColumnarReads reads = ExecutorJar.reader(ColumnarReads.class);
       if (!reads.test(schema)) return null;
       status.used(Switch.COLUMNS);
       return reads;
@@ -64,8 +64,8 @@ public class ColumnarChoice {
     boolean repeats = version.startsWith("4.1.") || version.startsWith("4.2.");
     if (!repeats || Integer.parseInt(most) <= 0) return;
     throw new UnsupportedOperationException(
-        "Spark " + version + " gives rows of a Python data source more than once where " + MAX_ROWS_CONF + " is set, and here it is " + most
-            + ". Set it to -1, which is Spark's default, or use Spark 4.3.");
+        "Spark " + version + " gives rows of a Python data source more than once where " + MAX_ROWS_CONF + " is set, and here it "
+            + "is " + most + ". Set it to -1, which is Spark's default, or use Spark 4.3.");
   }
 
   static boolean isEnabled() {

@@ -23,8 +23,10 @@ class ExecutorJar {
 
   private ExecutorJar() {}
 
-  /** What makes a reader in the active SparkContext. Raises, the same each time, if executors cannot have it. */
-  static Object reader(Class<?> kind) throws Throwable {
+  /**
+   * What makes a reader in the active SparkContext. Raises, the same each time, if executors cannot have it. T: a type of kind.
+   */
+  static <T> T reader(Class<? extends T> kind) throws Throwable {
     SparkContext context = SparkContext$.MODULE$.getActive().get();
     synchronized (READERS) {
       Map<String, Object> known = READERS.computeIfAbsent(context, each -> new HashMap<>());
@@ -41,13 +43,15 @@ class ExecutorJar {
         known.put(kind.getName(), reader);
       }
       if (reader instanceof Throwable error) throw error;
-      return reader;
+      @SuppressWarnings("unchecked")  // what the map has for a class is an object of it
+      T made = (T) reader;
+      return made;
     }
   }
 
   /**
-   * Whether the session keeps its artifacts to itself (spark.sql.artifact.isolation.enabled, and every session of Spark Connect), and
-   * this jar is none of them: executors give the session a class loader that does not have it.
+   * Whether the session keeps its artifacts to itself (spark.sql.artifact.isolation.enabled, and every session of Spark Connect),
+   * and this jar is none of them: executors give the session a class loader that does not have it.
    */
   static boolean isOutOfReach() {
     Option<SparkSession> session = SparkSession$.MODULE$.getActiveSession();
@@ -63,11 +67,7 @@ class ExecutorJar {
   /** By the name of the file, as a clone of a session has copies of its artifacts. */
   private static boolean isArtifactOf(ArtifactManager artifacts) {
     String name = nameIn(location());
-    scala.collection.Iterator<URL> jars = artifacts.getAddedJars().iterator();
-    while (jars.hasNext()) {
-      if (nameIn(jars.next()).equals(name)) return true;
-    }
-    return false;
+    return artifacts.getAddedJars().exists(jar -> nameIn(jar).equals(name));
   }
 
   private static String nameIn(URL url) {

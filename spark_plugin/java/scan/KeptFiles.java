@@ -2,28 +2,16 @@ package pydelta.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 
-/** How many files and bytes a planned scan reads, of how many: the source's report. */
-public class KeptFiles {
-  private final long files;
-  private final long filesTotal;
-  private final long bytes;
-  private final long bytesTotal;
-
-  private KeptFiles(JsonNode kept) {
-    this.files = kept.path("files").longValue();
-    this.filesTotal = kept.path("files_total").longValue();
-    this.bytes = kept.path("bytes").longValue();
-    this.bytesTotal = kept.path("bytes_total").longValue();
-  }
+/** How many files and bytes a planned scan reads, of how many: the source's report. bytes: of the files that are read. */
+public record KeptFiles(long files, long filesTotal, long bytes, long bytesTotal) {
 
   /** Null if the source made no report. */
   static KeptFiles of(ReadPlan plan) {
-    return plan.has("kept") ? new KeptFiles(plan.part("kept")) : null;
-  }
-
-  /** Of the files that are kept. */
-  public long bytes() {
-    return bytes;
+    if (!plan.has("kept")) return null;
+    JsonNode kept = plan.part("kept");
+    return new KeptFiles(
+        kept.path("files").longValue(), kept.path("files_total").longValue(),
+        kept.path("bytes").longValue(), kept.path("bytes_total").longValue());
   }
 
   public String toJson() {

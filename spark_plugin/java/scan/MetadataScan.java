@@ -14,7 +14,9 @@ public class MetadataScan extends PythonScan {
   private final ScanRequest request;
 
   MetadataScan(ScanRequest request, RuleStatus status) {
-    super(new PrunedSource(request, status, ScanReaders.ROWS), request.shortName(), request.schema(), request.options(), new Filter[0]);
+    super(
+        new PrunedSource(request, status, ScanReaders.ROWS), request.shortName(), request.schema(), request.options(),
+        new Filter[0]);
     this.request = request;
   }
 

@@ -1,15 +1,19 @@
 package pydelta.scan;
 
+import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.Dataset$;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
@@ -27,7 +31,7 @@ import pydelta.rule.RuleStatus;
  */
 public class MetadataTable implements Table, SupportsRead, SupportsMetadataColumns {
   /** Options of reads that give other rows than those of a table: changes, a view, and what a DML reads. */
-  private static final String[] OTHER_READS = {"readChangeFeed", "readChangeData", "pydelta.view", "pydelta.files"};
+  private static final List<String> OTHER_READS = List.of("readChangeFeed", "readChangeData", "pydelta.view", "pydelta.files");
 
   private final PythonTable table;
   private final StructField column;
@@ -40,13 +44,13 @@ public class MetadataTable implements Table, SupportsRead, SupportsMetadataColum
   }
 
   /** The frame of a relation over such a table. A frame that is more than the relation of a Python source stays as it is. */
-  public static Dataset in(Dataset frame, StructField column, RuleStatus status) {
+  public static Dataset<Row> in(Dataset<Row> frame, StructField column, RuleStatus status) {
     LogicalPlan plan = frame.queryExecution().analyzed();
     if (!(plan instanceof DataSourceV2Relation relation)) return frame;
     if (relation.table().getClass() != PythonTable.class) return frame;
     if (!canOffer(column, relation.schema(), relation.options())) return frame;
     MetadataTable table = new MetadataTable((PythonTable) relation.table(), column, status);
-    LogicalPlan offering = (LogicalPlan) ReopenScans.withTable(relation, table, relation.output());
+    LogicalPlan offering = ReopenScans.withTable(relation, table, relation.output());
     offering.setAnalyzed();  // the plan that it is a copy of is, and to analyze it again costs more than all else here
     return Dataset$.MODULE$.ofRows(frame.sparkSession(), offering);
   }
@@ -57,8 +61,8 @@ public class MetadataTable implements Table, SupportsRead, SupportsMetadataColum
   }
 
   private static boolean isOther(CaseInsensitiveStringMap options) {
-    for (int i = 0; i < OTHER_READS.length; i++) {
-      String value = options.get(OTHER_READS[i]);
+    for (String option : OTHER_READS) {
+      String value = options.get(option);
       if (value != null && !value.equalsIgnoreCase("false")) return true;
     }
     return false;
@@ -66,11 +70,7 @@ public class MetadataTable implements Table, SupportsRead, SupportsMetadataColum
 
   /** Whatever the session's case sensitivity is: the source knows columns by names in any case. */
   private static boolean has(StructType schema, String name) {
-    StructField[] fields = schema.fields();
-    for (int i = 0; i < fields.length; i++) {
-      if (fields[i].name().equalsIgnoreCase(name)) return true;
-    }
-    return false;
+    return Arrays.stream(schema.fieldNames()).anyMatch(name::equalsIgnoreCase);
   }
 
   public String name() {
@@ -81,11 +81,11 @@ public class MetadataTable implements Table, SupportsRead, SupportsMetadataColum
     return table.columns();
   }
 
-  public Map properties() {
+  public Map<String, String> properties() {
     return table.properties();
   }
 
-  public Set capabilities() {
+  public Set<TableCapability> capabilities() {
     return table.capabilities();
   }
 
@@ -94,30 +94,12 @@ public class MetadataTable implements Table, SupportsRead, SupportsMetadataColum
   }
 
   public static MetadataColumn[] hidden(StructField column) {
-    return new MetadataColumn[] {new Hidden(column)};
+    return new MetadataColumn[] {new Hidden(column.name(), column.dataType(), column.nullable())};
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return new MetadataScanBuilder(table.newScanBuilder(options), column, status);
   }
 
-  private static class Hidden implements MetadataColumn {
-    private final StructField column;
-
-    Hidden(StructField column) {
-      this.column = column;
-    }
-
-    public String name() {
-      return column.name();
-    }
-
-    public DataType dataType() {
-      return column.dataType();
-    }
-
-    public boolean isNullable() {
-      return column.nullable();
-    }
-  }
+  private record Hidden(String name, DataType dataType, boolean isNullable) implements MetadataColumn {}
 }

@@ -6,8 +6,11 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import pydelta.parquet.NativeReads;
+import pydelta.parquet.NativeRequest;
+import pydelta.parquet.NativeTasks;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
@@ -19,11 +22,11 @@ public class NativeChoice {
     this.status = status;
   }
 
-  /** The native reader's door; null where it is not to be used, or cannot be had. */
-  Function reads() {
+  /** The native reader; null where it is not to be used, or cannot be had. */
+  Function<NativeRequest, NativeTasks> reads() {
     if (whyNot() != null) return null;
     try {
-      return ExecutorJar.isOutOfReach() ? null : (Function) ExecutorJar.reader(NativeReads.class);
+      return ExecutorJar.isOutOfReach() ? null : ExecutorJar.reader(NativeReads.class);
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {
@@ -34,7 +37,7 @@ public class NativeChoice {
   }
 
   /** What a planning is asked for beside files, with a comma before it. reads: null where the reader cannot be had. */
-  public static String wish(Function reads) {
+  public static String wish(Function<NativeRequest, NativeTasks> reads) {
     String why = whyNot();
     if (why == null && reads == null) why = "Spark's Parquet reader cannot be had in this session";
     if (why != null) return ", \"why_not_native\": " + TextNode.valueOf(why);
@@ -44,7 +47,8 @@ public class NativeChoice {
   /** Why it is not used in this session, as where settings have it read otherwise than the source does; null if it is. */
   private static String whyNot() {
     SQLConf conf = SQLConf.get();
-    if (!Switch.isOn(Switch.PARQUET) || !ColumnarChoice.isEnabled()) return "a setting of the session disables Spark's Parquet reader";
+    boolean isEnabled = Switch.isOn(Switch.PARQUET) && ColumnarChoice.isEnabled();
+    if (!isEnabled) return "a setting of the session disables Spark's Parquet reader";
     if (!conf.parquetVectorizedReaderEnabled()) return "spark.sql.parquet.enableVectorizedReader is false";
     if (conf.caseSensitiveAnalysis()) return "spark.sql.caseSensitive is true";
     return conf.isParquetINT96TimestampConversion() ? "spark.sql.parquet.int96TimestampConversion is true" : null;
@@ -52,8 +56,8 @@ public class NativeChoice {
 
   /** Whether columns can come of Spark's Parquet reader alone: Python gives such scans by rows. */
   static boolean isNested(StructType schema) {
-    for (int i = 0; i < schema.fields().length; i++) {
-      DataType type = schema.fields()[i].dataType();
+    for (StructField field : schema.fields()) {
+      DataType type = field.dataType();
       if (type instanceof StructType || type instanceof ArrayType || type instanceof MapType) return true;
     }
     return false;

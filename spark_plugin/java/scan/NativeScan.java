@@ -1,11 +1,9 @@
 package pydelta.scan;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
-import java.util.ArrayList;
-import java.util.HashMap;
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
-import java.util.function.Function;
+import java.util.Objects;
 import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.FieldReference;
@@ -22,60 +20,42 @@ import org.apache.spark.sql.types.DataType$;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import pydelta.parquet.NativeRequest;
 import pydelta.rule.Lists;
 
 /** A planned scan some of whose tasks, as the source says, may be read by Spark's own Parquet reader. */
 class NativeScan {
-  private static final ObjectMapper JSON = new ObjectMapper();
-
   private final PartitionMessages messages;
   private final ScanRequest request;
+  private final JsonNode plan;
   private final String kinds;
-  private final String root;
   private final StructType physical;
-  private final Boolean verifyChecksums;
-  private final Long mostBatchBytes;
 
-  private NativeScan(PartitionMessages messages, ScanRequest request, Map told) throws Exception {
+  private NativeScan(PartitionMessages messages, ScanRequest request, JsonNode plan) {
     this.messages = messages;
     this.request = request;
-    this.kinds = (String) told.get("kinds");
-    this.root = (String) told.get("root");
-    this.verifyChecksums = (Boolean) told.get("verify_checksums");
-    this.mostBatchBytes = Long.valueOf(((Number) told.get("most_batch_bytes")).longValue());
-    this.physical = (StructType) DataType.fromJson(JSON.writeValueAsString(told.get("schema")));
+    this.plan = plan;
+    this.kinds = plan.get("kinds").textValue();
+    this.physical = (StructType) DataType.fromJson(plan.get("schema").toString());
     if (!DataType$.MODULE$.equalsStructurally(request.schema(), physical, true)) {
       throw new IllegalStateException("files hold " + physical.catalogString() + " for " + request.schema().catalogString());
     }
   }
 
   /** Null if all is for Python. */
-  static NativeScan of(PartitionMessages messages, ScanRequest request) throws Exception {
+  static NativeScan of(PartitionMessages messages, ScanRequest request) {
     ReadPlan plan = messages.readPlan();
-    return plan.has("parquet") ? new NativeScan(messages, request, plan.map("parquet")) : null;
+    return plan.has("parquet") ? new NativeScan(messages, request, plan.part("parquet")) : null;
   }
 
-  /**
-   * partitions, factory: of the scan by Python. rows: whether the factory gives rows. Partitions and factory come out, as
-   * NativeReads.java makes them; null if Spark's reader has not these columns.
-   */
-  Object[] prepared(Function reads, InputPartition[] partitions, PartitionReaderFactory factory, boolean rows) {
-    scala.Option session = SparkSession$.MODULE$.getActiveSession();
+  /** What Spark's reader needs to know. python: reads the partitions in Python. Null if there is no active session. */
+  NativeRequest request(InputPartition[] partitions, PartitionReaderFactory python, boolean pythonGivesRows) {
+    var session = SparkSession$.MODULE$.getActiveSession();
     if (session.isEmpty()) return null;
-    Map scan = new HashMap();
-    scan.put("schema", request.schema());
-    scan.put("physical", physical);
-    scan.put("kinds", kinds);
-    scan.put("root", root);
-    scan.put("verifyChecksums", verifyChecksums);
-    scan.put("mostBatchBytes", mostBatchBytes);
-    scan.put("predicates", predicates());
-    scan.put("session", session.get());
-    scan.put("partitions", partitions);
-    scan.put("files", files(partitions.length));
-    scan.put("factory", factory);
-    scan.put("rows", Boolean.valueOf(rows));
-    return (Object[]) reads.apply(scan);
+    return new NativeRequest(
+        session.get(), request.schema(), physical, kinds, plan.get("root").textValue(), predicates(),
+        plan.get("verify_checksums").booleanValue(), plan.get("most_batch_bytes").longValue(), partitions,
+        files(partitions.length), python, pythonGivesRows);
   }
 
   private byte[][] files(int count) {
@@ -87,23 +67,16 @@ class NativeScan {
   // ---------------------------------------------------------------- predicates, by the names in files
 
   /** Spark's reader leaves out row groups by them; all stay in Spark's plan. */
-  private List predicates() {
-    List found = new ArrayList();
-    for (int i = 0; i < request.predicates().size(); i++) {
-      Predicate renamed = renamed(((PredicateJson) request.predicates().get(i)).predicate());
-      if (renamed != null) found.add(renamed);
-    }
-    return found;
+  private List<Predicate> predicates() {
+    return request.predicates().stream().map(json -> renamed(json.predicate())).filter(Objects::nonNull).toList();
   }
 
   /** Null for one that is not of plain columns of files alone. */
   private Predicate renamed(Predicate predicate) {
-    Expression[] children = predicate.children();
-    Expression[] inner = new Expression[children.length];
-    for (int i = 0; i < children.length; i++) {
-      if (children[i] instanceof NamedReference) inner[i] = renamed((NamedReference) children[i]);
-      else if (children[i] instanceof Predicate && !(children[i] instanceof Literal)) inner[i] = renamed((Predicate) children[i]);
-      else inner[i] = children[i];  // TRUE and FALSE are predicates and constants
+    Expression[] inner = Arrays.copyOf(predicate.children(), predicate.children().length, Expression[].class);
+    for (int i = 0; i < inner.length; i++) {  // TRUE and FALSE are predicates and constants, and stay
+      if (inner[i] instanceof NamedReference reference) inner[i] = renamed(reference);
+      else if (inner[i] instanceof Predicate child && !(child instanceof Literal)) inner[i] = renamed(child);
       if (inner[i] == null) return null;
     }
     if (predicate instanceof And) return new And((Predicate) inner[0], (Predicate) inner[1]);
@@ -121,9 +94,7 @@ class NativeScan {
       // Spark's reader leaves out row groups whose dictionary has -0.0 where 0.0 is asked for.
       boolean isFloat = type.equals(DataTypes.FloatType) || type.equals(DataTypes.DoubleType);
       if (kinds.charAt(i) != 'd' || isFloat) return null;
-      List parts = new ArrayList();
-      parts.add(physical.fields()[i].name());
-      return new FieldReference(Lists.toScala(parts));
+      return new FieldReference(Lists.toScala(List.of(physical.fields()[i].name())));
     }
     return null;
   }

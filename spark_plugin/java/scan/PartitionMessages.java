@@ -6,7 +6,9 @@ import java.util.Arrays;
 import java.util.Map;
 import net.razorvine.pickle.Unpickler;
 
-/** What the source says in the partitions of a scan or a batch, as partition_messages.py pickles it; the plan is in the first one. */
+/**
+ * What the source says in the partitions of a scan or a batch, as partition_messages.py pickles it; the plan is in the first one.
+ */
 public class PartitionMessages {
   private static final String MODULE = "spark_plugin.pruning.partition_messages";
 

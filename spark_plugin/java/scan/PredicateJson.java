@@ -1,6 +1,7 @@
 package pydelta.scan;
 
 import com.fasterxml.jackson.databind.node.TextNode;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
@@ -31,19 +32,16 @@ public class PredicateJson {
   private static final int MAX_NODES = 100000;
   private static final int MAX_DEPTH = 100;
 
-  private static final Set PAIRS = new HashSet(Arrays.asList(
-      new String[] {"=", "<>", "<=>", "<", "<=", ">", ">="}));
-  private static final Set MATCHES = new HashSet(Arrays.asList(new String[] {"STARTS_WITH", "ENDS_WITH", "CONTAINS"}));
-  private static final Set NULL_TESTS = new HashSet(Arrays.asList(new String[] {"IS_NULL", "IS_NOT_NULL"}));
-  private static final Set TYPES = new HashSet(Arrays.asList(new DataType[] {
+  private static final Set<String> NULL_TESTS = Set.of("IS_NULL", "IS_NOT_NULL");
+  private static final Set<DataType> TYPES = Set.of(
       DataTypes.BooleanType, DataTypes.ByteType, DataTypes.ShortType, DataTypes.IntegerType, DataTypes.LongType,
       DataTypes.FloatType, DataTypes.DoubleType, DataTypes.StringType, DataTypes.BinaryType, DataTypes.DateType,
-      DataTypes.TimestampType, DataTypes.TimestampNTZType}));
+      DataTypes.TimestampType, DataTypes.TimestampNTZType);
 
   private final StructType schema;
   private final StringBuilder out = new StringBuilder();
   private final Predicate predicate;
-  private final Set compared = new HashSet();
+  private final Set<String> compared = new HashSet<>();
   private int nodes = 0;
 
   private PredicateJson(StructType schema, Predicate predicate) {
@@ -66,7 +64,7 @@ public class PredicateJson {
   }
 
   /** The columns in it that are compared, each as JSON; tests for null do not count, for a join asks them of its keys. */
-  Set compared() {
+  Set<String> compared() {
     return compared;
   }
 
@@ -76,32 +74,33 @@ public class PredicateJson {
   }
 
   private boolean condition(Expression expression, int depth) {
-    if (!(expression instanceof Predicate) || depth > MAX_DEPTH) return false;
-    String name = ((Predicate) expression).name();
-    Expression[] children = expression.children();
-    if (name.equals("AND") || name.equals("OR")) return connective(name, expression, depth);
-    if (name.equals("ALWAYS_TRUE")) return write("AND", new Expression[0]);
-    if (name.equals("ALWAYS_FALSE")) return write("OR", new Expression[0]);
-    if (name.equals("NOT")) {
-      open(name);
-      return condition(children[0], depth + 1) && close();
-    }
-    boolean known = (PAIRS.contains(name) && children.length == 2)
-        || (MATCHES.contains(name) && children.length == 2 && isText(children[1]))
-        || (NULL_TESTS.contains(name) && children.length == 1)
-        || (name.equals("IN") && onlyConstantsAfterFirst(children));
-    return known && write(name, children);
+    if (!(expression instanceof Predicate condition) || depth > MAX_DEPTH) return false;
+    String name = condition.name();
+    Expression[] children = condition.children();
+    return switch (name) {
+      case "AND", "OR" -> connective(name, condition, depth);
+      case "ALWAYS_TRUE" -> write("AND");
+      case "ALWAYS_FALSE" -> write("OR");
+      case "NOT" -> {
+        open(name);
+        yield condition(children[0], depth + 1) && close();
+      }
+      case "=", "<>", "<=>", "<", "<=", ">", ">=" -> children.length == 2 && write(name, children);
+      case "STARTS_WITH", "ENDS_WITH", "CONTAINS" -> children.length == 2 && isText(children[1]) && write(name, children);
+      case "IS_NULL", "IS_NOT_NULL" -> children.length == 1 && write(name, children);
+      case "IN" -> onlyConstantsAfterFirst(children) && write(name, children);
+      default -> false;
+    };
   }
 
   /** Nested ANDs, or ORs, become one, so that a long chain of them is not deep. */
   private boolean connective(String name, Expression expression, int depth) {
-    List operands = new ArrayList();
-    List open = new ArrayList();
-    open.add(expression);
+    var operands = new ArrayList<Expression>();
+    var open = new ArrayDeque<Expression>(List.of(expression));
     while (!open.isEmpty()) {
-      Expression next = (Expression) open.remove(open.size() - 1);
-      if (next instanceof Predicate && ((Predicate) next).name().equals(name)) {
-        for (int i = next.children().length - 1; i >= 0; i--) open.add(next.children()[i]);
+      Expression next = open.pop();
+      if (next instanceof Predicate inner && inner.name().equals(name)) {
+        for (int i = next.children().length - 1; i >= 0; i--) open.push(next.children()[i]);
       } else {
         operands.add(next);
       }
@@ -109,12 +108,12 @@ public class PredicateJson {
     open(name);
     for (int i = 0; i < operands.size(); i++) {
       if (i > 0) out.append(", ");
-      if (!condition((Expression) operands.get(i), depth + 1)) return false;
+      if (!condition(operands.get(i), depth + 1)) return false;
     }
     return close();
   }
 
-  private boolean write(String name, Expression[] operands) {
+  private boolean write(String name, Expression... operands) {
     open(name);
     for (int i = 0; i < operands.length; i++) {
       if (i > 0) out.append(", ");
@@ -135,26 +134,23 @@ public class PredicateJson {
   }
 
   private static boolean isText(Expression expression) {
-    return expression instanceof Literal && ((Literal) expression).value() instanceof UTF8String;
+    return expression instanceof Literal<?> literal && literal.value() instanceof UTF8String;
   }
 
   private static boolean onlyConstantsAfterFirst(Expression[] children) {
-    for (int i = 1; i < children.length; i++) {
-      if (!(children[i] instanceof Literal)) return false;
-    }
-    return children.length > 0;
+    return children.length > 0 && Arrays.stream(children).skip(1).allMatch(Literal.class::isInstance);
   }
 
   private boolean operand(Expression expression) {
-    if (expression instanceof NamedReference) return column(((NamedReference) expression).fieldNames());
-    return expression instanceof Literal && constant((Literal) expression);
+    if (expression instanceof NamedReference reference) return column(reference.fieldNames());
+    return expression instanceof Literal<?> literal && constant(literal);
   }
 
   private boolean column(String[] path) {
     DataType type = schema;
     out.append("{\"column\": [");
     for (int i = 0; i < path.length; i++) {
-      type = type instanceof StructType ? fieldType((StructType) type, path[i]) : null;
+      type = type instanceof StructType struct ? fieldType(struct, path[i]) : null;
       if (type == null) return false;
       if (i > 0) out.append(", ");
       out.append(quoted(path[i]));
@@ -164,15 +160,14 @@ public class PredicateJson {
   }
 
   private static DataType fieldType(StructType struct, String name) {
-    StructField[] fields = struct.fields();
-    for (int i = 0; i < fields.length; i++) {
-      if (fields[i].name().equals(name)) return fields[i].dataType();
+    for (StructField field : struct.fields()) {
+      if (field.name().equals(name)) return field.dataType();
     }
     return null;
   }
 
   /** No null of BINARY: Spark 4.2 writes what was handed over as text, and has none for it. */
-  private boolean constant(Literal literal) {
+  private boolean constant(Literal<?> literal) {
     DataType type = literal.dataType();
     if (!plain(type) || literal.value() == null && type.equals(DataTypes.BinaryType)) return false;
     String value = literal.value() == null ? "null" : valueJson(literal.value());
@@ -186,12 +181,10 @@ public class PredicateJson {
   }
 
   private static String valueJson(Object value) {
-    if (value instanceof Float || value instanceof Double) {
-      return quoted(Double.toString(((Number) value).doubleValue()));
-    }
+    if (value instanceof Float || value instanceof Double) return quoted(Double.toString(((Number) value).doubleValue()));
     if (value instanceof Number || value instanceof Boolean) return value.toString();
-    if (value instanceof Decimal) return quoted(((Decimal) value).toJavaBigDecimal().toPlainString());
-    if (value instanceof byte[]) return quoted(Base64.getEncoder().encodeToString((byte[]) value));
+    if (value instanceof Decimal decimal) return quoted(decimal.toJavaBigDecimal().toPlainString());
+    if (value instanceof byte[] bytes) return quoted(Base64.getEncoder().encodeToString(bytes));
     if (value instanceof UTF8String) {
       String text = value.toString();
       return UTF8String.fromString(text).equals(value) ? quoted(text) : null;

@@ -5,6 +5,7 @@ import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -39,11 +40,11 @@ public class PrunableTable implements Table, SupportsRead {
     return table.columns();
   }
 
-  public Map properties() {
+  public Map<String, String> properties() {
     return table.properties();
   }
 
-  public Set capabilities() {
+  public Set<TableCapability> capabilities() {
     return table.capabilities();
   }
 

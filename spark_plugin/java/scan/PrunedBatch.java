@@ -37,7 +37,7 @@ class PrunedBatch implements Batch {
   }
 
   public boolean equals(Object object) {
-    return object instanceof PrunedBatch && request.equals(((PrunedBatch) object).request);
+    return object instanceof PrunedBatch other && request.equals(other.request);
   }
 
   public int hashCode() {

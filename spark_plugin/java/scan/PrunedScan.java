@@ -1,6 +1,8 @@
 package pydelta.scan;
 
+import java.util.HashMap;
 import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
@@ -9,8 +11,10 @@ import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import pydelta.aggregates.LogQuestion;
+import pydelta.rule.Lists;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** Spark's scan of a Python source, over the columns that the query needs. Runs on Spark's own tasks. */
 public class PrunedScan extends PythonScan {
@@ -35,8 +39,7 @@ public class PrunedScan extends PythonScan {
     return source;
   }
 
-  /** PredicateJson each. */
-  public java.util.List predicates() {
+  public List<PredicateJson> predicates() {
     return request.predicates();
   }
 
@@ -69,8 +72,8 @@ public class PrunedScan extends PythonScan {
    * raises it: to explain a plan must not fail.
    */
   private boolean isPlanned() {
-    if (planned == null) planned = Boolean.valueOf(canPlan());
-    return planned.booleanValue();
+    if (planned == null) planned = canPlan();
+    return planned;
   }
 
   private boolean canPlan() {
@@ -107,7 +110,9 @@ public class PrunedScan extends PythonScan {
     return fields.length == 0 ? Metadata.empty() : fields[0].metadata();
   }
 
-  /** Whether the log may be asked in place of reading: never for rows that a limit picks, nor where others were put in their place. */
+  /**
+   * Whether the log may be asked in place of reading: never for rows that a limit picks, nor if others were put in their place.
+   */
   public boolean mayAsk(String road) {
     return !hasLimit() && mayTake(road);
   }
@@ -126,7 +131,7 @@ public class PrunedScan extends PythonScan {
   }
 
   /** The log's answer, for each combination of values of the attributes `by`; null if it does not say. */
-  public byte[] ask(LogQuestion question, List by) throws Exception {
+  public byte[] ask(LogQuestion question, List<Attribute> by) throws Exception {
     return source.ask(question, by);
   }
 
@@ -137,15 +142,14 @@ public class PrunedScan extends PythonScan {
   }
 
   /** For explain("formatted"). */
-  public scala.collection.immutable.Map getMetaData() {
-    scala.collection.immutable.Map shown = super.getMetaData();
-    shown = (scala.collection.immutable.Map) shown.updated("Location", request.path());
-    shown = (scala.collection.immutable.Map) shown.updated("PushedFilters", request.predicates().toString());
-    if (request.limit() != null) {
-      shown = (scala.collection.immutable.Map) shown.updated("PushedLimit", request.limit().toString());
-    }
-    if (road() != null) shown = (scala.collection.immutable.Map) shown.updated("Road", road() + " (" + why() + ")");
-    return (scala.collection.immutable.Map) shown.updated("Kept", keptText());
+  public scala.collection.immutable.Map<String, String> getMetaData() {
+    var shown = new HashMap<String, String>(CollectionConverters.asJava(super.getMetaData()));
+    shown.put("Location", request.path());
+    shown.put("PushedFilters", request.predicates().toString());
+    if (request.limit() != null) shown.put("PushedLimit", request.limit().toString());
+    if (road() != null) shown.put("Road", road() + " (" + why() + ")");
+    shown.put("Kept", keptText());
+    return Lists.toScala(shown);
   }
 
   /** How the scan is read, and why; nothing where it is not planned, or has no columns, so that it can be told nothing. */

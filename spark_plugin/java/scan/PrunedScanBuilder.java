@@ -24,8 +24,8 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
   private final RuleStatus status;
   private final ColumnarChoice batches;
   private final int mostLimitedRows;
-  private final List handedOver = new ArrayList();
-  private final List predicates = new ArrayList();
+  private final List<Predicate> handedOver = new ArrayList<>();
+  private final List<PredicateJson> predicates = new ArrayList<>();
   private StructType schema;
   private int limit = NO_LIMIT;
 
@@ -40,10 +40,10 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
 
   /** All predicates stay in Spark's plan, so that those which cannot be handed over cost only time. */
   public Predicate[] pushPredicates(Predicate[] offered) {
-    for (int i = 0; i < offered.length; i++) {
-      PredicateJson json = PredicateJson.of(offered[i], everything.schema());
+    for (Predicate predicate : offered) {
+      PredicateJson json = PredicateJson.of(predicate, everything.schema());
       if (json != null) {
-        handedOver.add(offered[i]);
+        handedOver.add(predicate);
         predicates.add(json);
       }
     }
@@ -51,7 +51,7 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
   }
 
   public Predicate[] pushedPredicates() {
-    return (Predicate[]) handedOver.toArray(new Predicate[handedOver.size()]);
+    return handedOver.toArray(new Predicate[0]);
   }
 
   /**
@@ -78,7 +78,7 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
     // The marker that carries a limit sits on a field, and so does the path of a catalog's table.
     boolean told = limit != NO_LIMIT || tellsItsTable(everything.schema());
     if (columns.fields().length == 0 && told) columns = cheapestColumn(everything.schema());
-    Integer rows = limit == NO_LIMIT ? null : Integer.valueOf(limit);
+    Integer rows = limit == NO_LIMIT ? null : (Integer) limit;
     ScanRequest request = everything.narrowed(columns, predicates, rows);
     ScanReaders readers = batches.readersFor(columns);
     return JoinedScan.wanted(request) ? new JoinedScan(request, status, readers) : new PrunedScan(request, status, readers);
@@ -89,11 +89,8 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
   }
 
   private static StructType cheapestColumn(StructType schema) {
-    StructField[] fields = schema.fields();
-    StructField cheapest = fields[0];
-    for (int i = fields.length - 1; i >= 0; i--) {
-      if (fields[i].dataType() instanceof NumericType) cheapest = fields[i];
-    }
-    return new StructType(new StructField[] {cheapest});
+    List<StructField> fields = List.of(schema.fields());
+    var numeric = fields.stream().filter(field -> field.dataType() instanceof NumericType).findFirst();
+    return new StructType(new StructField[] {numeric.orElse(fields.get(0))});
   }
 }

@@ -1,6 +1,7 @@
 package pydelta.scan;
 
 import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
@@ -77,7 +78,7 @@ public class PrunedSource extends PythonDataSourceV2 {
   }
 
   /** The log's answer; null if it does not say. Then the scan has been planned by the same call, unless it has no columns. */
-  synchronized byte[] ask(LogQuestion question, List by) throws Exception {
+  synchronized byte[] ask(LogQuestion question, List<Attribute> by) throws Exception {
     if (planned != null || request.hasNoColumns()) return null;
     boolean only = request.readsNoColumns();
     PlannedScan asked = request.ask(question.json(by, only), readers, status);

@@ -3,7 +3,6 @@ package pydelta.scan;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
-import java.util.Map;
 
 /** How the source reads a scan, and why: its one decision, as messages.json describes `plan`. Every part may be absent. */
 public class ReadPlan {
@@ -63,10 +62,6 @@ public class ReadPlan {
 
   public JsonNode part(String name) {
     return message.path(name);
-  }
-
-  public Map map(String part) {
-    return JSON.convertValue(part(part), Map.class);
   }
 
   private String text(String part) {

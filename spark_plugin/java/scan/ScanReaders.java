@@ -2,23 +2,21 @@ package pydelta.scan;
 
 import com.fasterxml.jackson.databind.node.TextNode;
 import java.util.function.Function;
+import java.util.function.UnaryOperator;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import pydelta.parquet.NativeRequest;
+import pydelta.parquet.NativeTasks;
 
-/** What reads a scan's tasks in columns. Immutable. */
-public class ScanReaders {
+/**
+ * What reads a scan's tasks in columns.
+ *
+ * columnar: makes Spark's reader factory columnar; null where Python's batches are read by rows. nativeReads: has Spark's Parquet
+ * reader read simple files; null where Python reads them all. whyNotColumnar: where `columnar` is null.
+ */
+public record ScanReaders(
+    UnaryOperator<PartitionReaderFactory> columnar, Function<NativeRequest, NativeTasks> nativeReads, String whyNotColumnar) {
   /** Spark's own reader of Python sources, by rows. */
   public static final ScanReaders ROWS = new ScanReaders(null, null, "the rule does not read this scan in columns");
-
-  private final Function columnar;
-  private final Function nativeReads;
-  private final String whyNotColumnar;
-
-  /** whyNotColumnar: where `columnar` is null. */
-  public ScanReaders(Function columnar, Function nativeReads, String whyNotColumnar) {
-    this.columnar = columnar;
-    this.nativeReads = nativeReads;
-    this.whyNotColumnar = whyNotColumnar;
-  }
 
   /** Whether Spark's own reader makes rows of all that is read. */
   public boolean areOfRows() {
@@ -36,18 +34,8 @@ public class ScanReaders {
     return (columnar == null) == (other.columnar == null) && (nativeReads == null) == (other.nativeReads == null);
   }
 
-  /** Makes Spark's reader factory columnar; null where Python's batches are read by rows. */
-  public Function columnar() {
-    return columnar;
-  }
-
   /** What reads all tasks in Python. factory: Spark's own. */
   public PartitionReaderFactory inPython(PartitionReaderFactory factory) {
-    return columnar == null ? factory : (PartitionReaderFactory) columnar.apply(factory);
-  }
-
-  /** Has Spark's Parquet reader read simple files; null where Python reads them all. */
-  public Function nativeReads() {
-    return nativeReads;
+    return columnar == null ? factory : columnar.apply(factory);
   }
 }

@@ -2,11 +2,10 @@ package pydelta.scan;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.UUID;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.types.Metadata;
@@ -14,66 +13,48 @@ import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import pydelta.aggregates.LogAnswers;
 import pydelta.driver.DriverChoice;
+import pydelta.joins.JoinedScan;
 import pydelta.joins.ScanStatistics;
 import pydelta.rule.RuleStatus;
-import pydelta.aggregates.LogAnswers;
-import pydelta.joins.JoinedScan;
 import pydelta.rule.Switch;
+import scala.Option;
 
 /**
- * What one scan asks of one Python DataSource: columns, predicates, a limit. Immutable.
+ * What one scan asks of one Python DataSource: columns, predicates, a limit.
  *
  * Two requests are equal when their scans give the same rows; Spark then runs a repeated part of a query once.
+ *
+ * fullSchema: the columns of the table. schema: of the rows. limit: null for all rows. isAgain: whether the read function of an
+ * earlier request reads the rows. partial: a question of PartialQuestion; null for rows of the table.
  */
-public class ScanRequest {
+public record ScanRequest(
+    PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema, StructType schema,
+    List<PredicateJson> predicates, Integer limit, boolean isAgain, String partial) {
   public static final String MARKER_KEY = "pydelta.pruning";
   /** A private option of reads: names that the read switches off. */
   private static final String DISABLE_OPTION = "pydelta.disable";
 
-  private final PythonDataSourceV2 source;
-  private final String shortName;
-  private final CaseInsensitiveStringMap options;
-  private final StructType fullSchema;
-  private final StructType schema;
-  private final List predicates;
-  private final Integer limit;
-  private final boolean again;
-  private final String partial;
-
   /** Asks for every column and row. */
   public ScanRequest(PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema) {
-    this(source, shortName, options, fullSchema, fullSchema, Collections.EMPTY_LIST, null, false, null);
-  }
-
-  private ScanRequest(
-      PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema,
-      StructType schema, List predicates, Integer limit, boolean again, String partial) {
-    this.source = source;
-    this.shortName = shortName;
-    this.options = options;
-    this.fullSchema = fullSchema;
-    this.schema = schema;
-    this.predicates = predicates;
-    this.limit = limit;
-    this.again = again;
-    this.partial = partial;
+    this(source, shortName, options, fullSchema, fullSchema, List.of(), null, false, null);
   }
 
   /** Asks for one column more, which the source makes beside those of the full schema. */
   ScanRequest with(StructField metadataColumn) {
     StructType more = schema.add(metadataColumn);
-    return new ScanRequest(source, shortName, options, fullSchema, more, predicates, limit, again, partial);
+    return new ScanRequest(source, shortName, options, fullSchema, more, predicates, limit, isAgain, partial);
   }
 
-  /** predicates: PredicateJson. limit: null for all rows. */
-  public ScanRequest narrowed(StructType columns, List predicates, Integer limit) {
-    return new ScanRequest(source, shortName, options, fullSchema, columns, new ArrayList(predicates), limit, false, null);
+  /** limit: null for all rows. */
+  public ScanRequest narrowed(StructType columns, List<PredicateJson> predicates, Integer limit) {
+    return new ScanRequest(source, shortName, options, fullSchema, columns, List.copyOf(predicates), limit, false, null);
   }
 
   /** The same rows but for those that further predicates leave out, to be read by the read function of this request. */
-  public ScanRequest again(List further) {
-    List all = new ArrayList(predicates);
+  public ScanRequest again(List<PredicateJson> further) {
+    var all = new ArrayList<PredicateJson>(predicates);
     all.addAll(further);
     return new ScanRequest(source, shortName, options, fullSchema, schema, all, limit, true, null);
   }
@@ -87,40 +68,9 @@ public class ScanRequest {
     return partial != null;
   }
 
-  public PythonDataSourceV2 source() {
-    return source;
-  }
-
-  public String shortName() {
-    return shortName;
-  }
-
-  public CaseInsensitiveStringMap options() {
-    return options;
-  }
-
-  public StructType schema() {
-    return schema;
-  }
-
-  /** The columns of the table. */
-  public StructType fullSchema() {
-    return fullSchema;
-  }
-
-  List predicates() {
-    return predicates;
-  }
-
   /** The columns that the predicates compare, as of PredicateJson. */
-  Set compared() {
-    Set columns = new HashSet();
-    for (int i = 0; i < predicates.size(); i++) columns.addAll(((PredicateJson) predicates.get(i)).compared());
-    return columns;
-  }
-
-  public Integer limit() {
-    return limit;
+  Set<String> compared() {
+    return predicates.stream().flatMap(predicate -> predicate.compared().stream()).collect(Collectors.toSet());
   }
 
   public String path() {
@@ -141,10 +91,12 @@ public class ScanRequest {
   public boolean disables(String name) {
     String older = Switch.JOINS.equals(name) ? JoinedScan.OPTION : LogAnswers.OPTION;
     String listed = options.getOrDefault(DISABLE_OPTION, "");
-    return !options.getBoolean(older, true) || Arrays.asList((Object[]) listed.split(",")).contains(name);
+    return !options.getBoolean(older, true) || List.of(listed.split(",")).contains(name);
   }
 
-  /** One call of Python, which gives the read function and the partitions. readers: of the tasks. status: is told who has planned. */
+  /**
+   * One call of Python, which gives the read function and the partitions. readers: of the tasks. status: is told who has planned.
+   */
   PlannedScan plan(ScanReaders readers, RuleStatus status) {
     return planned(schema, wishes(readers), status);
   }
@@ -197,17 +149,13 @@ public class ScanRequest {
    */
   public PythonDataSourceCreationResult pythonSource() {
     synchronized (source) {
-      return source.getOrCreateDataSourceInPython(shortName, options, new scala.Some(fullSchema));
+      return source.getOrCreateDataSourceInPython(shortName, options, Option.apply(fullSchema));
     }
   }
 
   /** Whether some column is none of the full schema's. */
   private boolean asksForMore() {
-    StructField[] fields = schema.fields();
-    for (int i = 0; i < fields.length; i++) {
-      if (fullSchema.getFieldIndex(fields[i].name()).isEmpty()) return true;
-    }
-    return false;
+    return Arrays.stream(schema.fieldNames()).anyMatch(name -> fullSchema.getFieldIndex(name).isEmpty());
   }
 
   /** The schema for Python's eyes only: the first field's metadata holds the marker. */
@@ -222,13 +170,9 @@ public class ScanRequest {
 
   /** further: what else is said, with a comma before it. */
   private String marker(String further) {
-    StringBuilder text = new StringBuilder("{\"predicates\": [");
-    for (int i = 0; i < predicates.size(); i++) {
-      if (i > 0) text.append(", ");
-      text.append(((PredicateJson) predicates.get(i)).json());
-    }
-    text.append("], \"limit\": ").append(limit);
-    if (again) text.append(", \"again\": true");
+    var text = new StringBuilder("{\"predicates\": ").append(predicates.stream().map(PredicateJson::json).toList());
+    text.append(", \"limit\": ").append(limit);
+    if (isAgain) text.append(", \"again\": true");
     if (partial != null) text.append(", \"partial\": ").append(partial);
     else if (asksForMore()) text.append(", \"metadata_column\": true");
     return text.append(further).append("}").toString();
@@ -245,5 +189,10 @@ public class ScanRequest {
 
   public int hashCode() {
     return 31 * schema.hashCode() + marker("").hashCode();
+  }
+
+  /** Without the options, which may have secrets in them. */
+  public String toString() {
+    return shortName + "[" + path() + "]";
   }
 }

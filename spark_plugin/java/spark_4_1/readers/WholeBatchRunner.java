@@ -1,7 +1,11 @@
 package pydelta.readers;
 
+import org.apache.spark.api.python.ChainedPythonFunctions;
+import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.python.ArrowPythonRunner;
 import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.Tuple2;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
@@ -10,11 +14,13 @@ import scala.collection.immutable.Seq;
  * arrow.maxBytesPerOutputBatch, and Spark 4.1 repeats rows there: its last cut is the whole batch.
  * Its profiler, which Spark 4.2 takes from elsewhere, is off.
  */
+@SuppressWarnings("unchecked")  // classes above it override a method of Spark with another type of rows
 class WholeBatchRunner extends ArrowPythonRunner {
   WholeBatchRunner(
-      Seq functions, int evalType, int[][] arguments, StructType schema, String timeZone, boolean largeTypes, Map conf,
-      Map metrics, scala.Option artifacts, scala.Option session) {
-    super(functions, evalType, arguments, schema, timeZone, largeTypes, conf, metrics, artifacts, session, scala.Option.empty());
+      Seq<Tuple2<ChainedPythonFunctions, Object>> functions, int evalType, int[][] arguments, StructType schema, String timeZone,
+      boolean largeTypes, Map<String, String> conf, Map<String, SQLMetric> metrics, Option<String> artifacts,
+      Option<String> session) {
+    super(functions, evalType, arguments, schema, timeZone, largeTypes, conf, metrics, artifacts, session, Option.empty());
   }
 
   public int arrowMaxRecordsPerOutputBatch() {

@@ -1,0 +1,21 @@
+package pydelta.rule;
+
+import java.util.List;
+import java.util.function.UnaryOperator;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import scala.PartialFunction;
+
+/** Trees of Spark's plans and expressions. */
+public class Trees {
+  private Trees() {}
+
+  /** All nodes of a tree, each before its children. Plans that expressions have in them are not among them. */
+  public static <T extends TreeNode<T>> List<T> nodes(T root) {
+    return Lists.toJava(root.<T>map(node -> node));
+  }
+
+  /** A change as Spark's transformDown and transformUp take it. It gives the same object for a node that stays. */
+  public static <T extends TreeNode<T>> PartialFunction<T, T> change(UnaryOperator<T> change) {
+    return PartialFunction.fromFunction(change::apply);
+  }
+}
