@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from spark_plugin.pruning.partition_messages import MessagePartition
+
 
 def limited(reader: DataSourceReader, limit: int | None) -> DataSourceReader:
     """The reader, cut to the limit of a ScanRequest; itself if there is none.
@@ -18,9 +20,12 @@ def limited(reader: DataSourceReader, limit: int | None) -> DataSourceReader:
     return reader if limit is None else _LimitedReader(reader, limit)
 
 
-class _AllPartitions(InputPartition):
+class _AllPartitions(MessagePartition):
+    """All partitions of a reader as one. It has the message of the first one."""
+
     def __init__(self, partitions: list[InputPartition]) -> None:
-        super().__init__(None)
+        first = partitions[0] if partitions else None
+        super().__init__(first.messages if isinstance(first, MessagePartition) else None)
         self.partitions = partitions
 
 

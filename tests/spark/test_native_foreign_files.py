@@ -24,6 +24,7 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.scan.scan_state import ScanColumn, ScanFile, ScanState
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import StructField, StructType, from_arrow_schema, schema_to_json, to_arrow_schema
+from spark_plugin import read_limits
 from tests.support.foreign_parquet import KINDS, ForeignFile, foreign_files
 from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.rows import comparable
@@ -142,7 +143,7 @@ def for_spark(spark: SparkSession, reads: Any, name: str, files: Sequence[Path])
     kind = reads.getClass().getClassLoader().loadClass("pydelta.parquet.FileSchema")
     make = kind.getDeclaredConstructors()[0]
     make.setAccessible(True)
-    arguments = jvm.java.util.ArrayList([columns, 4096]).toArray()
+    arguments = jvm.java.util.ArrayList([columns, 4096, read_limits.PARQUET_BATCH_BYTES]).toArray()
     schema = make.newInstance(arguments)
     check = next(method for method in kind.getDeclaredMethods() if method.getName() == "check")
     check.setAccessible(True)

@@ -124,7 +124,7 @@ def test_java_source_is_in_the_folder_of_its_package_and_says_what_it_is(path: P
     text = path.read_text()
     assert text.startswith(f"package pydelta.{path.parent.name};\n")
     before = re.split(rf"^(?:\w+ )*(?:class|interface|record|enum) {path.stem}\b", text, maxsplit=1, flags=re.MULTILINE)[0]
-    assert before.rstrip().endswith("*/")
+    assert re.sub(r"^@.*\n", "", before, flags=re.MULTILINE).rstrip().endswith("*/")
 
 
 def test_rooms_stand_together_in_the_list_so_that_they_cannot_import_in_circles() -> None:

@@ -153,6 +153,17 @@ def test_limited_reader_gives_that_many_rows_of_one_partition_and_reads_no_furth
     assert numbers.batches_read == batches
 
 
+def test_limited_reader_keeps_the_message_of_the_first_partition() -> None:
+    class Planned(Numbers):
+        def partitions(self) -> list[InputPartition]:
+            return [MessagePartition(plan_message({"why": "x"}, "n-1")), MessagePartition()]
+
+    (partition,) = limited(Planned([]), 5).partitions()
+    copy = pickle.loads(pickle.dumps(partition))
+    assert copy.messages == {"plan": '{"why": "x"}'}
+    assert len(copy.partitions) == 2
+
+
 def test_limited_without_a_limit_is_the_reader_itself() -> None:
     numbers = Numbers([1])
     assert limited(numbers, ScanRequest.parse(marked([])).limit) is numbers
