@@ -377,7 +377,7 @@ def test_number_of_files_that_alone_contradicts_the_checkpoint_may_be_deleted(
     table.write(name, doubled(store.read(f"_delta_log/{name}"), rows=3))
     for version in range(4):
         table.delete(f"{version:020d}.json")
-    with pytest.raises(CorruptTableError, match=f"{record} says 8 .delete that, if you know the checkpoint to be whole"):
+    with pytest.raises(CorruptTableError, match=f"{record} says 8 .delete that, if you know that the checkpoint is complete"):
         live(Snapshot.load(store))
     table.delete(record)
     assert len(live(Snapshot.load(store))) > 0
