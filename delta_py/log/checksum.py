@@ -169,10 +169,10 @@ def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
     except FileNotFoundError:
         return None
     except (_OlderForm, _Empty) as error:
-        _log.debug("the version checksum %s is passed over: %s", file.path, error.message)
+        _log.debug("the version checksum %s is ignored: %s", file.path, error.message)
         return None
     except (StorageError, CorruptTableError) as error:
-        _log.warning("the version checksum %s is passed over: %s", file.path, error.message)
+        _log.warning("the version checksum %s is ignored: %s", file.path, error.message)
         return None
 
 
