@@ -103,8 +103,8 @@ def _long(f: StructField, key: str) -> int | None:
 
 def _senseless(f: StructField) -> CorruptTableError:
     return CorruptTableError(
-        f"Identity column {f.name} has the metadata {shown(dict(f.metadata))}: it needs whole numbers {START} and {STEP} (not "
-        f"0), {ALLOW_EXPLICIT_INSERT} true or false, and a whole number {HIGH_WATER_MARK} or none.",
+        f"Identity column {f.name} has the metadata {shown(dict(f.metadata))}: it needs integers {START} and {STEP} (not "
+        f"0), {ALLOW_EXPLICIT_INSERT} true or false, and an integer {HIGH_WATER_MARK} or none.",
         column=f.name,
     )
 
