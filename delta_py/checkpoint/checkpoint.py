@@ -75,7 +75,7 @@ def _write(store: ObjectStore, writer: LogWriter, segment: LogSegment, now_ms: i
     commits = CommitReader(store, kept=False)
     older = None if segment.checkpoint is None else open_checkpoint(store, segment.checkpoint, commits)
     small = protocol_and_metadata(segment, commits, older)
-    other_state = transactions_and_domains(segment, commits, older)
+    transaction_state = transactions_and_domains(segment, commits, older)
     if small.protocol is None or small.metadata is None:
         raise CorruptTableError(
             f"No checkpoint of version {segment.version} of the table at {segment.table_root} can be written: its log holds no "
@@ -83,7 +83,7 @@ def _write(store: ObjectStore, writer: LogWriter, segment: LogSegment, now_ms: i
             version=segment.version,
         )
     config = TableConfig(small.protocol, small.metadata)
-    small.transactions, small.domains = _live_transactions(config, other_state, now_ms), other_state.domains
+    small.transactions, small.domains = _live_transactions(config, transaction_state, now_ms), transaction_state.domains
     state = FileState(
         segment, commits, older, RowShape.of(config), now_ms - retention_ms(config.properties, DELETED_FILE_RETENTION)
     )

@@ -17,15 +17,15 @@ from delta_py.storage.store import ObjectStore
 
 
 def open_checkpoint(
-    store: ObjectStore, checkpoint: Checkpoint, commits: CommitReader, known: VersionChecksum | None = None
+    store: ObjectStore, checkpoint: Checkpoint, commits: CommitReader, known_checksum: VersionChecksum | None = None
 ) -> CheckpointReader:
-    """known: a checksum that was already read. It is not read again if it belongs to the checkpoint's version.
+    """known_checksum: a checksum that was already read. It is not read again if it belongs to the checkpoint's version.
 
     Raises CheckpointUnreadableError as CheckpointReader does. Also raises it if the number of distinct files differs from the
     version's checksum, or from `_last_checkpoint` if there is no checksum.
     """
     reader = CheckpointReader(checkpoint, commits)
-    record, file_count = _recorded_files(store, checkpoint, known)
+    record, file_count = _recorded_files(store, checkpoint, known_checksum)
     if file_count is None:
         action_count = None if checkpoint.hint is None else checkpoint.hint.action_count
         reader.names_each_file_once = action_count is not None and action_count == reader.action_count
@@ -38,10 +38,12 @@ def open_checkpoint(
     return reader
 
 
-def _recorded_files(store: ObjectStore, checkpoint: Checkpoint, known: VersionChecksum | None) -> tuple[str, int | None]:
+def _recorded_files(store: ObjectStore, checkpoint: Checkpoint, known_checksum: VersionChecksum | None) -> tuple[str, int | None]:
     """The name of the record that holds the version's file count, and the count."""
     if (file := checkpoint.checksum) is not None:
-        checksum = known if known is not None and known.path == file.path else read_checksum(store, file)
+        checksum = (
+            known_checksum if known_checksum is not None and known_checksum.path == file.path else read_checksum(store, file)
+        )
         if checksum is not None:
             return f"the version checksum {checksum.path}", checksum.file_count
     return LAST_CHECKPOINT_PATH, None if checkpoint.hint is None else checkpoint.hint.file_count

@@ -190,8 +190,10 @@ class _Log:
                 live.update(key for key in piece.add_keys if key not in seen)
                 keys.update(piece.add_keys, piece.remove_keys)
             seen |= keys
-        fault = _first(live, checkpoint_keys, there=False, text="it lacks the file {}, which a commit added")
-        fault = fault or _first(seen - live, checkpoint_keys, there=True, text="it holds the file {}, which a commit removed")
+        fault = _first(live, checkpoint_keys, is_present=False, text="it lacks the file {}, which a commit added")
+        fault = fault or _first(
+            seen - live, checkpoint_keys, is_present=True, text="it holds the file {}, which a commit removed"
+        )
         return fault or self._fault_of_the_rest(checkpoint_keys, live, seen)
 
     def _fault_of_the_rest(self, checkpoint_keys: pa.ChunkedArray, live: set[str], seen: set[str]) -> str | None:
@@ -199,7 +201,7 @@ class _Log:
         count = len(live)
         for keys in self._older_keys(seen):
             count += len(keys)
-            fault = _first(keys, checkpoint_keys, there=False, text="it lacks the file {} of the checkpoint before it")
+            fault = _first(keys, checkpoint_keys, is_present=False, text="it lacks the file {} of the checkpoint before it")
             if fault is not None:
                 return fault
         if self._is_whole and count != len(checkpoint_keys):
@@ -222,10 +224,10 @@ class _Log:
         return _fault_of_small(state, small.transactions, small.domains, "the log before it")
 
 
-def _first(keys: Iterable[str] | pa.Array, checkpoint_keys: pa.ChunkedArray, *, there: bool, text: str) -> str | None:
-    """The text with the path of the first key that is (or, if not `there`, is not) in the checkpoint; None if there is none."""
+def _first(keys: Iterable[str] | pa.Array, checkpoint_keys: pa.ChunkedArray, *, is_present: bool, text: str) -> str | None:
+    """The text with the path of the first key that is present in the checkpoint, or is not; None if there is no such key."""
     listed = pa.array(keys, pa.large_string())
-    place = pc.is_in(listed, checkpoint_keys).index(there).as_py()
+    place = pc.is_in(listed, checkpoint_keys).index(is_present).as_py()
     return None if place < 0 else text.format(repr(path_of(listed[place].as_py())))
 
 

@@ -141,8 +141,8 @@ def _sound_checkpoint(store: ObjectStore, newest: int, clock: Callable[[], float
 
 
 def _put_under_classic_name(store: ObjectStore, writer: LogWriter) -> None:
-    """Store the newest checkpoint under a classic name too, if it is V2. Clients that do not know V2 then read the protocol there
-    and report it. Otherwise they would only miss the commits that this cleanup deletes.
+    """Store the newest checkpoint under a classic name too, if it is V2. Then clients that do not know V2 read the protocol there
+    and report it. Without it, they would only report that the commits that this cleanup deletes are missing.
     Protocol: Handling Backward compatibility while moving to UUID-named v2 Checkpoints.
     """
     newest = load_segment(store).checkpoint

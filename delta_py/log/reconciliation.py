@@ -65,7 +65,7 @@ class FileBatch:
 def gathered(batches: Iterable[FileBatch], columns: list[str]) -> Iterator[FileBatch]:
     """The same files, with only some of their columns, in fewer batches: for callers whose cost is per batch, not per file.
 
-    A batch has not many more rows than all batches before it together, so that a caller who needs few files does not wait long.
+    No batch has many more rows than all batches before it together, so that a caller who needs few files does not wait long.
     """
     waiting: list[FileBatch] = []
     rows_waiting = rows_yielded = 0

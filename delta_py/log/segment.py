@@ -217,7 +217,10 @@ def _has_gap(listing: Listing, end: int | None) -> bool:
     if not listing.commits:
         return False
     oldest, newest = min(listing.commits), max(listing.commits)
-    covered_versions = [*(file.end_version for file in listing.compactions), *(one.version for one in listing.checkpoints)]
+    covered_versions = [
+        *(file.end_version for file in listing.compactions),
+        *(checkpoint.version for checkpoint in listing.checkpoints),
+    ]
     return newest - oldest + 1 != len(listing.commits) or (end is None and max(covered_versions, default=newest) > newest)
 
 

@@ -182,13 +182,13 @@ def _place(descriptor: DeletionVectorDescriptor) -> str:
     return "in the log (inline)" if path is None else f"at byte {descriptor.offset} of {path}"
 
 
-def _size_mismatch(descriptor: DeletionVectorDescriptor, found: int) -> DeletionVectorError:
+def _size_mismatch(descriptor: DeletionVectorDescriptor, actual_bytes: int) -> DeletionVectorError:
     return DeletionVectorError(
-        f"The deletion vector {_place(descriptor)} has {found} bytes, but the log says {descriptor.size_in_bytes}. "
+        f"The deletion vector {_place(descriptor)} has {actual_bytes} bytes, but the log says {descriptor.size_in_bytes}. "
         "Its file or the log is damaged.",
         error_class="DELTA_DELETION_VECTOR_SIZE_MISMATCH",
         expected=descriptor.size_in_bytes,
-        found=found,
+        found=actual_bytes,
     )
 
 
