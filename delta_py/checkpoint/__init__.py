@@ -1,4 +1,4 @@
-"""Checkpoints, and what may be deleted from a log after one.
+"""Checkpoints, and the cleanup of the log files that a checkpoint replaces.
 
 In: the state of a version. Out: checkpoint files, and a shorter `_delta_log`.
 """

@@ -1,11 +1,12 @@
-"""Checkpoints: the whole state of a version as Parquet, so that the commits before it need not be read.
+"""Checkpoints: the whole state of a version as Parquet, so that readers need not read the commits before it.
 
     written = write_checkpoint(store, LogWriter(store, config), segment, now_ms=...)
 
-Classic checkpoints are one file, put when it is whole; with the policy `v2` files go to sidecars (checkpoint_v2.py). An older
-checkpoint that turns out to be unreadable is passed over for one before it. Then `_last_checkpoint` points to what was written.
-A commit of 0 bytes does not keep a checkpoint from being made: it has no actions, and a checkpoint holds what reconciliation
-leaves of actions, so readers of the checkpoint and of the commits see one state. No action says that the commit was once more.
+A classic checkpoint is one file, which is stored when it is complete. With the policy `v2`, file actions go to sidecars
+(checkpoint_v2.py). If an older checkpoint turns out to be unreadable, the writer falls back to the one before it. At the end,
+`_last_checkpoint` points to the new checkpoint.
+A commit of 0 bytes does not prevent a checkpoint. It has no actions, and a checkpoint holds reconciled actions, so readers of
+the checkpoint and readers of the commits see the same state. No action shows whether the commit once had more content.
 Protocol: Checkpoints; V1 Spec; Checkpoint Naming Scheme; Last Checkpoint File.
 """
 
@@ -38,10 +39,11 @@ _log = logging.getLogger("delta_py")
 
 
 def write_checkpoint(store: ObjectStore, writer: LogWriter, segment: LogSegment, *, now_ms: int) -> WrittenCheckpoint:
-    """Write the checkpoint of the segment's version, by the table's policy. now_ms: by which tombstones are expired.
+    """Write the checkpoint of the segment's version, following the table's checkpoint policy.
 
-    Writing it again, or by two at once, is harmless. Raises CorruptTableError when the state cannot be rebuilt, OSError when
-    it cannot be stored: the table is as it was.
+    now_ms: the time that decides which tombstones are expired.
+    It is harmless to write the checkpoint again, or if two writers write it at once. Raises CorruptTableError if the state cannot
+    be rebuilt, and OSError if the checkpoint cannot be stored. Both leave the table unchanged.
     """
     unusable: frozenset[str] = frozenset()
     while True:
@@ -55,7 +57,7 @@ def write_checkpoint(store: ObjectStore, writer: LogWriter, segment: LogSegment,
             segment = _without(store, segment, unusable, error)
     try:
         writer.put_last_checkpoint(written.version, written.hint)
-    except (OSError, DeltaError) as error:  # it is a hint
+    except (OSError, DeltaError) as error:  # _last_checkpoint is only a hint
         _log.warning("%s: checkpoint %d is written, but _last_checkpoint is not: %s", store.root, written.version, error)
     return written
 
@@ -65,7 +67,7 @@ def _without(store: ObjectStore, segment: LogSegment, unusable: frozenset[str], 
         older = load_segment(store, segment.version, unusable=unusable)
     except CorruptTableError:
         raise error from None
-    _log.warning("%s: a checkpoint is passed over while a new one is written: %s", store.root, error.message)
+    _log.warning("%s: a checkpoint is skipped while a new one is written: %s", store.root, error.message)
     return older
 
 
@@ -73,15 +75,15 @@ def _write(store: ObjectStore, writer: LogWriter, segment: LogSegment, now_ms: i
     commits = CommitReader(store, kept=False)
     older = None if segment.checkpoint is None else open_checkpoint(store, segment.checkpoint, commits)
     small = protocol_and_metadata(segment, commits, older)
-    others = transactions_and_domains(segment, commits, older)
+    transaction_state = transactions_and_domains(segment, commits, older)
     if small.protocol is None or small.metadata is None:
         raise CorruptTableError(
-            f"No checkpoint of version {segment.version} of the table at {segment.table_root} can be made: its log holds no "
+            f"No checkpoint of version {segment.version} of the table at {segment.table_root} can be written: its log holds no "
             f"{'protocol' if small.protocol is None else 'metadata'}. Restore the missing files of the log.",
             version=segment.version,
         )
     config = TableConfig(small.protocol, small.metadata)
-    small.transactions, small.domains = _live_transactions(config, others, now_ms), others.domains
+    small.transactions, small.domains = _live_transactions(config, transaction_state, now_ms), transaction_state.domains
     state = FileState(
         segment, commits, older, RowShape.of(config), now_ms - retention_ms(config.properties, DELETED_FILE_RETENTION)
     )
@@ -91,12 +93,12 @@ def _write(store: ObjectStore, writer: LogWriter, segment: LogSegment, now_ms: i
 
 
 def uses_v2(config: TableConfig) -> bool:
-    """Whether checkpoints of the table are V2. Protocol: V2 Checkpoint Table Feature."""
+    """Whether the table's checkpoints are V2. Protocol: V2 Checkpoint Table Feature."""
     return config.feature("v2Checkpoint") and (config.properties.get("delta.checkpointPolicy") or "").lower() == "v2"
 
 
 def _live_transactions(config: TableConfig, state: SmallState, now_ms: int) -> dict[str, Any]:
-    """Those not older than the table keeps them; one without a time is kept."""
+    """The transactions that are within the table's retention time. A transaction without a time is always retained."""
     retention = interval_property(config.properties, SET_TRANSACTION_RETENTION, None)
     if retention is None:
         return dict(state.transactions)

@@ -1,8 +1,8 @@
-"""A checkpoint compared with what else is known of its version: the version checksum, and `_last_checkpoint`.
+"""Compare a checkpoint with the other records of its version: the version checksum and `_last_checkpoint`.
 
-A checkpoint may be sound Parquet and still lack files, or name them twice. Both records tell how many files there are; one that
-agrees with the footers costs nothing more. Where none does, the files that come twice are looked for when files are first read,
-and count once.
+A checkpoint may be valid Parquet and still lack files, or name files twice. Both records hold the number of files. If one of them
+agrees with the Parquet footers, nothing more is read. If neither agrees, the reader looks for repeated files when it first reads
+files, and counts each of them once.
 Protocol: Checkpoints; Version Checksum File; Last Checkpoint File Schema.
 """
 
@@ -17,30 +17,33 @@ from delta_py.storage.store import ObjectStore
 
 
 def open_checkpoint(
-    store: ObjectStore, checkpoint: Checkpoint, commits: CommitReader, known: VersionChecksum | None = None
+    store: ObjectStore, checkpoint: Checkpoint, commits: CommitReader, known_checksum: VersionChecksum | None = None
 ) -> CheckpointReader:
-    """known: a checksum that was read already; if it is that of the checkpoint's version, it is not read again.
+    """known_checksum: a checksum that was already read. It is not read again if it belongs to the checkpoint's version.
 
-    Raises CheckpointUnreadableError as CheckpointReader, and for a checkpoint of another number of files than the version's
-    checksum, or else `_last_checkpoint`, speaks of, those that come twice counted once.
+    Raises CheckpointUnreadableError as CheckpointReader does. Also raises it if the number of distinct files differs from the
+    version's checksum, or from `_last_checkpoint` if there is no checksum.
     """
     reader = CheckpointReader(checkpoint, commits)
-    record, file_count = _recorded_files(store, checkpoint, known)
+    record, file_count = _recorded_files(store, checkpoint, known_checksum)
     if file_count is None:
         action_count = None if checkpoint.hint is None else checkpoint.hint.action_count
         reader.names_each_file_once = action_count is not None and action_count == reader.action_count
     elif reader.file_count == file_count:
         reader.names_each_file_once = True
-    elif (distinct := reader.count_files()) != file_count:
-        why = f"it holds {distinct} files, but {record} says {file_count} (delete that, if you know the checkpoint to be whole)"
-        raise CheckpointUnreadableError.of(checkpoint.files[0].path, why)
+    elif (distinct_count := reader.count_files()) != file_count:
+        why = f"it holds {distinct_count} files, but {record} says {file_count}"
+        advice = "delete that, if you know that the checkpoint is complete"
+        raise CheckpointUnreadableError.of(checkpoint.files[0].path, f"{why} ({advice})")
     return reader
 
 
-def _recorded_files(store: ObjectStore, checkpoint: Checkpoint, known: VersionChecksum | None) -> tuple[str, int | None]:
-    """How many files the version has, and what says so."""
+def _recorded_files(store: ObjectStore, checkpoint: Checkpoint, known_checksum: VersionChecksum | None) -> tuple[str, int | None]:
+    """The name of the record that holds the version's file count, and the count."""
     if (file := checkpoint.checksum) is not None:
-        checksum = known if known is not None and known.path == file.path else read_checksum(store, file)
+        checksum = (
+            known_checksum if known_checksum is not None and known_checksum.path == file.path else read_checksum(store, file)
+        )
         if checksum is not None:
             return f"the version checksum {checksum.path}", checksum.file_count
     return LAST_CHECKPOINT_PATH, None if checkpoint.hint is None else checkpoint.hint.file_count

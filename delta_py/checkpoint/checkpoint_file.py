@@ -1,4 +1,4 @@
-"""A file of a checkpoint in the making: rows of actions as Parquet, in memory until it is whole.
+"""A checkpoint file that is being built: rows of actions as Parquet, in memory until the file is complete.
 
 Protocol: Checkpoint Schema; Checkpoints.
 """
@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 from delta_py.log.reconciliation import SmallState
 from delta_py.protocol.parquet_settings import ParquetSettings
 
-_FEW_ROWS = 10_000  # pieces that have no more together share a row group: each costs some sixty column chunks
+_FEW_ROWS = 10_000  # small pieces share a row group of up to this many rows: each group costs some sixty column chunks
 _FEW_VALUES = ("partitionValues.key_value.key", "partitionValues.key_value.value", "tags.key_value.key", "clusteringProvider")
 
 
 @dataclass(slots=True)
 class WrittenCheckpoint:
-    """What a checkpoint holds. small: the newest of each other action. file_count, table_bytes: of the live files.
-    action_count: rows, those of sidecars too. size_bytes: of the checkpoint's own files."""
+    """The contents of a checkpoint. small: the newest action of each kind other than files. file_count, table_bytes: number and
+    total size of the live files. action_count: rows, including those of sidecars. size_bytes: size of the checkpoint's files."""
 
     version: int
     small: SmallState
@@ -38,7 +38,7 @@ class WrittenCheckpoint:
 
     @property
     def hint(self) -> Mapping[str, Any]:
-        """The fields of `_last_checkpoint` besides the version. Protocol: Last Checkpoint File Schema."""
+        """The fields of `_last_checkpoint` except the version. Protocol: Last Checkpoint File Schema."""
         return {"size": self.action_count, "sizeInBytes": self.size_bytes, "numOfAddFiles": self.file_count}
 
 
@@ -63,7 +63,7 @@ class RowFile:
         self._waiting_rows = 0
 
     def write(self, name: str, rows: pa.StructArray) -> None:
-        """Rows of one action, the other columns null: a row group, with other small pieces."""
+        """Write rows of one action; the other columns are null. Small pieces share a row group."""
         if len(rows) == 0:
             return
         if self._waiting_rows + len(rows) > _FEW_ROWS:
@@ -88,7 +88,7 @@ class RowFile:
 
 
 def small_rows(small: SmallState) -> dict[str, list[dict[str, Any]]]:
-    """The actions other than those of files, as JSON objects by kind."""
+    """All actions except file actions, as JSON objects by kind."""
     assert small.protocol is not None and small.metadata is not None
     return {
         "protocol": [small.protocol.to_json()],
@@ -99,7 +99,7 @@ def small_rows(small: SmallState) -> dict[str, list[dict[str, Any]]]:
 
 
 def as_rows(values: Iterable[Mapping[str, Any]], kind: pa.StructType) -> pa.StructArray:
-    """JSON objects as rows: maps become pairs."""
+    """Convert JSON objects to rows. Maps become pairs."""
     return pa.array([_row(value, kind) for value in values], kind)
 
 

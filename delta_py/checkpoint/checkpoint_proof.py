@@ -1,9 +1,9 @@
-"""Whether the log before a checkpoint may be given up, which was its only copy.
+"""Whether the log before a checkpoint may be deleted. After that, the checkpoint is the only copy of its state.
 
-A checkpoint may be sound Parquet and lack files all the same, and once the commits before it are gone nobody can tell. So it is
-compared with what else says what it holds: with the version checksum; where there is none, with `_last_checkpoint` if that speaks
-of it; and else with the log before it. If that has no beginning any more, because a cleanup was broken off, then nothing that the
-rest of it says may be missing.
+A checkpoint may be valid Parquet and still lack files. Once the commits before it are deleted, nobody can detect that. So the
+checkpoint is compared with the best other record: the version checksum; if there is none, `_last_checkpoint` if it names this
+checkpoint; otherwise the log before it. An interrupted cleanup may have deleted the start of that log. Then the checkpoint must
+still contain everything that the remaining log says.
 Protocol: Metadata Cleanup; Action Reconciliation.
 """
 
@@ -34,7 +34,7 @@ from delta_py.log.segment import Checkpoint, Listing, LogSegment, load_segment, 
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.storage.store import ObjectStore
 
-# How long the log before a checkpoint may be read: it may have very many commits, and the next cleanup may find a checksum.
+# The longest time to read the log before a checkpoint: it may have very many commits, and the next cleanup may find a checksum.
 COMPARE_SECONDS = 20.0
 _TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 _SMALL: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
@@ -46,53 +46,59 @@ _SMALL: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
 
 
 def fault_of(store: ObjectStore, checkpoint: Checkpoint, listing: Listing, *, clock: Callable[[], float]) -> str | None:
-    """Why the log before the checkpoint may not be given up; None if it may be. listing: all of the log up to it. clock: seconds.
+    """Why the log before the checkpoint must not be deleted; None if it may be deleted.
 
-    All of the checkpoint is read, but for statistics. Raises CorruptTableError for one that cannot be read.
+    listing: the whole log up to the checkpoint. clock: seconds.
+    This reads the whole checkpoint except the statistics. Raises CorruptTableError if it cannot be read.
     """
     hint = read_last_checkpoint(store)
-    known = replace(
+    recorded = replace(
         checkpoint,
         checksum=listing.checksums.get(checkpoint.version),
         hint=hint if hint is not None and hint.version == checkpoint.version else None,
     )
-    reader = CheckpointReader(known, CommitReader(store, kept=False))
-    held = _held(reader)
-    if held.state.protocol is None or held.state.metadata is None:
+    reader = CheckpointReader(recorded, CommitReader(store, kept=False))
+    contents = _read_contents(reader)
+    if contents.state.protocol is None or contents.state.metadata is None:
         return "it holds no protocol or no metadata"
-    checksum = None if known.checksum is None else read_checksum(store, known.checksum)
+    checksum = None if recorded.checksum is None else read_checksum(store, recorded.checksum)
     if checksum is not None:
-        return _fault_by_checksum(held, checksum)
-    if known.hint is not None and known.hint.file_count is not None:
-        return _unless_equal("files", known.hint.file_count, held.file_count)
-    if known.hint is not None and known.hint.action_count is not None and reader.action_count is not None:
-        return _unless_equal("actions", known.hint.action_count, reader.action_count)
-    return _fault_by_log(store, reader, held.state, listing, clock)
+        return _fault_by_checksum(contents, checksum)
+    if recorded.hint is not None and recorded.hint.file_count is not None:
+        return _unless_equal("files", recorded.hint.file_count, contents.file_count)
+    if recorded.hint is not None and recorded.hint.action_count is not None and reader.action_count is not None:
+        return _unless_equal("actions", recorded.hint.action_count, reader.action_count)
+    return _fault_by_log(store, reader, contents.state, listing, clock)
 
 
 def fault_by_log(store: ObjectStore, checkpoint: Checkpoint, listing: Listing, *, clock: Callable[[], float]) -> str | None:
-    """What the checkpoint lacks, or holds too much, by the log before it alone, whatever is recorded beside it. As fault_of."""
+    """Compare the checkpoint only with the log before it, and ignore the checksum and `_last_checkpoint`.
+
+    Returns what the checkpoint lacks, or what it should not hold. Parameters and errors as in fault_of.
+    """
     reader = CheckpointReader(replace(checkpoint, checksum=None, hint=None), CommitReader(store, kept=False))
-    held = _held(reader)
-    if held.state.protocol is None or held.state.metadata is None:
+    contents = _read_contents(reader)
+    if contents.state.protocol is None or contents.state.metadata is None:
         return "it holds no protocol or no metadata"
-    return _fault_by_log(store, reader, held.state, listing, clock)
+    return _fault_by_log(store, reader, contents.state, listing, clock)
 
 
-def _unless_equal(what: str, recorded: int, found: int) -> str | None:
-    return None if recorded == found else f"it holds {found} {what}, but _last_checkpoint says {recorded}"
+def _unless_equal(noun: str, recorded_count: int, actual_count: int) -> str | None:
+    if recorded_count == actual_count:
+        return None
+    return f"it holds {actual_count} {noun}, but _last_checkpoint says {recorded_count}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """What a checkpoint holds. file_count: one that is named twice counts twice."""
+class _Contents:
+    """The contents of a checkpoint. file_count: a file that is named twice counts twice."""
 
     file_count: int
     size_bytes: int
     state: SmallState
 
 
-def _held(reader: CheckpointReader) -> _Held:
+def _read_contents(reader: CheckpointReader) -> _Contents:
     file_count, size_bytes, state = 0, 0, SmallState()
     for raw in reader.files(StatsWanted()):
         file_count += raw.files.num_rows
@@ -100,24 +106,24 @@ def _held(reader: CheckpointReader) -> _Held:
     for name, parse in _SMALL.items():
         for row in reader.rows(name):
             state.apply_older(parse(row))
-    return _Held(file_count, size_bytes, state)
+    return _Contents(file_count, size_bytes, state)
 
 
-# ---------------------------------------------------------------- what is recorded beside it
+# ---------------------------------------------------------------- comparison with the checksum
 
 
-def _fault_by_checksum(held: _Held, checksum: VersionChecksum) -> str | None:
-    assert held.state.protocol is not None and held.state.metadata is not None
-    fault = checksum.files_fault(held.file_count, held.size_bytes)
-    fault = fault or checksum.state_fault(held.state.protocol, held.state.metadata)
+def _fault_by_checksum(contents: _Contents, checksum: VersionChecksum) -> str | None:
+    assert contents.state.protocol is not None and contents.state.metadata is not None
+    fault = checksum.files_fault(contents.file_count, contents.size_bytes)
+    fault = fault or checksum.state_fault(contents.state.protocol, contents.state.metadata)
     if fault is not None:
         return fault.message
     transactions = {item.app_id: item for item in checksum.set_transactions or ()}
     domains = {item.domain: item for item in checksum.domain_metadata or () if not item.removed}
-    return _fault_of_small(held.state, transactions, domains, f"the version checksum {checksum.path}")
+    return _fault_of_small(contents.state, transactions, domains, f"the version checksum {checksum.path}")
 
 
-# ---------------------------------------------------------------- the log before it
+# ---------------------------------------------------------------- comparison with the log before the checkpoint
 
 
 def _fault_by_log(
@@ -125,17 +131,17 @@ def _fault_by_log(
 ) -> str | None:
     deadline, unusable = clock() + COMPARE_SECONDS, frozenset(file.path for file in reader.checkpoint.files)
     batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(StatsWanted())]
-    held_keys = pa.chunked_array(batches, pa.large_string())
-    if len(held_keys.unique()) < len(held_keys):
+    checkpoint_keys = pa.chunked_array(batches, pa.large_string())
+    if len(checkpoint_keys.unique()) < len(checkpoint_keys):
         return "it names files more than once"
     while True:
-        before = _log_before(store, reader.checkpoint, listing, unusable)
-        if before is None:
+        segment_before = _log_before(store, reader.checkpoint, listing, unusable)
+        if segment_before is None:
             return None
-        segment, is_whole = before
+        segment, is_whole = segment_before
         try:
             log = _Log(store, segment, is_whole, lambda: clock() > deadline)
-            return log.fault_of_files(held_keys) or log.fault_of_state(state)
+            return log.fault_of_files(checkpoint_keys) or log.fault_of_state(state)
         except CheckpointUnreadableError:
             assert segment.checkpoint is not None, "no other checkpoint is read"
             unusable |= {file.path for file in segment.checkpoint.files}
@@ -144,11 +150,14 @@ def _fault_by_log(
 def _log_before(
     store: ObjectStore, checkpoint: Checkpoint, listing: Listing, unusable: frozenset[str]
 ) -> tuple[LogSegment, bool] | None:
-    """What the checkpoint's version is rebuilt from without it, and whether that is all; else the commits that are there, without
-    a gap, up to it. None where its own commit is gone, and so nothing tells what it should hold."""
+    """The segment that rebuilds the checkpoint's version without the checkpoint, and whether that segment is complete.
+
+    If the log has no beginning, the segment holds the longest run of commits without a gap that ends with the checkpoint's
+    version. None if the commit of that version is deleted: then nothing shows what the checkpoint should hold.
+    """
     try:
         segment = load_segment(store, checkpoint.version, unusable=unusable)
-        return replace(segment, compactions=()), True  # the commits themselves are what is believed
+        return replace(segment, compactions=()), True  # only the commits themselves are trusted
     except CorruptTableError:
         first = checkpoint.version
         if first not in listing.commits:
@@ -160,7 +169,7 @@ def _log_before(
 
 
 class _Log:
-    """is_whole: it says all that the version holds. is_late: whether it is to be read no further."""
+    """is_whole: the log contains everything that the version holds. is_late: whether reading must stop now."""
 
     def __init__(self, store: ObjectStore, segment: LogSegment, is_whole: bool, is_late: Callable[[], bool]) -> None:
         self._segment, self._is_whole, self._is_late = segment, is_whole, is_late
@@ -168,9 +177,9 @@ class _Log:
         older = segment.checkpoint
         self._older = None if older is None else open_checkpoint(store, older, self._commits)
 
-    def fault_of_files(self, held_keys: pa.ChunkedArray) -> str | None:
-        """Raises CheckpointUnreadableError when it begins with a checkpoint that cannot be read, CorruptTableError when a commit
-        cannot be."""
+    def fault_of_files(self, checkpoint_keys: pa.ChunkedArray) -> str | None:
+        """Raises CheckpointUnreadableError if the log begins with a checkpoint that cannot be read, and CorruptTableError if a
+        commit cannot be read."""
         live: set[str] = set()
         seen: set[str] = set()
         for _, pieces in replay(self._segment, self._commits, self._commits.file_actions):
@@ -181,20 +190,22 @@ class _Log:
                 live.update(key for key in piece.add_keys if key not in seen)
                 keys.update(piece.add_keys, piece.remove_keys)
             seen |= keys
-        fault = _first(live, held_keys, there=False, text="it lacks the file {}, which a commit added")
-        fault = fault or _first(seen - live, held_keys, there=True, text="it holds the file {}, which a commit removed")
-        return fault or self._fault_of_the_rest(held_keys, live, seen)
+        fault = _first(live, checkpoint_keys, is_present=False, text="it lacks the file {}, which a commit added")
+        fault = fault or _first(
+            seen - live, checkpoint_keys, is_present=True, text="it holds the file {}, which a commit removed"
+        )
+        return fault or self._fault_of_the_rest(checkpoint_keys, live, seen)
 
-    def _fault_of_the_rest(self, held_keys: pa.ChunkedArray, live: set[str], seen: set[str]) -> str | None:
-        """The files of the older checkpoint that no commit speaks of; and no others may be there, if the log is whole."""
+    def _fault_of_the_rest(self, checkpoint_keys: pa.ChunkedArray, live: set[str], seen: set[str]) -> str | None:
+        """Check the files of the older checkpoint that no commit mentions. If the log is complete, no other files may exist."""
         count = len(live)
         for keys in self._older_keys(seen):
             count += len(keys)
-            fault = _first(keys, held_keys, there=False, text="it lacks the file {} of the checkpoint before it")
+            fault = _first(keys, checkpoint_keys, is_present=False, text="it lacks the file {} of the checkpoint before it")
             if fault is not None:
                 return fault
-        if self._is_whole and count != len(held_keys):
-            return f"it holds {len(held_keys)} files, but the log before it says {count}"
+        if self._is_whole and count != len(checkpoint_keys):
+            return f"it holds {len(checkpoint_keys)} files, but the log before it says {count}"
         return None
 
     def _older_keys(self, seen: set[str]) -> Iterator[pa.Array]:
@@ -203,20 +214,20 @@ class _Log:
                 yield file_keys(pa.Table.from_batches([batch.files]))
 
     def fault_of_state(self, state: SmallState) -> str | None:
-        found = protocol_and_metadata(self._segment, self._commits, self._older)
-        if found.protocol not in (None, state.protocol):
+        log_state = protocol_and_metadata(self._segment, self._commits, self._older)
+        if log_state.protocol not in (None, state.protocol):
             return "its protocol is not that of the log before it"
         assert state.metadata is not None
-        if found.metadata is not None and _meaning(found.metadata) != _meaning(state.metadata):
+        if log_state.metadata is not None and _meaning(log_state.metadata) != _meaning(state.metadata):
             return "its metadata is not that of the log before it"
         small = transactions_and_domains(self._segment, self._commits, self._older)
         return _fault_of_small(state, small.transactions, small.domains, "the log before it")
 
 
-def _first(keys: Iterable[str] | pa.Array, held_keys: pa.ChunkedArray, *, there: bool, text: str) -> str | None:
-    """The text with the path of the first of the keys that is, or is not, among those held; None if none is so."""
+def _first(keys: Iterable[str] | pa.Array, checkpoint_keys: pa.ChunkedArray, *, is_present: bool, text: str) -> str | None:
+    """The text with the path of the first key that is present in the checkpoint, or is not; None if there is no such key."""
     listed = pa.array(keys, pa.large_string())
-    place = pc.is_in(listed, held_keys).index(there).as_py()
+    place = pc.is_in(listed, checkpoint_keys).index(is_present).as_py()
     return None if place < 0 else text.format(repr(path_of(listed[place].as_py())))
 
 
@@ -227,13 +238,14 @@ def _meaning(metadata: Metadata) -> tuple[object, ...]:
 def _fault_of_small(
     state: SmallState, transactions: Mapping[str, SetTransaction], domains: Mapping[str, DomainMetadata], source: str
 ) -> str | None:
-    """Transactions that are expired may be missing."""
+    """Compare transactions and domains. Expired transactions may be missing."""
     assert state.metadata is not None
     may_lack = _TRANSACTION_RETENTION in state.metadata.configuration
     for app_id, transaction in transactions.items():
-        found = state.transactions.get(app_id)
-        if (found is None and not may_lack) or (found is not None and found.version != transaction.version):
-            return f"{source} has version {transaction.version} of the transactions of {app_id!r}, and it has not"
+        in_checkpoint = state.transactions.get(app_id)
+        is_lacking = in_checkpoint is None and not may_lack
+        if is_lacking or (in_checkpoint is not None and in_checkpoint.version != transaction.version):
+            return f"{source} has version {transaction.version} of the transactions of {app_id!r}, but the checkpoint does not"
     for name, domain in domains.items():
         if state.domains.get(name) != domain:
             return f"{source} has another configuration of the domain {name!r}"

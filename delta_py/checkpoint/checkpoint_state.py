@@ -1,7 +1,8 @@
 """The file actions of a version as rows for a checkpoint, reconciled batch by batch.
 
-Adds of the commits come first, then those of the older checkpoint that no newer action speaks of; then the tombstones that
-are not expired. Memory is a few batches, the keys of the commits after the older checkpoint, and their tombstones.
+The adds of the commits come first. Then come the adds of the older checkpoint that no newer action mentions, and then the
+tombstones that are not expired. Memory holds a few batches, plus the keys and tombstones of the commits after the older
+checkpoint.
 Protocol: Action Reconciliation; Checkpoints.
 """
 
@@ -35,9 +36,9 @@ _JOINED_ROWS = 8_192
 
 
 class FileState:
-    """Use in this order, once: commit_adds, then checkpoint_adds for all parts (or is_untouched), then removes.
+    """Call the methods once each, in this order: commit_adds, then checkpoint_adds (or is_untouched) for each part, then removes.
 
-    oldest_tombstone_ms: removes of this time and before, and removes without a time, are expired.
+    oldest_tombstone_ms: removes at or before this time, and removes without a time, are expired.
     Methods raise CheckpointUnreadableError and CorruptTableError.
     """
 
@@ -80,19 +81,19 @@ class FileState:
 
     @property
     def parts(self) -> list[Part]:
-        """The older checkpoint's files: top level and sidecars."""
+        """The files of the older checkpoint: top level and sidecars."""
         return [] if self._checkpoint is None else [*self._checkpoint.top, *self._checkpoint.sidecars]
 
     @property
     def sidecar_times(self) -> dict[str, int]:
-        """When the older checkpoint's sidecars were made, by path; ms since 1970."""
+        """Creation times of the older checkpoint's sidecars, by path; ms since 1970."""
         if self._checkpoint is None:
             return {}
         rows = [(self._checkpoint.sidecar_of(row).path, row.get("modificationTime")) for row in self._checkpoint.rows("sidecar")]
         return {path: time for path, time in rows if isinstance(time, int)}
 
     def checkpoint_adds(self, part: Part) -> Iterator[pa.StructArray]:
-        """The adds of one file of the older checkpoint that are still live, and were not given yet."""
+        """The adds of one file of the older checkpoint that are still live and were not yielded before."""
         for columns in self._part_adds(part):
             live = self._live(columns, self._each_once)
             if len(live["path"]):
@@ -106,17 +107,17 @@ class FileState:
             yield adds_from_json(part.file, rows.adds)
 
     def is_untouched(self, part: ParquetPart) -> bool:
-        """Whether no newer action, and nothing else in the older checkpoint, speaks of a file that this part of it adds."""
+        """Whether neither a newer action nor another row of the older checkpoint mentions a file that this part adds."""
         leaves = [name for name in ("path", "deletionVector") if part.has_leaf("add", name)]
-        for given in part.columns("add", leaves, 65_536):
-            keys = keys_of(given)
+        for batch in part.columns("add", leaves, 65_536):
+            keys = keys_of(batch)
             mask = self._keys.unseen([keys])
             if self._each_once.holds(keys) or (mask is not None and mask.false_count):
                 return False
         return True
 
     def _live(self, columns: Columns, each_once: EachOnce | None = None) -> Columns:
-        """The rows that no newer action speaks of; with each_once, those of them that were not given yet."""
+        """The rows that no newer action mentions. With each_once, rows that were yielded before are left out too."""
         repeats = each_once if each_once is not None and each_once.is_needed else None
         if not len(columns["path"]) or not (self._seen or repeats):
             return columns
@@ -129,7 +130,7 @@ class FileState:
     # ------------------------------------------------------------ removes
 
     def removes(self) -> Iterator[pa.StructArray]:
-        """The tombstones: of the commits, then of the older checkpoint."""
+        """The tombstones of the commits, then those of the older checkpoint."""
         for columns in self._tombstones:
             yield remove_rows(columns)
         for part in self.parts:
@@ -154,5 +155,5 @@ class FileState:
 
 
 def _filtered(columns: Columns, mask: pa.BooleanArray | None) -> Columns:
-    """mask: None for one of all rows."""
+    """mask: None keeps all rows."""
     return columns if mask is None else {name: array.filter(mask) for name, array in columns.items()}

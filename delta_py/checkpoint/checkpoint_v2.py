@@ -1,8 +1,8 @@
-"""V2 checkpoints: a small UUID-named file with everything but file actions, which lie in sidecars.
+"""V2 checkpoints: a small UUID-named file with all actions except file actions. File actions are in sidecars.
 
-A sidecar of the checkpoint before is taken over as it is when all of it still holds: it has adds only, in the form that the
-table asks for, and no newer action speaks of any of its files. It must be large, so that many small loads do not leave as
-many small sidecars. Tombstones, which expire, have sidecars of their own and are written anew.
+The new checkpoint reuses a sidecar of the previous checkpoint unchanged if all of it is still valid: it has only adds, in the
+form that the table requires, and no newer action mentions any of its files. The sidecar must also be large, so that many small
+loads do not leave as many small sidecars. Tombstones expire, so they have separate sidecars, which every checkpoint writes again.
 Protocol: V2 Spec; UUID-named checkpoint; Sidecar Files; Sidecar File Information; Checkpoint Metadata.
 """
 
@@ -34,13 +34,13 @@ from delta_py.prefetch import ahead
 from delta_py.protocol.paths import SIDECAR_DIRECTORY, encode_path, v2_checkpoint_name
 
 SIDECAR_ROWS = 50_000
-# A sidecar with fewer adds is not taken over: its files join others in a new one.
+# A sidecar with fewer adds is not reused: its adds are written to a new sidecar together with others.
 REUSED_ROWS = SIDECAR_ROWS // 2
 
 
 @dataclass(slots=True)
 class _Sidecars:
-    """actions: sidecar actions of the checkpoint. row_count: actions in them."""
+    """actions: sidecar actions of the checkpoint. row_count: the number of actions in all sidecars."""
 
     writer: LogWriter
     shape: RowShape
@@ -76,9 +76,9 @@ class _Sidecars:
 def write_v2_checkpoint(
     writer: LogWriter, written: WrittenCheckpoint, state: FileState, shape: RowShape, now_ms: int
 ) -> WrittenCheckpoint:
-    """Sidecars first, then the file that names them: until that is there, nothing has changed.
+    """Write the sidecars first, then the file that names them. Nothing has changed until that file exists.
 
-    Raises as write_checkpoint; sidecars that were written by then are left for log cleanup.
+    Raises as write_checkpoint. If it fails, log cleanup deletes the sidecars that were already written.
     """
     sidecars = _Sidecars(writer, shape, now_ms)
 
@@ -112,22 +112,24 @@ def _is_reusable(part: ParquetPart, state: FileState, shape: RowShape) -> bool:
 
 
 def _holds_only_adds(part: ParquetPart) -> bool:
-    """By counting: a row that is not an add has no path there."""
-    return all(given["path"].null_count == 0 for given in part.raw_columns("add", ["path"], 65_536))
+    """Count the nulls in the column add.path: it is null in every row that is not an add."""
+    return all(batch["path"].null_count == 0 for batch in part.raw_columns("add", ["path"], 65_536))
 
 
 def _has_form(part: ParquetPart, shape: RowShape) -> bool:
-    """Whether the adds have the fields that we would write, statistics and typed partition values of the same types."""
-    given = {f.name: f.type for f in part.schema.field("add").type}
-    wanted = {f.name: f.type for f in shape.add_type}
+    """Whether the adds have the fields that we would write, with the same types of statistics and typed partition values."""
+    existing_types = {f.name: f.type for f in part.schema.field("add").type}
+    required_types = {f.name: f.type for f in shape.add_type}
     parsed = ("stats_parsed", "partitionValues_parsed")
-    return given.keys() == wanted.keys() and all(given.get(name) == wanted.get(name) for name in parsed)
+    return existing_types.keys() == required_types.keys() and all(
+        existing_types.get(name) == required_types.get(name) for name in parsed
+    )
 
 
 def _count_reused(written: WrittenCheckpoint, part: ParquetPart) -> None:
-    for given in part.columns("add", ["path", "size"], 65_536):
-        written.file_count += len(given["path"])
-        written.table_bytes += pc.sum(given["size"]).as_py() or 0
+    for batch in part.columns("add", ["path", "size"], 65_536):
+        written.file_count += len(batch["path"])
+        written.table_bytes += pc.sum(batch["size"]).as_py() or 0
 
 
 def _put_top(writer: LogWriter, written: WrittenCheckpoint, sidecars: _Sidecars) -> None:

@@ -1,9 +1,9 @@
-"""Log cleanup: delete what no version that is kept needs.
+"""Log cleanup: delete the log files that no retained version needs.
 
-Kept are all versions from the newest commit that is as old as `delta.logRetentionDuration` on; the cut is at midnight UTC, so
-that a day's cleanup is done once. Everything before the newest sound checkpoint at or before that commit goes, oldest first:
-wherever it is interrupted, every kept version can still be rebuilt, and the next cleanup goes on. Sound is a checkpoint that was
-compared with what else is known of its version.
+The first retained version is the newest commit that is as old as `delta.logRetentionDuration`. The cutoff is rounded down to
+midnight UTC, so that one cleanup a day is enough. Cleanup takes the newest verified checkpoint at or before that commit and
+deletes everything before it, oldest first. If cleanup is interrupted, every retained version can still be rebuilt, and the next
+cleanup continues. A checkpoint is verified if it was compared with the other records of its version (checkpoint_proof.py).
 Protocol: Metadata Cleanup.
 """
 
@@ -39,14 +39,14 @@ from delta_py.storage.store import ObjectInfo, ObjectStore
 _log = logging.getLogger("delta_py")
 
 _DAY_MS, _MINUTE_MS = 86_400_000, 60_000
-_STAGED_KEPT_MS = 7 * _DAY_MS  # a transaction that has not ended by then is written anew when it does
-# How long one cleanup may delete; what is left is for the next.
+_STAGED_KEPT_MS = 7 * _DAY_MS  # a transaction that ends later than this writes its staged commits again
+# How long one cleanup may delete; the next cleanup deletes the remaining files.
 BUDGET_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class CleanedLog:
-    """first_version: the oldest version that is kept, None when nothing was to be deleted."""
+    """first_version: the oldest retained version; None if there was nothing to delete."""
 
     first_version: int | None = None
     deleted_count: int = 0
@@ -61,10 +61,10 @@ def clean_log(
     clock: Callable[[], float] = time.monotonic,
     kept_ms: int | None = None,
 ) -> CleanedLog:
-    """Delete the expired files of the log. config: of the newest version. clock: seconds, for BUDGET_SECONDS. kept_ms: keep
-    versions so long, to the minute, whatever the table's properties say; None for these.
+    """Delete the expired files of the log. config: of the newest version. clock: seconds, for BUDGET_SECONDS. kept_ms: retain
+    versions for this time, rounded to the minute, and ignore the table's properties; None uses the properties.
 
-    Raises OSError and CorruptTableError; what is deleted by then was not needed.
+    Raises OSError and CorruptTableError. Files that were deleted before the error were not needed.
     """
     _delete_stale_staged(store, now_ms)
     if kept_ms is None and not config.properties.boolean("delta.enableExpiredLogCleanup", default=True):
@@ -91,7 +91,7 @@ def clean_log(
 
 
 def _delete_stale_staged(store: ObjectStore, now_ms: int) -> None:
-    """Staged commits of writers that died before they were ratified, and of transactions that were given up."""
+    """Delete staged commits of writers that died before ratification, and of abandoned transactions."""
     coordinated = coordination_of(store)
     if coordinated is None or coordinated.transaction is not None:
         return
@@ -107,7 +107,7 @@ def _midnight(time_ms: int) -> int:
 
 
 def _newest_commit_until(store: ObjectStore, config: TableConfig, cutoff_ms: int) -> int | None:
-    """The newest version committed at or before a time. Only the log's old end is looked at."""
+    """The newest version committed at or before a time. Only the old end of the log is read."""
     commit_clock, version = CommitClock(store, config), None
     for info in store.list_from(LOG_DIRECTORY, version_prefix(0)):
         name = parse_log_name(info.path.rpartition("/")[2])
@@ -120,14 +120,16 @@ def _newest_commit_until(store: ObjectStore, config: TableConfig, cutoff_ms: int
 
 
 def _sound_checkpoint(store: ObjectStore, newest: int, clock: Callable[[], float]) -> Checkpoint | None:
-    """The newest checkpoint at or before a version for which the log before it may be given up (checkpoint_proof.py); None if
-    there is none, or nothing before it."""
+    """The newest checkpoint at or before a version whose preceding log may be deleted (checkpoint_proof.py).
+
+    None if there is no such checkpoint, or no log before it.
+    """
     listing = list_log(store, 0, newest)
     for checkpoint in listing.checkpoints:
         if checkpoint.version not in listing.commits:
             continue
         if next(_expired_files(store, checkpoint.version), None) is None:
-            return None  # nothing would be deleted, nor by an older one
+            return None  # nothing could be deleted, and an older checkpoint would not change that
         try:
             fault = fault_of(store, checkpoint, listing, clock=clock)
         except CorruptTableError as error:
@@ -139,8 +141,8 @@ def _sound_checkpoint(store: ObjectStore, newest: int, clock: Callable[[], float
 
 
 def _put_under_classic_name(store: ObjectStore, writer: LogWriter) -> None:
-    """Give the newest checkpoint the name of a classic one too, where it is V2: clients that do not know V2 find the protocol
-    there and say so, instead of missing the commits that go now.
+    """Store the newest checkpoint under a classic name too, if it is V2. Then clients that do not know V2 read the protocol there
+    and report it. Without it, they would only report that the commits that this cleanup deletes are missing.
     Protocol: Handling Backward compatibility while moving to UUID-named v2 Checkpoints.
     """
     newest = load_segment(store).checkpoint
@@ -152,27 +154,30 @@ def _put_under_classic_name(store: ObjectStore, writer: LogWriter) -> None:
     writer.put_checkpoint(name, store.read(newest.files[0].path))
 
 
-def _expired_files(store: ObjectStore, first_kept: int) -> Iterator[tuple[ObjectInfo, LogKind]]:
-    """What stands before the checkpoint of the first kept version, oldest first; compactions that begin at it or before."""
+def _expired_files(store: ObjectStore, first_retained: int) -> Iterator[tuple[ObjectInfo, LogKind]]:
+    """Log files before the checkpoint of the first retained version, oldest first, and compactions that begin at or before it."""
     for info in store.list_from(LOG_DIRECTORY, version_prefix(0)):
         name = parse_log_name(info.path.rpartition("/")[2])
         if name is None or name.kind is LogKind.LAST_CHECKPOINT:
             continue
-        if name.version < first_kept or (name.version == first_kept and name.kind is LogKind.COMPACTION):
+        if name.version < first_retained or (name.version == first_retained and name.kind is LogKind.COMPACTION):
             yield info, name.kind
-        elif name.version > first_kept:
+        elif name.version > first_retained:
             return
 
 
 def _delete_free_sidecars(store: ObjectStore, writer: LogWriter, before_ms: int) -> int:
-    """Sidecars of a day before that no checkpoint names; none if any checkpoint cannot be read."""
+    """Delete sidecars written before `before_ms` that no checkpoint names, and return their number.
+
+    Deletes none if any checkpoint cannot be read.
+    """
     used: set[str] = set()
     for checkpoint in list_log(store, 0).checkpoints:
         try:
             used.update(sidecar.path for sidecar in CheckpointReader(checkpoint, CommitReader(store, kept=False)).sidecars)
         except CorruptTableError as error:
             _log.warning(
-                "%s: no sidecar is deleted, as a checkpoint that may use it cannot be read: %s", store.root, error.message
+                "%s: no sidecar is deleted, because a checkpoint that may use it cannot be read: %s", store.root, error.message
             )
             return 0
     free = [

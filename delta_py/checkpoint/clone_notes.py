@@ -1,16 +1,17 @@
-"""Notes of shallow clones: what tells VACUUM of a table that another one reads its files, by small files in
-`_delta_log/_pydelta_clones`.
+"""Notes of shallow clones: small files in `_delta_log/_pydelta_clones` of a table. They tell VACUUM that another table reads the
+table's files.
 
     with noted(clone_store, -1, source_store, 12, paths): ...    # the commit of the clone
     for note in read_notes(source_store): ...
 
-A note says where the clone lies. It is a hint of where to look: what the clone needs is asked of the clone's own log
-(vacuum/vacuum_clones.py). It does not end by itself: VACUUM deletes it once the clone reads none of the table's files. So a
-clone that gets such files again, or from a clone that had them once, leaves a note with each table in which they lie. Other
-engines pass over the directory.
+A note holds the location of the clone. It is only a hint: VACUUM reads the clone's own log to see which files the clone needs
+(vacuum/vacuum_clones.py). A note does not expire. VACUUM deletes it when the clone reads none of the table's files any more. So
+a clone leaves a note in each table that contains its files, whenever it gets such files again or gets them from another clone.
+Other engines ignore the directory.
 
-Anybody who may write beside the table may leave one, so it is looked at as such: it is read only if it is small, and it counts
-only if it leads to where the table itself lies, this machine's directories or the same account of the same kind of store.
+Anybody with write access next to the table can leave a note, so a note is not trusted. It is read only if it is small. It counts
+only if its location is where the table itself may be: in this machine's directories, or in the same account of the same kind of
+store.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _log = logging.getLogger("delta_py")
 
 @dataclass(frozen=True, slots=True)
 class CloneNote:
-    """path: of the note. written_ms: when, as the store says. clone: the root of the clone. source: the root of the table, as its
-    name was then. after: the version that the clone had before, -1 for none."""
+    """path: of the note. written_ms: the note's modification time in the store. clone: the root of the clone. source: the root of
+    the table, as it was named then. after: the version that the clone had before, -1 if it had none."""
 
     path: str
     written_ms: int
@@ -49,7 +50,7 @@ class CloneNote:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableNote:
-    """One that does not say which clone it is of, or says one that is not to be looked at."""
+    """A note that does not name a clone, or names a clone that must not be read."""
 
     path: str
     written_ms: int
@@ -58,10 +59,11 @@ class UnreadableNote:
 
 @contextmanager
 def noted(clone: ObjectStore, after: int, source: ObjectStore | None, version: int, paths: Iterable[str]) -> Iterator[None]:
-    """A clone gets files of other tables by the commit within; notes with these tables tell their VACUUM, and go if it fails.
+    """Leave notes in other tables, then let the body commit a clone that refers to their files. Delete the notes if that fails.
 
-    after: the version that the clone has before, -1 for none. source: the table that is cloned, None where none is. version: the
-    one whose files the clone gets, of the source or of itself. paths: of the files; those in its own directory do not count.
+    after: the version that the clone has before the commit, -1 if none. source: the table that is cloned, None if none is.
+    version: the version, of the source or of the clone itself, whose files the clone gets. paths: of the files; paths in the
+    clone's own directory do not count.
     """
     tables = () if source is None else (source,)
     notes = [(table, leave_note(table, clone.root, version, after)) for table in (*tables, *_tables_of(clone, paths, tables))]
@@ -75,18 +77,20 @@ def noted(clone: ObjectStore, after: int, source: ObjectStore | None, version: i
         raise
 
 
-def _tables_of(clone: ObjectStore, paths: Iterable[str], known: Iterable[ObjectStore]) -> Iterator[ObjectStore]:
-    """The tables in whose directories files lie that have absolute paths, but for the clone and those that are known. What
-    cannot be looked at is left out, with a warning."""
-    roots, looked_at = [table.root for table in (clone, *known)], set[str]()
+def _tables_of(clone: ObjectStore, paths: Iterable[str], known_tables: Iterable[ObjectStore]) -> Iterator[ObjectStore]:
+    """The tables whose directories contain the files with absolute paths, without the clone and the known tables.
+
+    A directory that cannot be read is left out, with a warning.
+    """
+    roots, checked_directories = [table.root for table in (clone, *known_tables)], set[str]()
     for directory in sorted({path.rpartition("/")[0] for path in paths if is_absolute(path)}):
-        while not _is_within(directory, roots) and directory not in looked_at and in_reach(clone.root, directory):
-            looked_at.add(directory)
+        while not _is_within(directory, roots) and directory not in checked_directories and in_reach(clone.root, directory):
+            checked_directories.add(directory)
             try:
                 table = open_store(directory, clone.options)
                 is_table = next(table.list_from(LOG_DIRECTORY), None) is not None
             except (DeltaError, OSError) as error:
-                _log.warning("%s: which table has the files in %s was not seen: %s", clone.root, directory, error)
+                _log.warning("%s: the table of the files in %s could not be determined: %s", clone.root, directory, error)
                 break
             if is_table:
                 roots.append(directory)
@@ -99,10 +103,10 @@ def _is_within(directory: str, roots: Iterable[str]) -> bool:
 
 
 def leave_note(store: ObjectStore, clone: str, version: int, after: int) -> str | None:
-    """Tell the VACUUM of the table of a clone that is about to have its files; returns the note's path.
+    """Tell the table's VACUUM about a clone that is going to refer to the table's files. Returns the note's path.
 
-    version, after: as of `noted`. None where none is written, as the clone lies where VACUUM would not look, or this user may not
-    write there. A warning says so; the clone is as good as with it until VACUUM runs.
+    version, after: as in `noted`. Returns None, and logs a warning, if no note is written: VACUUM would not read the clone's
+    location, or this user may not write here. The clone works without a note until VACUUM runs.
     """
     path = f"{CLONE_DIRECTORY}/{version:020}-{uuid.uuid4().hex}.json"
     if not in_reach(store.root, clone):
@@ -115,18 +119,18 @@ def leave_note(store: ObjectStore, clone: str, version: int, after: int) -> str 
     except StorageError as error:
         _warn(store, clone, error.message)
         return None
-    except OSError as error:  # it may be there all the same
+    except OSError as error:  # the note may have been written nevertheless
         _warn(store, clone, str(error))
     return path
 
 
 def _warn(store: ObjectStore, clone: str, reason: str) -> None:
-    what = "VACUUM of this table may not know of the shallow clone at"
-    _log.warning("%s: %s %s, and then deletes files that it reads: %s", store.root, what, clone, reason)
+    subject = "VACUUM of this table may not know of the shallow clone at"
+    _log.warning("%s: %s %s, and then deletes files that it reads: %s", store.root, subject, clone, reason)
 
 
 def delete_notes(store: ObjectStore, paths: Iterable[str]) -> None:
-    """That this fails is logged: VACUUM looks at them once more."""
+    """Delete notes. A failure is only logged, because VACUUM reads the notes again later."""
     for path in paths:
         try:
             store.delete(path)
@@ -138,22 +142,22 @@ def delete_notes(store: ObjectStore, paths: Iterable[str]) -> None:
 
 
 def list_notes(store: ObjectStore) -> list[ObjectInfo]:
-    """Files that are notes or may be: not those that do not have their names yet. Raises OSError, StorageError."""
+    """Files that are or may be notes, without files that are still being written. Raises OSError, StorageError."""
     return [info for info in store.list_from(CLONE_DIRECTORY) if not info.path.rpartition("/")[2].startswith(".")]
 
 
 def read_note(store: ObjectStore, info: ObjectInfo) -> CloneNote | UnreadableNote | None:
-    """None for one that has gone meanwhile."""
+    """Read one note. Returns None if it was deleted in the meantime."""
     try:
         text = store.read_range(info.path, 0, _MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
             return UnreadableNote(info.path, info.modification_time_ms, "it is too long for a note")
-        found = parse_json(text)
-        clone, source, after = found["clone"], found["source"], found["after"]
+        fields = parse_json(text)
+        clone, source, after = fields["clone"], fields["source"], fields["after"]
         if not (isinstance(clone, str) and isinstance(source, str) and type(after) is int):
             raise TypeError("its fields have other types")
         if not in_reach(store.root, clone):
-            return UnreadableNote(info.path, info.modification_time_ms, "it names a place that is not looked at from here")
+            return UnreadableNote(info.path, info.modification_time_ms, "it names a location that VACUUM must not read from here")
     except FileNotFoundError:
         return None
     except (OSError, DeltaError, ValueError, TypeError, KeyError) as error:

@@ -1,17 +1,18 @@
-"""Leases: what readers that are at work tell VACUUM, by small files in `_delta_log/_pydelta_leases`.
+"""Leases: small files in `_delta_log/_pydelta_leases`. With them, active readers tell VACUUM which version they read.
 
-    with HeldLease(Lease(store, version=12)):             # renewed by a thread until the end
+    with HeldLease(Lease(store, version=12)):             # a thread renews it until the end
         ...
     leased = Leases.read(store, now_ms).version           # 12: files that commits after 12 removed are needed
 
-A lease says that somebody reads a version, or goes on from it: VACUUM keeps what the commits after it removed, and the change
-data that they wrote. It ends when its file is deleted, and otherwise a certain time after the file was last written: a reader
-that is killed renews it no more. Version and time are in the file's name, and when it was written is what the store says, so a
-listing tells all, and no clocks are compared but the store's and VACUUM's. What is in the file is for people. A name that cannot
-be read may be of any version: it counts as one of version 0, for as long as a lease can last at most. Other engines pass over the
-directory.
+A lease says that somebody reads a version, or continues from it. VACUUM then keeps the files that later commits removed, and the
+change data that they wrote. A lease ends when its file is deleted, or a fixed time after the file was last written: a killed
+reader no longer renews it. The file name holds the version and that time, and the store knows when the file was written. So one
+listing is enough, and the only clocks that are compared are the store's and VACUUM's. The content of the file is for people. A
+name that cannot be parsed may belong to any version: it counts as a lease of version 0 that lasts for the longest possible time.
+Other engines ignore the directory.
 
-A batch read holds a lease from its planning on, and its tasks renew it. A stream holds one in the process that plans its batches.
+A batch read holds a lease from the start of its planning, and its tasks renew it. A stream holds one in the process that plans
+its batches.
 """
 
 from __future__ import annotations
@@ -42,19 +43,19 @@ _RENEWALS = 3  # in the time of a lease: one may fail
 _log = logging.getLogger("delta_py")
 
 
-# ---------------------------------------------------------------- what there is
+# ---------------------------------------------------------------- all leases of a table
 
 
 @dataclass(frozen=True, slots=True)
 class Leases:
-    """live: paths and versions of the leases that hold. expired: paths of files that nobody needs any more."""
+    """live: paths and versions of the leases that have not ended. expired: paths of files that nobody needs any more."""
 
     live: dict[str, int]
     expired: tuple[str, ...]
 
     @classmethod
     def read(cls, store: ObjectStore, now_ms: int) -> Leases:
-        """Those of a table, by one listing. now_ms: since 1970. Raises OSError, StorageError."""
+        """Read the leases of a table with one listing. now_ms: since 1970. Raises OSError, StorageError."""
         live: dict[str, int] = {}
         expired: list[str] = []
         for info in store.list_from(LEASE_DIRECTORY):
@@ -67,7 +68,7 @@ class Leases:
 
     @property
     def version(self) -> int | None:
-        """The earliest one of those that hold."""
+        """The earliest version of the live leases."""
         return min(self.live.values(), default=None)
 
 
@@ -78,13 +79,13 @@ def _read_name(info: ObjectInfo) -> tuple[int, int]:
 
 
 def _is_unfinished(info: ObjectInfo) -> bool:
-    """A local file that does not have its name yet: whoever writes it does not rely on it."""
+    """Whether this is a local file that does not have its final name yet. Its writer does not rely on it yet."""
     return info.path.rpartition("/")[2].startswith(".")
 
 
 def delete_expired(store: ObjectStore, leases: Leases, now_ms: int) -> None:
-    """Those that have ended still: a reader that could not renew one for long may have done so since. That this fails is logged:
-    they mean nothing."""
+    """List the leases again and delete those that are still expired: a reader that could not renew its lease for long may have
+    renewed it since. A failure is only logged, because expired leases have no effect."""
     if not leases.expired:
         return
     try:
@@ -98,8 +99,8 @@ def delete_expired(store: ObjectStore, leases: Leases, now_ms: int) -> None:
 
 
 def _version_of_all(store: ObjectStore, version: int) -> int:
-    """The version as VACUUM knows it, which does not know those that a transaction over tables has made itself: what that reads
-    beside its own is of the version with which it began."""
+    """The version as VACUUM knows it. VACUUM does not know versions that an open multi-table transaction wrote itself. Apart from
+    its own files, such a transaction reads files of the version with which it began."""
     coordinated = coordination_of(store)
     tail = None if coordinated is None or coordinated.transaction is None else coordinated.last_tail
     return version if tail is None or tail.base is None else min(version, tail.base)
@@ -107,7 +108,8 @@ def _version_of_all(store: ObjectStore, version: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A value that travels: whoever has it may renew the lease. began_ms: when it was made, ms since 1970."""
+    """A value that can be sent to other processes. Every process that has it may renew the lease. began_ms: when the lease was
+    created, ms since 1970."""
 
     store: ObjectStore
     version: int
@@ -116,10 +118,10 @@ class Lease:
     began_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
 
     def __post_init__(self) -> None:
-        """Raises InvalidOptionError for a time in which it could not be renewed, or that is longer than a day."""
+        """Raises InvalidOptionError if the time is too short to renew the lease, or longer than a day."""
         if not LEAST_SECONDS <= self.seconds <= MOST_SECONDS:
             raise InvalidOptionError(
-                f"A lease of {self.seconds} seconds makes no sense: it can be of {LEAST_SECONDS} to {MOST_SECONDS} seconds, and "
+                f"A lease of {self.seconds} seconds makes no sense: it can last {LEAST_SECONDS} to {MOST_SECONDS} seconds, and "
                 "its reader renews it.",
                 option="readLease",
             )
@@ -130,11 +132,11 @@ class Lease:
 
     @property
     def pause_seconds(self) -> float:
-        """Between two renewals."""
+        """The time between two renewals."""
         return self.seconds / _RENEWALS
 
     def put(self) -> bool:
-        """Write its file, for the first time or once more, and say whether that is done. A failure is logged: reading goes on."""
+        """Write the lease file, for the first time or again. If that fails, log a warning and return False: reading continues."""
         now_ms = time.time_ns() // 1_000_000
         text = {
             "version": self.version,
@@ -156,7 +158,7 @@ class Lease:
         return True
 
     def end(self) -> None:
-        """Delete its file. A failure is logged: it ends by itself."""
+        """Delete the lease file. A failure is only logged, because the lease ends by itself."""
         try:
             self.store.delete(self.path)
         except (OSError, StorageError) as error:
@@ -164,16 +166,17 @@ class Lease:
 
 
 class HeldLease:
-    """A lease while one reader is at work, renewed by a thread.
+    """The lease of one active reader. A thread renews it.
 
-    is_shared: others renew it too, and it was written when it was made; so it is not deleted at the end. Where it cannot be
-    written, as the reader has no right to, that is tried again when it would be renewed.
+    is_shared: other processes renew the lease too, and its file was written when the lease was created. So the file is not
+    deleted at the end. If the file cannot be written, because the reader has no permission, the thread tries again at the next
+    renewal.
     """
 
     def __init__(self, lease: Lease, *, is_shared: bool = False) -> None:
         self._lease, self._is_shared = lease, is_shared
         self._version = lease.version
-        self._lock = threading.Lock()  # of the two above, and of writing
+        self._lock = threading.Lock()  # guards the two fields above, and writing
         self._ended = threading.Event()
         due_ms = lease.began_ms + lease.pause_seconds * 1000 - time.time_ns() // 1_000_000
         wait_seconds = max(0.0, due_ms / 1000) if is_shared else lease.pause_seconds
@@ -181,8 +184,8 @@ class HeldLease:
         threading.Thread(target=self._keep, args=(wait_seconds,), name="delta_py-lease", daemon=True).start()
 
     def move(self, version: int) -> None:
-        """The reader has come to a version. A later one is written when the lease is renewed, for the one before keeps more; an
-        earlier one at once."""
+        """The reader has reached a version. A later version is written at the next renewal, because the lease of the earlier
+        version keeps more files. An earlier version is written at once."""
         with self._lock:
             self._version = version
             if version < self._lease.version and not self._ended.is_set():
@@ -190,9 +193,9 @@ class HeldLease:
 
     def release(self) -> None:
         with self._lock:
-            already = self._ended.is_set()
+            has_ended = self._ended.is_set()
             self._ended.set()
-        if self._is_written and not self._is_shared and not already:
+        if self._is_written and not self._is_shared and not has_ended:
             self._lease.end()
 
     def _keep(self, wait_seconds: float) -> None:
@@ -203,11 +206,11 @@ class HeldLease:
                     self._write()
 
     def _write(self) -> None:
-        before, moved = self._lease, replace(self._lease, version=self._version)
+        current, moved = self._lease, replace(self._lease, version=self._version)
         if moved.put():
             self._lease, was_written, self._is_written = moved, self._is_written, True
-            if was_written and before.path != moved.path:
-                before.end()
+            if was_written and current.path != moved.path:
+                current.end()
 
     def __enter__(self) -> Self:
         return self

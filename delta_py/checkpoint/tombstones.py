@@ -1,7 +1,7 @@
-"""The tombstones that a log holds: files that were removed, and when.
+"""The tombstones in a log: removed files, and when they were removed.
 
-They are not reconciled with adds: a file that was added again has its tombstone still. Who asks what may be deleted takes the
-live files away first.
+Tombstones are not reconciled with adds: a file that was added again still has its tombstone. A caller that deletes files must
+exclude the live files first.
 Protocol: Add File and Remove File.
 """
 
@@ -19,7 +19,7 @@ from delta_py.log.reconciliation import replay
 from delta_py.log.segment import LogFile, LogSegment
 from delta_py.protocol.paths import decode_paths
 
-# path: decoded, canonical. deletion_timestamp: ms since 1970; size: bytes. Both are null where the writer gave none.
+# path: decoded, canonical. deletion_timestamp: ms since 1970; size: bytes. Each is null if the writer recorded no value.
 TOMBSTONE_SCHEMA = pa.schema(
     [
         ("path", pa.string()),
@@ -31,8 +31,9 @@ TOMBSTONE_SCHEMA = pa.schema(
 
 
 def tombstones(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> Iterator[pa.RecordBatch]:
-    """Those of the commits behind the checkpoint, then those of the checkpoint, which leaves out what was removed longer ago than
-    delta.deletedFileRetentionDuration. TOMBSTONE_SCHEMA. Raises CheckpointUnreadableError, CorruptTableError."""
+    """The tombstones of the commits after the checkpoint, then those of the checkpoint. The checkpoint omits files that were
+    removed longer ago than delta.deletedFileRetentionDuration. The batches have TOMBSTONE_SCHEMA.
+    Raises CheckpointUnreadableError, CorruptTableError."""
     for file, rows in replay(segment, commits, commits.file_rows):
         for piece in rows:
             yield _batch(removes_from_json(file, piece.removes))
@@ -44,7 +45,7 @@ def tombstones(segment: LogSegment, commits: CommitReader, checkpoint: Checkpoin
 
 
 def tombstones_of_commit(commits: CommitReader, file: LogFile) -> Iterator[pa.RecordBatch]:
-    """Of one commit. As tombstones."""
+    """The tombstones of one commit, in the form that `tombstones` returns."""
     return (_batch(removes_from_json(file, piece.removes)) for piece in commits.file_rows(file))
 
 

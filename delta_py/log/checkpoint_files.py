@@ -1,6 +1,7 @@
-"""Files as a checkpoint holds them: what is wanted of them, and the columns in which they are given.
+"""Files as a checkpoint holds them: which statistics a reader requests, and the columns that it gets.
 
-Checkpoints by any writer are taken: columns may be missing, strings large or dictionary-encoded, structs nullable or not.
+Checkpoints of any writer are accepted: columns may be missing, strings may be large or dictionary-encoded, structs may be
+nullable or not.
 Protocol: Checkpoint Schema.
 """
 
@@ -22,24 +23,24 @@ from delta_py.statistics.stats_text import struct_to_json
 from delta_py.types.schema import DataType, Path
 
 _SHARED_NULLS = 65_536
-_WHOLE_COLUMNS = ONLY_FOR_COMMITS - {"path_text"}  # which streams put files in order by
+_WHOLE_COLUMNS = ONLY_FOR_COMMITS - {"path_text"}  # streams sort files by path_text
 
 
 class CheckpointUnreadableError(CorruptTableError):
-    """This checkpoint cannot be read; an older one, or the commits, may still give the state."""
+    """This checkpoint cannot be read. The state may still be rebuilt from an older checkpoint or from the commits."""
 
     @classmethod
     def of(cls, path: str, why: object) -> CheckpointUnreadableError:
         return cls(
-            f"The checkpoint file {path} cannot be read: {why}. If older checkpoints or all commits are there, move the file "
-            "away and the state is rebuilt from them; otherwise restore it from a backup.",
+            f"The checkpoint file {path} cannot be read: {why}. If older checkpoints or all commits exist, move the file away, "
+            "and the state is rebuilt from them. Otherwise restore the file from a backup.",
             path=path,
         )
 
 
 @contextmanager
 def decoding(path: str) -> Iterator[None]:
-    """What pyarrow raises on a damaged file becomes CheckpointUnreadableError."""
+    """Convert the errors that pyarrow raises for a damaged file to CheckpointUnreadableError."""
     try:
         yield
     except (OSError, pa.ArrowException, UnicodeDecodeError, StorageError) as error:
@@ -48,9 +49,9 @@ def decoding(path: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class StatsWanted:
-    """leaves: physical paths whose statistics are wanted, with their types. whole: whether statistics as JSON, tags and the
-    clustering provider are, for a commit that names the file again. records: whether the numbers of records are, even if no
-    leaf is."""
+    """Which statistics a reader requests. leaves: physical paths of the requested columns, with their types. whole: whether the
+    JSON statistics, tags and clustering provider are requested, for a commit that names the file again. records: whether the
+    record counts are requested even if no leaf is."""
 
     leaves: Mapping[Path, DataType] = field(default_factory=dict)
     whole: bool = False
@@ -61,10 +62,11 @@ class StatsWanted:
 class RawFiles:
     """Files as a checkpoint holds them, before reconciliation.
 
-    files: FILE_SCHEMA; stats, tags and clustering_provider null unless they were wanted whole. json, parsed: statistics aligned
-    with files, each with the leaves that are to be taken from it; None where nothing is. known: statistics that were parsed
-    before. kept: takes those that are parsed from the JSON now, in order; is_last: there are no more files in the same file of
-    the checkpoint.
+    files: FILE_SCHEMA; stats, tags and clustering_provider are null unless `whole` was requested.
+    json, parsed: statistics aligned with files, each with the leaves to read from it; None if no leaf is read from it.
+    known: statistics that the cache already holds.
+    kept: the cache entry that stores the statistics parsed from the JSON now, in order.
+    is_last: the same checkpoint file holds no more files after these.
     """
 
     files: pa.RecordBatch
@@ -77,27 +79,27 @@ class RawFiles:
     is_last: bool = False
 
 
-def raw_from_json(adds: pa.RecordBatch, wanted: StatsWanted) -> RawFiles:
-    """Adds that carry their statistics as JSON (FILE_SCHEMA with stats) in the form of a checkpoint's."""
-    json = adds["stats"] if wanted.leaves or wanted.records else None
-    if not wanted.whole:
+def raw_from_json(adds: pa.RecordBatch, stats_wanted: StatsWanted) -> RawFiles:
+    """Convert adds with JSON statistics (FILE_SCHEMA with stats) to the form of a checkpoint's files."""
+    json = adds["stats"] if stats_wanted.leaves or stats_wanted.records else None
+    if not stats_wanted.whole:
         for name in _WHOLE_COLUMNS:
             place, kind = adds.schema.get_field_index(name), FILE_SCHEMA.field(name).type
             adds = adds.set_column(place, name, pa.nulls(adds.num_rows, kind))
-    return RawFiles(adds, json, wanted.leaves)
+    return RawFiles(adds, json, stats_wanted.leaves)
 
 
 # ---------------------------------------------------------------- columns
 
 
 def all_json(json: pa.Array | None, struct: pa.StructArray | None, count: int) -> pa.Array:
-    """The statistics as text, made from the struct where there is no text."""
+    """The statistics as text. Where there is no text, it is built from the struct."""
     text = pa.nulls(count, pa.string()) if json is None else json
     return text if struct is None or text.null_count == 0 else pc.coalesce(text, struct_to_json(struct))
 
 
 def children(struct: pa.StructArray) -> dict[str, pa.Array]:
-    """The fields by name, null where the struct is: a required field under a null struct holds arbitrary values."""
+    """The fields by name, null where the struct is null: a required field under a null struct holds arbitrary values."""
     return {f.name: child for f, child in zip(struct.type, struct.flatten(), strict=True)}
 
 
@@ -114,7 +116,7 @@ def as_type(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
 
 
 def typed_nulls(count: int, kind: pa.DataType) -> pa.Array:
-    """Most batches of most tables have columns without a value: they share the memory of one, as a plan may hold all batches."""
+    """A column of nulls. Most batches of most tables have such columns, and a plan may hold all batches, so they share memory."""
     is_shared = count <= _SHARED_NULLS and kind in FILE_SCHEMA.types
     return _shared_nulls(kind).slice(0, count) if is_shared else pa.nulls(count, kind)
 
@@ -127,15 +129,15 @@ def _shared_nulls(kind: pa.DataType) -> pa.Array:
 def deletion_vectors(vectors: pa.StructArray | None, count: int) -> pa.Array:
     if vectors is None:
         return typed_nulls(count, DELETION_VECTOR_TYPE)
-    given = children(vectors) if pa.types.is_struct(vectors.type) else {}
+    fields_by_name = children(vectors) if pa.types.is_struct(vectors.type) else {}
     for name in ("storageType", "pathOrInlineDv"):
-        if name not in given:
+        if name not in fields_by_name:
             raise pa.ArrowInvalid(f"add.deletionVector has no field {name}")
-    missing = given["storageType"].is_null()
+    missing = fields_by_name["storageType"].is_null()
     if missing.true_count == count:
         return typed_nulls(count, DELETION_VECTOR_TYPE)
     fields = [
-        as_text(given[f.name]) if f.type == pa.string() else as_type(given.get(f.name), f.type, count)
+        as_text(fields_by_name[f.name]) if f.type == pa.string() else as_type(fields_by_name.get(f.name), f.type, count)
         for f in DELETION_VECTOR_TYPE
     ]
     return pa.StructArray.from_arrays(fields, fields=list(DELETION_VECTOR_TYPE), mask=missing)

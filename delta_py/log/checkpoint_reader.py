@@ -1,6 +1,6 @@
-"""Checkpoints of every kind -> Arrow batches of files, and their few other actions.
+"""Read checkpoints of every kind into Arrow batches of files, and read their few other actions.
 
-The next batch is decoded in a thread while the caller works on the present one.
+A thread decodes the next batch while the caller works on the current one.
 Protocol: Checkpoints; Checkpoint Schema; V2 Spec; Sidecar File Information.
 """
 
@@ -31,43 +31,46 @@ Part: TypeAlias = ParquetPart | JsonPart
 
 
 class CheckpointReader:
-    """One opened checkpoint: footers (or the JSON top level) are read, and all its sidecars are there.
+    """One opened checkpoint. The constructor reads the footers (or the JSON top level) and checks that all sidecars exist.
 
-    Raises CheckpointUnreadableError, from the constructor where possible, naming the file.
+    Raises CheckpointUnreadableError with the name of the file, from the constructor if possible.
     """
 
     def __init__(self, checkpoint: Checkpoint, commits: CommitReader) -> None:
         self.checkpoint, self._table_root = checkpoint, commits.objects.store.root
         self.top: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
-        infos = {info.path: info for info in map(self.sidecar_of, self.rows("sidecar"))}  # one that is named twice counts once
+        infos = {
+            info.path: info for info in map(self.sidecar_of, self.rows("sidecar"))
+        }  # a sidecar that is named twice counts once
         self.sidecars = [_open_sidecar(info, commits) for info in _as_listed(infos, commits)]
         holds_files = any(isinstance(part, JsonPart) or "add" in part.schema.names for part in self.top)
         if not (holds_files or self.sidecars or checkpoint.kind is LogKind.CHECKPOINT_V2):
             raise CheckpointUnreadableError.of(checkpoint.files[0].path, "it has no column add")
-        self.names_each_file_once = False  # set by whoever knows; otherwise it is looked for
+        self.names_each_file_once = False  # set by open_checkpoint if known; otherwise the keys are compared
 
     @cached_property
     def file_count(self) -> int | None:
-        """How many adds it holds, by the footers; None where they do not say."""
+        """The number of adds, from the footers; None if the footers do not have it."""
         return total(part.file_count for part in (*self.top, *self.sidecars))
 
     @property
     def action_count(self) -> int | None:
-        """How many actions it holds, by the footers; None where its top level is JSON."""
+        """The number of actions, from the footers; None if the top level is JSON."""
         return total(None if isinstance(part, JsonPart) else part.row_count for part in (*self.top, *self.sidecars))
 
     def count_files(self) -> int:
-        """How many files it holds, those that it names more than once counted once. Reads the keys of all."""
+        """The number of distinct files. Reads the keys of all files."""
         return self._counted[0]
 
     @property
     def repeated_keys(self) -> pa.Array:
-        """The keys (file_keys) that it names more than once. Reads the keys of all, unless it is known to have none."""
+        """The keys (file_keys) of files that are named more than once. Reads the keys of all files unless there are known to be
+        none."""
         return NO_KEYS if self.names_each_file_once else self._counted[1]
 
     @cached_property
     def _counted(self) -> tuple[int, pa.Array]:
-        """How many keys there are, and those that come more than once."""
+        """The number of distinct keys, and the keys that occur more than once."""
         count, repeated = repeated_keys(lambda: (keys_of(raw.files) for raw in self.files(StatsWanted())))
         if len(repeated):
             text = "%s: the checkpoint of version %d names %d files more than once; they count once: %s"
@@ -76,12 +79,12 @@ class CheckpointReader:
         return count, repeated
 
     def rows(self, action: str) -> list[dict[str, Any]]:
-        """All actions of a kind other than add and remove, as the JSON objects they would be in a commit."""
+        """All actions of one kind (not add or remove), as the JSON objects that a commit would hold."""
         return [row for part in self.top for row in part.rows(action)]
 
     def sidecar_of(self, row: Mapping[str, Any]) -> ObjectInfo:
-        """The file that a sidecar action names. It always lies in the table's own directory; some writers put a whole URI before
-        the name."""
+        """The file that a sidecar action names. It is always in the table's own directory, although some writers write a whole
+        URI before the name."""
         path = row.get("path")
         size, time = (number if isinstance(number := row.get(name), int) else 0 for name in ("sizeInBytes", "modificationTime"))
         fault = CheckpointUnreadableError.of(self.checkpoint.files[0].path, f"a sidecar's path is {shown(path)}")
@@ -92,31 +95,36 @@ class CheckpointReader:
         except CorruptTableError as error:
             raise fault from error
 
-    def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
+    def files(self, stats_wanted: StatsWanted) -> Iterator[RawFiles]:
         """All add actions, batch by batch."""
-        return ahead(batch for part in [*self.top, *self.sidecars] for batch in part.files(wanted))
+        return ahead(batch for part in [*self.top, *self.sidecars] for batch in part.files(stats_wanted))
 
 
 def _as_listed(infos: Mapping[str, ObjectInfo], commits: CommitReader) -> list[ObjectInfo]:
-    """Sidecars by their paths, with the times and etags that the store lists. What is kept of one is bound to them: a checkpoint
-    that came into the place of another may name sidecars of the same names, sizes and times. Those that are not listed have no
-    time, so that nothing is kept of them; nor of any where the directory cannot be listed, which readers do not need."""
+    """Sidecars by their paths, with the times and etags that the store lists.
+
+    The cache identifies a sidecar by its time and etag, because a checkpoint that replaced another may name sidecars of the same
+    names, sizes and times. A sidecar that the store does not list gets no time, so the cache does not keep it. If the directory
+    cannot be listed, the cache keeps none of them; reading does not need the listing.
+    """
     objects, listed = commits.objects, dict[str, ObjectInfo]()
     if infos and (objects.has_cache or not objects.store.is_remote):
         first = min(infos).rpartition("/")[2]
         try:
             listed = {info.path: info for info in objects.store.list_from(SIDECAR_DIRECTORY, first) if info.path in infos}
         except (StorageError, OSError) as error:
-            _log.debug("nothing is kept of the sidecars of %s: %s", objects.store.root, error)
+            _log.debug("the sidecars of %s are not cached: %s", objects.store.root, error)
     unlisted = {path: replace(info, modification_time_ms=0) for path, info in infos.items()}
     return [replace(listed.get(path, info), size_bytes=info.size_bytes) for path, info in unlisted.items()]
 
 
 def _open_sidecar(info: ObjectInfo, commits: CommitReader) -> ParquetPart:
-    """info: with 0 for a size that is not told. Another file in its place would have other actions, or none."""
+    """info: its size is 0 if the sidecar action has none. A file with another size may have other actions, or none."""
     part = ParquetPart(commits.objects, info)
     if info.size_bytes and part.size_bytes != info.size_bytes:
-        raise CheckpointUnreadableError.of(part.path, f"it has {part.size_bytes} bytes, and {info.size_bytes} are told of")
+        raise CheckpointUnreadableError.of(
+            part.path, f"it has {part.size_bytes} bytes, but its sidecar action says {info.size_bytes}"
+        )
     return part
 
 

@@ -1,7 +1,7 @@
-"""The rows of checkpoints as they are written: their Arrow types, and file actions of any origin brought into them.
+"""The rows of the checkpoints that we write: their Arrow types, and the conversion of file actions to them.
 
-In: add and remove actions as JSON objects of commits, or as columns of an older checkpoint by any writer. Out: struct arrays
-of RowShape.add_type and REMOVE_TYPE. Paths stay the text that the log has.
+In: add and remove actions, as JSON objects of commits or as columns of an older checkpoint of any writer. Out: struct arrays of
+RowShape.add_type and REMOVE_TYPE. Paths remain the text that the log has.
 Protocol: Checkpoint Schema; Checkpoints.
 """
 
@@ -67,16 +67,16 @@ SIDECAR_TYPE = pa.struct(
     [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _TEXT_MAP)]
 )
 
-# What is raised for a value that is none of a column's type.
+# The errors that Arrow raises for a value of another type than the column's.
 _MISFITS = (pa.ArrowException, AttributeError, TypeError, OverflowError, ValueError)
 
-# Rows read at a time: with statistics a file takes about a kilobyte.
+# Rows per batch: a file with statistics takes about a kilobyte.
 _BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True)
 class RowShape:
-    """What add rows of a table's checkpoints hold besides the actions' own fields.
+    """The fields of add rows in a table's checkpoints, in addition to the fields of the action.
 
     stats_json, stats_struct: which forms of statistics. leaves: physical paths of the columns with statistics.
     tight_bounds: whether the struct says that bounds are tight. partitions: partition columns by physical name.
@@ -92,8 +92,8 @@ class RowShape:
 
     @classmethod
     def of(cls, config: TableConfig) -> RowShape:
-        """As the table's properties ask. Both forms are written where nothing is set, as the reference does: the struct is
-        made once for a file and spares every reader the parsing of the text."""
+        """The shape that the table's properties require. If nothing is set, both forms of statistics are written, as in the
+        reference: the struct is built once for a file, and then no reader has to parse the text."""
         as_struct = config.properties.boolean("delta.checkpoint.writeStatsAsStruct", default=True)
         schema = config.physical_schema
         fields = zip(config.physical_partition_columns, config.partition_fields, strict=True)
@@ -127,16 +127,16 @@ class RowShape:
 
 
 def adds_from_json(file: LogFile, adds: list[dict[str, Any]]) -> Columns:
-    """file: the newest that they are of, for the error.
+    """file: the newest commit that the adds are from; it is only used in the error.
 
-    Raises CorruptTableError for a field of another type than it should have, if readers of commits would refuse it too. What they
-    pass over, such as tags, is null in a checkpoint.
+    Raises CorruptTableError if a field has the wrong type and readers of commits would refuse it too. A wrong value that readers
+    of commits ignore, such as tags, is null in the checkpoint.
     """
     return _from_json(file, adds, {**_ADD, "stats": pa.string()}, _ADD.keys() - {"dataChange", "tags", "clusteringProvider"})
 
 
 def removes_from_json(file: LogFile, removes: list[dict[str, Any]]) -> Columns:
-    """As adds_from_json: readers of commits look at a tombstone's path and deletion vector only."""
+    """As adds_from_json. Readers of commits use only the path and the deletion vector of a tombstone."""
     return _from_json(file, removes, _REMOVE, {"path", "deletionVector"})
 
 
@@ -174,7 +174,7 @@ def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def adds_of_part(part: ParquetPart, shape: RowShape) -> Iterator[Columns]:
-    """The add rows of a checkpoint's file; with stats_parsed where it may be needed. Raises CheckpointUnreadableError."""
+    """The add rows of a checkpoint file, with stats_parsed if it may be needed. Raises CheckpointUnreadableError."""
     if "add" not in part.schema.names:
         return
     names = {field.name for field in part.schema.field("add").type}
@@ -185,21 +185,21 @@ def adds_of_part(part: ParquetPart, shape: RowShape) -> Iterator[Columns]:
 
 
 def removes_of_part(part: ParquetPart) -> Iterator[Columns]:
-    """The remove rows of a checkpoint's file. Raises CheckpointUnreadableError."""
+    """The remove rows of a checkpoint file. Raises CheckpointUnreadableError."""
     if "remove" in part.schema.names:
         names = {field.name for field in part.schema.field("remove").type}
         yield from _typed_columns(part, "remove", [name for name in _REMOVE if name in names], _REMOVE)
 
 
 def _typed_columns(part: ParquetPart, action: str, leaves: list[str], kinds: Mapping[str, pa.DataType]) -> Iterator[Columns]:
-    for given in part.columns(action, leaves, _BATCH_ROWS):
+    for raw_columns in part.columns(action, leaves, _BATCH_ROWS):
         with decoding(part.path):
-            count = len(given["path"])
-            columns = {name: _as(given.get(name), kind, count) for name, kind in kinds.items()}
-            if "stats" in given:
-                columns["stats"] = as_text(given["stats"])
-            if "stats_parsed" in given:
-                columns["stats_parsed"] = given["stats_parsed"]
+            count = len(raw_columns["path"])
+            columns = {name: _as(raw_columns.get(name), kind, count) for name, kind in kinds.items()}
+            if "stats" in raw_columns:
+                columns["stats"] = as_text(raw_columns["stats"])
+            if "stats_parsed" in raw_columns:
+                columns["stats_parsed"] = raw_columns["stats_parsed"]
         yield columns
 
 
@@ -209,18 +209,18 @@ def _as(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
     return as_text(array) if array is not None and pa.types.is_string(kind) else as_type(array, kind, count)
 
 
-# ---------------------------------------------------------------- as rows
+# ---------------------------------------------------------------- conversion to rows
 
 
 def keys_of(columns: Columns) -> pa.RecordBatch:
-    """What identifies each file: its decoded path and its deletion vector, as reconciliation compares them."""
+    """The identity of each file, as reconciliation compares it: the decoded path and the deletion vector."""
     paths = as_text(columns["path"])
     vectors = deletion_vectors(columns.get("deletionVector"), len(paths))
     return pa.record_batch({"path": decode_paths(paths), "deletion_vector": vectors})
 
 
 def add_rows(columns: Columns, shape: RowShape) -> pa.StructArray:
-    """shape.add_type. dataChange is false: a checkpoint changes nothing."""
+    """Rows of shape.add_type. dataChange is false, because a checkpoint changes nothing."""
     count = len(columns["path"])
     add_columns: Columns = {"dataChange": all_false(count)}
     json, struct = columns.get("stats"), columns.get("stats_parsed")
@@ -237,13 +237,13 @@ def add_rows(columns: Columns, shape: RowShape) -> pa.StructArray:
 
 
 def remove_rows(columns: Columns) -> pa.StructArray:
-    """REMOVE_TYPE."""
+    """Rows of REMOVE_TYPE."""
     remove_columns = {**columns, "dataChange": all_false(len(columns["path"]))}
     return pa.StructArray.from_arrays([remove_columns[f.name] for f in REMOVE_TYPE], fields=list(REMOVE_TYPE))
 
 
 def _says_all(struct: pa.StructArray, json: pa.Array | None, shape: RowShape) -> bool:
-    """Whether a struct of an older checkpoint can stay: of the right type, and no file has statistics as text only."""
+    """Whether the struct of an older checkpoint can be reused: it has the right type, and no file has only text statistics."""
     if struct.type != shape.stats_type:
         return False
     lacking = pc.is_null(pc.struct_field(struct, "numRecords"))
@@ -251,7 +251,7 @@ def _says_all(struct: pa.StructArray, json: pa.Array | None, shape: RowShape) ->
 
 
 def _typed_partition_values(values: pa.MapArray, partitions: Mapping[str, DataType]) -> pa.StructArray:
-    """Texts that are no value of their column's type are null, as Spark reads them."""
+    """A text that is not a value of its column's type becomes null, as in Spark."""
     typed = [
         parse_partition_values(pc.map_lookup(values, name, "last"), kind, errors="null") for name, kind in partitions.items()
     ]

@@ -1,7 +1,7 @@
-"""The version checksum: what a commit's writer says of the state after it, beside the commit.
+"""The version checksum: a file next to a commit, in which the commit's writer describes the state after the commit.
 
-It spares replaying the log for protocol and metadata, and state that was replayed is compared with it. A file that is
-damaged is passed over with a warning, as if it were missing. `after` derives the next one from a commit's own actions.
+With it, a reader need not replay the log to get the protocol and the metadata. A state that was replayed is compared with it. A
+damaged file is ignored with a warning, as if it were missing. `after` derives the next checksum from the actions of a commit.
 Protocol: Version Checksum File; Version Checksum File Schema; State Validation.
 """
 
@@ -35,21 +35,21 @@ from delta_py.storage.store import ObjectStore
 _log = logging.getLogger("delta_py")
 
 
-# Lists of transactions and domains longer than this are left out: they would be written with every commit.
+# Longer lists of transactions or domains are left out, because every commit would write them again.
 _MOST_LISTED = 100
 
 
 class _OlderForm(CorruptTableError):
-    """A checksum of writers that recorded counts only."""
+    """A checksum of an older writer, which recorded only counts."""
 
 
 class _Empty(CorruptTableError):
-    """What is left of a checksum where a machine failed: writers do not wait for the disk."""
+    """An empty checksum file. A machine failure can leave one, because writers do not wait for the disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionChecksum:
-    """path: of the file. set_transactions, domain_metadata, txn_id (of the commit): None where the writer did not record them."""
+    """path: of the file. set_transactions, domain_metadata, txn_id (of the commit): None if the writer did not record them."""
 
     path: str
     protocol: Protocol
@@ -63,7 +63,7 @@ class VersionChecksum:
 
     @classmethod
     def parse(cls, path: str, data: bytes) -> Self:
-        """Raises CorruptTableError for a file that lacks what the protocol requires."""
+        """Raises CorruptTableError if the file lacks a field that the protocol requires."""
         if not data:
             raise _Empty("it is empty")
         try:
@@ -78,7 +78,7 @@ class VersionChecksum:
             or not isinstance(value.get("metadata"), dict)
         ):
             raise CorruptTableError("it holds no protocol and metadata")
-        if value["metadata"].get("schemaString") is None:  # which in the log itself means no columns
+        if value["metadata"].get("schemaString") is None:  # in the log itself, this would mean no columns
             raise CorruptTableError("its metadata has no schema")
         return cls(
             path,
@@ -93,23 +93,25 @@ class VersionChecksum:
         )
 
     def after(self, config: TableConfig | None, actions: Sequence[Action]) -> Self | None:
-        """The checksum after a commit with these actions; config: of its version, None where that is said of a later one. None
-        where they do not tell.
+        """The checksum after a commit with these actions; None if the actions do not determine it.
 
-        They do not where a file is removed without its size, and where files are added again without changing data (to give
-        them statistics or row ids), which a count would take for new ones.
+        config: of the commit's version; None if the checksum of a later commit sets protocol and metadata.
+        The actions do not determine it if a remove has no size, or if files are added again without a data change (to give them
+        statistics or row ids): a count would take these for new files.
         """
         adds = [action for action in actions if isinstance(action, AddFile)]
         removes = [action for action in actions if isinstance(action, RemoveFile)]
         if not all(add.data_change for add in adds) and _may_name_again(adds, removes):
             return None
-        gone = [remove.size_bytes for remove in removes]
-        if None in gone:
+        removed_sizes = [remove.size_bytes for remove in removes]
+        if None in removed_sizes:
             return None
         info = next((action for action in actions if isinstance(action, CommitInfo)), CommitInfo({}))
         file_count = self.file_count + len(adds) - len(removes)
-        size_bytes = self.size_bytes + sum(add.size_bytes for add in adds) - sum(size for size in gone if size is not None)
-        if file_count < 0 or size_bytes < 0:  # the checksum before was wrong
+        size_bytes = (
+            self.size_bytes + sum(add.size_bytes for add in adds) - sum(size for size in removed_sizes if size is not None)
+        )
+        if file_count < 0 or size_bytes < 0:  # the previous checksum was wrong
             return None
         return replace(
             self,
@@ -142,45 +144,45 @@ class VersionChecksum:
         return orjson.dumps({name: item for name, item in value.items() if item is not None})
 
     def files_fault(self, file_count: int, size_bytes: int) -> LogIntegrityError | None:
-        """The error, if the live files are not those that the checksum speaks of."""
+        """The error if the live files differ from those that the checksum describes."""
         return self._fault("numFiles", file_count, self.file_count) or self._fault("tableSizeBytes", size_bytes, self.size_bytes)
 
     def state_fault(self, protocol: Protocol, metadata: Metadata) -> LogIntegrityError | None:
-        """The error, if the log's protocol or metadata are not those of the checksum."""
+        """The error if the log's protocol or metadata differ from those in the checksum."""
         return self._fault("protocol", protocol, self.protocol) or self._fault("metadata", metadata, self.metadata)
 
-    def _fault(self, what: str, actual: object, recorded: object) -> LogIntegrityError | None:
+    def _fault(self, name: str, actual: object, recorded: object) -> LogIntegrityError | None:
         if actual == recorded:
             return None
         return LogIntegrityError(
-            f"The state rebuilt from the log has {what} {actual}, but the version checksum {self.path} says {recorded}. Files of "
+            f"The state rebuilt from the log has {name} {actual}, but the version checksum {self.path} says {recorded}. Files of "
             "the log were changed or lost. Restore them from a backup; if the checksum itself is wrong, move its file away.",
             path=self.path,
-            field=what,
+            field=name,
         )
 
 
 def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
-    """The checksum in a file; None, with a warning, when it is damaged; None when it has gone, is empty or of an older form."""
+    """The checksum in a file. None if the file is deleted, empty or of an older form; None, with a warning, if it is damaged."""
     try:
         return _parsed(store, file)
     except FileNotFoundError:
         return None
     except (_OlderForm, _Empty) as error:
-        _log.debug("the version checksum %s is passed over: %s", file.path, error.message)
+        _log.debug("the version checksum %s is ignored: %s", file.path, error.message)
         return None
     except (StorageError, CorruptTableError) as error:
-        _log.warning("the version checksum %s is passed over: %s", file.path, error.message)
+        _log.warning("the version checksum %s is ignored: %s", file.path, error.message)
         return None
 
 
 def read_checksum_of(store: ObjectStore, version: int) -> VersionChecksum | None:
-    """The checksum of a version, as read_checksum."""
+    """The checksum of a version. Returns and raises as read_checksum."""
     return read_checksum(store, LogFile(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", version, version, 0, 0))
 
 
 def damage_of(store: ObjectStore, file: LogFile) -> str | None:
-    """Why read_checksum passes a file over; None for one that is sound, has gone, or is of an older form."""
+    """Why read_checksum ignores a file; None if the file is valid, deleted, or of an older form."""
     try:
         _parsed(store, file)
     except (FileNotFoundError, _OlderForm):
@@ -197,19 +199,19 @@ def _parsed(store: ObjectStore, file: LogFile) -> VersionChecksum:
 
 
 def _may_name_again(adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> bool:
-    """Whether files that are added without a change of rows may be there already: unless the commit only has files in the place
-    of others, as OPTIMIZE."""
+    """Whether files that are added without a data change may already be in the table. They are new if the commit only replaces
+    files, as OPTIMIZE does."""
     return not removes or any(add.data_change for add in adds) or any(remove.data_change for remove in removes)
 
 
 T = TypeVar("T", SetTransaction, DomainMetadata)
 
 
-def _newest(before: tuple[T, ...] | None, changed: Iterable[T], key: str) -> tuple[T, ...] | None:
-    if before is None:
+def _newest(previous: tuple[T, ...] | None, newer: Iterable[T], key: str) -> tuple[T, ...] | None:
+    if previous is None:
         return None
-    by_key = {getattr(item, key): item for item in before}
-    by_key.update({getattr(item, key): item for item in changed})
+    by_key = {getattr(item, key): item for item in previous}
+    by_key.update({getattr(item, key): item for item in newer})
     return tuple(by_key.values())
 
 

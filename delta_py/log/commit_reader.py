@@ -1,8 +1,8 @@
-"""Commits and compactions: the JSON lines of the log -> actions, and Arrow batches of file actions.
+"""Read commits and compactions: JSON lines of the log -> actions, and Arrow batches of file actions.
 
-FILE_SCHEMA is how the list of a table's files looks from here to pruning. Files are read in bounded pieces of whole
-lines; each line is decoded by orjson, columns are built a piece at a time. Unknown actions and fields are ignored.
-Checkpoints are read by checkpoint_reader.py.
+FILE_SCHEMA is the schema of a table's file list from here to pruning. Files are read in bounded pieces of whole lines. orjson
+decodes each line, and the columns are built one piece at a time. Unknown actions and fields are ignored.
+checkpoint_reader.py reads checkpoints.
 Protocol: Delta Log Entries; Actions; Add File and Remove File.
 """
 
@@ -41,7 +41,7 @@ DELETION_VECTOR_TYPE = pa.struct(
     ]
 )
 # The table's files. path: decoded, canonical. partition_values: physical column name -> text, null for a null value.
-# modification_time: ms since 1970. stats (JSON text), tags and clustering_provider: null unless asked for.
+# modification_time: ms since 1970. stats (JSON text), tags and clustering_provider: null unless requested.
 FILE_SCHEMA = pa.schema(
     [
         ("path", pa.string()),
@@ -57,7 +57,7 @@ FILE_SCHEMA = pa.schema(
         ("clustering_provider", pa.string()),
     ]
 )
-# What a commit needs that names the file again, and a scan does not.
+# Columns that only a commit that names the file again needs. A scan does not need them.
 ONLY_FOR_COMMITS = frozenset({"stats", "path_text", "tags", "clustering_provider"})
 
 _log = logging.getLogger("delta_py")
@@ -67,7 +67,7 @@ _FILES_AHEAD = 16
 _REMEMBERED_FILE_BYTES = 1024 * 1024
 _REMEMBERED_BYTES = 32 * 1024 * 1024
 _END_BYTES = 64 * 1024
-_MARK = uuid.uuid4().hex  # between lines that are read at once: no log knows it, so no two of its lines are one value
+_MARK = uuid.uuid4().hex  # separates lines that are decoded at once: no log contains it, so two lines cannot form one value
 _BETWEEN = b"," + orjson.dumps(_MARK) + b","
 
 
@@ -75,8 +75,8 @@ _BETWEEN = b"," + orjson.dumps(_MARK) + b","
 class FileActions:
     """The add and remove actions of one piece of a commit, reconciled within the piece.
 
-    adds: FILE_SCHEMA with stats as they are. add_keys: aligned with adds. remove_keys: of removes that no later action
-    of the piece undoes.
+    adds: FILE_SCHEMA, with stats as in the log. add_keys: aligned with adds. remove_keys: keys of removes that no later action of
+    the piece undoes.
     """
 
     adds: pa.RecordBatch
@@ -86,7 +86,7 @@ class FileActions:
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """The same with whole actions, as JSON objects: adds and removes aligned with their keys."""
+    """The same as FileActions, but with complete actions as JSON objects. adds and removes are aligned with their keys."""
 
     adds: list[dict[str, Any]]
     add_keys: list[str]
@@ -95,10 +95,10 @@ class FileRows:
 
 
 class CommitReader:
-    """Reads JSON files of the log, and remembers small ones: state is read in more than one pass.
+    """Reads JSON files of the log, and keeps small ones in memory, because building a state takes more than one pass.
 
-    kept: files of a remote store may come from the cache directory. What decides which files of the log may be deleted, or is
-    relied on by others, must see the store itself. Not for sharing between threads.
+    kept: files of a remote store may come from the cache directory. It must be False for code that decides which log files may be
+    deleted, or that writes files on which others rely: such code must read the store itself. Threads must not share a reader.
     """
 
     __slots__ = ("_coming", "_remembered", "_remembered_bytes", "_sound", "_warned", "objects")
@@ -107,12 +107,12 @@ class CommitReader:
         self.objects = KeptObjects.of(store) if kept else KeptObjects(store)
         self._remembered: dict[str, bytes] = {}
         self._remembered_bytes = 0
-        self._warned: set[str] = set()  # a state is read in more than one pass
+        self._warned: set[str] = set()  # each file is warned of once, although a state takes more than one pass
         self._sound: set[str] = set()  # compactions of which every line was parsed
         self._coming: dict[str, Future[bytes]] = {}
 
     def ahead(self, files: Iterable[LogFile]) -> Iterator[LogFile]:
-        """The files, while those behind each are read already: of a remote store, where every file costs a round trip."""
+        """Yield the files, and already read the next ones in threads if the store is remote: each file costs a round trip."""
         if not self.objects.store.is_remote:
             yield from files
             return
@@ -131,9 +131,9 @@ class CommitReader:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def actions(self, file: LogFile, *names: str) -> Iterator[Action]:
-        """The actions in order; with names, only those of these kinds (as in the log: `metaData`), found cheaply.
+        """The actions in order. With names, only actions of these kinds (as in the log: `metaData`), which is cheap.
 
-        Raises CorruptTableError naming file and line, LogFileNotFoundError when the file is gone.
+        Raises CorruptTableError with file and line, and LogFileNotFoundError if the file is deleted.
         """
         needles = [f'"{name}"'.encode() for name in names]
         for first, lines in self.pieces(file):
@@ -146,14 +146,15 @@ class CommitReader:
     def file_actions(self, file: LogFile) -> Iterator[FileActions]:
         """The adds and removes, piece by piece; a compaction in one piece. Raises as `actions`.
 
-        A file that speaks of one logical file twice breaks the protocol, which gives its actions no order. The last one
-        holds, as in the reference; a commit so large that the first one is given out already is refused.
+        A commit with two actions for one logical file breaks the protocol, because the protocol gives its actions no order. The
+        last action counts, as in the reference. If the commit is so large that the first action was already yielded, it is
+        refused.
         """
         for actions in self._reconciled(file, keep_removes=False):
             yield actions.columns()
 
     def file_rows(self, file: LogFile) -> Iterator[FileRows]:
-        """The adds and removes with all their fields, otherwise as `file_actions`."""
+        """The adds and removes with all their fields. Otherwise as `file_actions`."""
         for actions in self._reconciled(file, keep_removes=True):
             yield actions.rows()
 
@@ -169,21 +170,23 @@ class CommitReader:
             if is_compaction:
                 continue
             if not before.isdisjoint(actions.keys):
-                raise corrupt_line(file, first, "from here on an action repeats or undoes another one of the same file.")
+                raise corrupt_line(
+                    file, first, "from this line on, an action repeats or undoes an earlier action on the same file."
+                )
             if file.size_bytes > _PIECE_BYTES:
                 before |= actions.keys
             yield actions
         if is_compaction:
             if actions.repeats:
                 _log.warning(
-                    "%s breaks the protocol: %d of its actions are about a file with another action there; the last holds",
+                    "%s breaks the protocol: %d of its actions name a file that it names before; the last action counts",
                     file.path,
                     actions.repeats,
                 )
             yield actions
 
     def first_line(self, file: LogFile) -> bytes:
-        """The first line, b"" for an empty file, without reading a large file whole."""
+        """The first line, or b"" for an empty file. Reads only the first piece of a large file."""
         if file.size_bytes <= _PIECE_BYTES:
             return self._read(file).partition(b"\n")[0]
         for _, lines in self.pieces(file):
@@ -191,11 +194,12 @@ class CommitReader:
         return b""
 
     def check_whole(self, file: LogFile, *, each_line: bool = False) -> None:
-        """Check a commit that nobody may have read: each line is a JSON object; of a large commit, unless each_line, the
-        last line, which is what a copy that broke off, or a disk that lost its power, does not leave. It needs no line break.
+        """Check a commit that perhaps nobody has read yet: each of its lines must be a JSON object.
 
-        A file that was read before and is remembered is not read again; else it is one request, but for a large commit with a
-        very long last line, which is read whole. One of 0 bytes passes, as in `pieces`.
+        Unless each_line, only the last line of a large commit is checked, because an interrupted copy or a power failure cuts off
+        the end. The last line needs no line break.
+        A file that is still in memory is not read again. Otherwise the check takes one request; only a large commit with a very
+        long last line is read as a whole. A commit of 0 bytes passes, as in `pieces`.
         Raises CorruptTableError, LogFileNotFoundError.
         """
         if each_line or file.size_bytes <= _REMEMBERED_FILE_BYTES:
@@ -207,12 +211,12 @@ class CommitReader:
             raise CorruptTableError(f"{file.path}, last line: {fault} Restore the file from a backup.", path=file.path)
 
     def _last_line(self, file: LogFile) -> bytes:
-        """Of those that are not blank, in a file of more than _END_BYTES."""
+        """The last line that is not blank, in a file of more than _END_BYTES."""
         start = file.size_bytes - _END_BYTES
         end = _or_missing(file, lambda info: self.objects.store.read_range(info.path, start, _END_BYTES))
         if len(end) < _END_BYTES:
-            what = f"{file.path} has fewer than the {file.size_bytes} bytes that were listed."
-            raise CorruptTableError(f"{what} Restore the file from a backup.", path=file.path)
+            fault = f"{file.path} has fewer than the {file.size_bytes} bytes that were listed."
+            raise CorruptTableError(f"{fault} Restore the file from a backup.", path=file.path)
         _, line_break, line = end.rstrip().rpartition(b"\n")
         if not line_break:
             for _, lines in self.pieces(file):
@@ -220,12 +224,12 @@ class CommitReader:
         return line
 
     def pieces(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
-        """(1-based number of the first line, lines) of each piece; none for a commit of 0 bytes.
+        """(1-based number of the first line, lines) of each piece. A commit of 0 bytes has no pieces.
 
-        A writer that lost its power, or a store that lost a file's bytes, may leave such a commit. As in the reference it is a
-        version without actions, and a warning names the file: what was in it is lost, which a reader cannot mend. Any other
-        file without lines raises CorruptTableError, and so does a compaction with a line that is no JSON object: whoever looks
-        for a few actions in it must not take it for whole where another reader takes the commits in its place.
+        A power failure of the writer, or a store that lost a file's bytes, can leave such a commit. As in the reference, it is a
+        version without actions, and a warning names the file: its content is lost, and a reader cannot restore it. Any other file
+        without lines raises CorruptTableError. A compaction with a line that is not a JSON object raises it too: a reader that
+        needs only a few of its actions must not trust it while another reader uses the commits instead.
         """
         empty, unchecked = True, file.end_version > file.version and file.path not in self._sound
         for piece in _split(1, self._read(file)) if file.size_bytes <= _PIECE_BYTES else self._stream(file):
@@ -244,8 +248,8 @@ class CommitReader:
         if file.path not in self._warned:
             self._warned.add(file.path)
             _log.warning(
-                "%s has 0 bytes: version %d is read as one without actions. What it committed is lost; restore the file if there "
-                "is a copy of it",
+                "%s has 0 bytes: version %d is read as a version without actions. What it committed is lost; restore the file if "
+                "there is a copy of it",
                 self.objects.store.root + "/" + file.path,
                 file.version,
             )
@@ -261,20 +265,20 @@ class CommitReader:
         return data
 
     def _stream(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
-        number, rest, limit = 1, b"", limit_bytes()
+        number, partial_line, limit = 1, b"", limit_bytes()
         with _or_missing(file, self.objects.open_input) as source:
             while chunk := source.read(_PIECE_BYTES):
                 head, newline, tail = chunk.rpartition(b"\n")
                 if not newline:
-                    rest += tail
-                    if len(rest) > limit:
+                    partial_line += tail
+                    if len(partial_line) > limit:
                         raise corrupt_line(file, number, f"{beyond_limit('the line')}.")
                     continue
-                piece = rest + head
+                piece = partial_line + head
                 yield from _split(number, piece)
                 number += piece.count(b"\n") + 1
-                rest = tail
-        yield from _split(number, rest)
+                partial_line = tail
+        yield from _split(number, partial_line)
 
 
 def read_actions(store: ObjectStore, version: int) -> list[Action]:
@@ -291,8 +295,8 @@ def _or_missing(file: LogFile, read: Callable[[ObjectInfo], T]) -> T:
         return read(file.info)
     except FileNotFoundError as error:
         raise LogFileNotFoundError(
-            f"{file.path} was listed but is not there any more. It was cleaned up meanwhile, or deleted by hand: read a newer "
-            "version.",
+            f"{file.path} was listed but does not exist any more. Log cleanup has deleted it since, or somebody deleted it by "
+            "hand: read a newer version.",
             path=file.path,
             version=file.version,
         ) from error
@@ -305,7 +309,7 @@ def _split(first: int, data: bytes) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _check_objects(file: LogFile, first: int, lines: list[bytes]) -> None:
-    """Raises CorruptTableError unless each line that is not blank is a JSON object."""
+    """Raises CorruptTableError if a line that is not blank is not a JSON object."""
     texts = [line for line in lines if line.strip()]
     try:
         values = orjson.loads(b"[" + _BETWEEN.join(texts) + b"]")
@@ -313,13 +317,13 @@ def _check_objects(file: LogFile, first: int, lines: list[bytes]) -> None:
             return
     except orjson.JSONDecodeError:
         pass
-    for number, line in enumerate(lines, first):  # finds the line
+    for number, line in enumerate(lines, first):  # find the damaged line
         if (fault := _fault_of_object(line)) is not None:
             raise corrupt_line(file, number, fault)
 
 
 def _fault_of_object(line: bytes) -> str | None:
-    """Why a line is neither blank nor a JSON object; None for one that is."""
+    """Why a line is not valid; None if it is blank or a JSON object."""
     try:
         value = orjson.loads(line) if line.strip() else {}
     except orjson.JSONDecodeError as error:
@@ -336,28 +340,28 @@ def _parse(file: LogFile, number: int, line: bytes) -> Action | None:
         raise corrupt_line(file, number, error.message) from error
 
 
-def corrupt_line(file: LogFile, number: int, what: str) -> CorruptTableError:
+def corrupt_line(file: LogFile, number: int, fault: str) -> CorruptTableError:
     return CorruptTableError(
-        f"{file.path}, line {number}: {what} Restore the file from a backup, or read a version before {file.version}.",
+        f"{file.path}, line {number}: {fault} Restore the file from a backup, or read a version before {file.version}.",
         path=file.path,
         line=number,
     )
 
 
 def changes_rows(body: Mapping[str, Any]) -> bool:
-    """Whether an add or remove changes the table's rows, and does not only arrange them anew (dataChange). Raises KeyError and
-    TypeError for one that does not say it."""
-    said = body["dataChange"]
-    if type(said) is not bool:
+    """Whether an add or remove changes the table's rows, and does not only rearrange them (dataChange). Raises KeyError and
+    TypeError if the action has no valid dataChange."""
+    data_change = body["dataChange"]
+    if type(data_change) is not bool:
         raise TypeError("dataChange is neither true nor false")
-    return said
+    return data_change
 
 
 # ---------------------------------------------------------------- file actions as columns
 
 
 class _FileActionLines:
-    """Collects the adds and removes of a piece of lines; the last action on a key holds."""
+    """Collects the adds and removes of a piece of lines. The last action on a key counts."""
 
     def __init__(self, file: LogFile, keep_removes: bool) -> None:
         self._file, self._keep_removes = file, keep_removes
@@ -374,7 +378,7 @@ class _FileActionLines:
 
     @property
     def repeats(self) -> int:
-        """How many actions are about a logical file that had one before."""
+        """The number of actions on a logical file that already had an action."""
         return self._action_count - len(self._last)
 
     def add_line(self, number: int, line: bytes) -> None:
@@ -406,7 +410,7 @@ class _FileActionLines:
         self._paths.append(path)
 
     def _explained(self, number: int, line: bytes, fault: str) -> CorruptTableError:
-        """The error of a line that did not fit, in words: those of the slow parser, if it comes so far, or else `fault`."""
+        """The error for a line that is not valid: the error of the slow parser if it finds one, otherwise `fault`."""
         try:
             _parse(self._file, number, line)
         except CorruptTableError as error:
@@ -419,7 +423,7 @@ class _FileActionLines:
         return FileActions(self._batch([index for _, index in chosen]), [key for key, _ in chosen], removes)
 
     def rows(self) -> FileRows:
-        """What `columns` refuses is refused here too: nobody must take up what others pass over."""
+        """Refuses whatever `columns` refuses, so that all readers of a commit agree."""
         chosen = {key: index for key, index in self._last.items() if index >= 0}
         removes = {key: self._removes[key] for key, index in self._last.items() if index < 0}
         self._batch([*chosen.values()])
@@ -430,7 +434,7 @@ class _FileActionLines:
             return adds_batch([self._adds[index] for index in indexes], [self._paths[index] for index in indexes])
         except (pa.ArrowException, KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
             self._check_adds(error)
-            raise  # no add is wrong, so it is not the log that is
+            raise  # no add is wrong, so the fault is not in the log
 
     def _check_adds(self, cause: Exception) -> None:
         """Raises CorruptTableError for the first add that breaks the protocol."""
@@ -442,7 +446,7 @@ class _FileActionLines:
 
 
 def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
-    """FILE_SCHEMA from add objects. Raises what orjson's values and Arrow raise on values of the wrong kind."""
+    """Convert add objects to FILE_SCHEMA. Raises the errors of Arrow and of Python for values of the wrong type."""
     sizes, times = longs([add["size"] for add in adds]), longs([add["modificationTime"] for add in adds])
     if sizes.null_count or times.null_count or any(add["size"] < 0 for add in adds):
         raise ValueError("a size or time is missing or negative")
@@ -465,19 +469,19 @@ def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
 
 
 def longs(values: list[Any]) -> pa.Array:
-    """Raises for what is no whole number of 64 bits."""
+    """A column of integers. Raises if a value is not a 64-bit integer."""
     if not {type(value) for value in values} <= {int, type(None)}:  # Arrow would cut fractions off
         raise TypeError("a number has another type than it should")
     return array(values, pa.int64())
 
 
 def texts(values: list[Any]) -> pa.Array:
-    """What is no text is taken for null."""
+    """A column of texts. A value that is not a text becomes null."""
     return array([text if isinstance(text, str) else None for text in values], pa.string())
 
 
 def _tags(values: list[Any]) -> pa.Array:
-    """What is no map of texts is taken for null: no reader needs tags."""
+    """A column of tags. A value that is not a map of texts becomes null: no reader needs tags."""
     if all(tags is None for tags in values):
         return pa.nulls(len(values), PARTITION_VALUES_TYPE)
     return pa.array([list(tags.items()) if _is_text_map(tags) else None for tags in values], PARTITION_VALUES_TYPE)
@@ -488,7 +492,7 @@ def _is_text_map(value: Any) -> bool:
 
 
 def text_map(values: Sequence[dict[str, str | None]], nulls: pa.BooleanArray | None = None) -> pa.MapArray:
-    """Dicts of text -> map<string, string>. nulls: which are null instead."""
+    """Convert dicts of text to map<string, string>. nulls: True for rows that are null instead."""
     offsets = array([0, *accumulate(len(value) for value in values)], pa.int32())
     keys = array([key for value in values for key in value], pa.string())
     items = array([item for value in values for item in value.values()], pa.string())

@@ -1,7 +1,7 @@
-"""Tables whose commits a coordinator ratifies: which one, and that nobody opens them without it.
+"""Tables whose commits a coordinator ratifies: find the coordinator, and ensure that nobody opens such a table without it.
 
-A table names its coordinator by the property `pydelta.coordinator`, the ledger's identity. It is made known to the ledger when it
-is first opened after the commit that made it catalog-managed; by then no writer commits to it without the ledger any more.
+The table property `pydelta.coordinator` holds the identity of the coordinator's ledger. The table is registered with the ledger
+when it is first opened after the commit that made it catalog-managed. By then, no writer commits to it without the ledger.
 Protocol: Catalog-managed Table Enablement; Reader Requirements for Catalog-managed tables; Table Discovery.
 """
 
@@ -35,20 +35,20 @@ TIMESTAMPS_PROPERTY = "delta.enableInCommitTimestamps"
 
 
 def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedStore | None:
-    """Return if the table's commits may be read and written by this store: through its coordinator, which is given back, or
-    because it has none.
+    """Check that this store may read and write the table's commits. Returns the store with the table's coordinator, or None if
+    the table has no coordinator.
 
-    Raises UnsupportedOperationError (DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED) where no coordinator was named or
-    another one, UnsupportedTableFeatureError for a table of a catalog that is no coordinator of pydelta's, CorruptTableError for
-    a protocol that lacks what the feature needs.
+    Raises UnsupportedOperationError (DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED) if the user named no coordinator
+    or another one, UnsupportedTableFeatureError if the table's catalog is not a coordinator of pydelta, and CorruptTableError if
+    the protocol lacks a feature that this feature needs.
     """
     if not config.feature(FEATURE):
         return None
     lacking = [name for name in FEATURES[FEATURE].needs if not config.feature(name)]
     if lacking:
         raise CorruptTableError(
-            f"The protocol of the table at {store.root} has the feature {FEATURE} and not {', '.join(lacking)}, which that "
-            "needs. Add them with the engine that manages the table.",
+            f"The protocol of the table at {store.root} has the feature {FEATURE}, but not {', '.join(lacking)}, which that "
+            "feature needs. Add them with the engine that manages the table.",
             error_class="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
             sql_state="KD004",
             features=lacking,
@@ -56,9 +56,9 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
     identity, store_of_ledger = config.properties.get(IDENTITY_PROPERTY), coordination_of(store)
     if identity is None:
         raise UnsupportedTableFeatureError(
-            f"The table at {store.root} is managed by a catalog (feature {FEATURE}), and does not name a coordinator that "
-            "pydelta could ask for its commits. Use it through its catalog; or, for a table that is to have a coordinator of "
-            f"pydelta's, {_NAME_ONE}.",
+            f"The table at {store.root} is managed by a catalog (feature {FEATURE}), and does not name a coordinator from which "
+            "pydelta could read its commits. Use it through its catalog. If the table should have a coordinator of pydelta, "
+            f"{_NAME_ONE}.",
             error_class="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
             sql_state="KD00G",
             features=[FEATURE],
@@ -71,8 +71,8 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
 
 
 def coordinated_by(store: ObjectStore, config: TableConfig) -> dict[str, str]:
-    """The properties of a table that has, or is to have, these: with those that say who coordinates it, if its protocol asks for
-    that. In-commit timestamps go with it, since the files of commits come to their places at any time."""
+    """The properties that the table has or will have. If its protocol needs a coordinator, this adds the property that names the
+    coordinator. It also enables in-commit timestamps, because commit files can be published at any time."""
     properties = dict(config.metadata.configuration)
     coordinated = coordination_of(store)
     if not config.feature(FEATURE) or coordinated is None:
@@ -83,19 +83,20 @@ def coordinated_by(store: ObjectStore, config: TableConfig) -> dict[str, str]:
 
 
 def named_group(actions: Iterable[Action], group: Mapping[str, Any]) -> tuple[Action, ...]:
-    """A commit of a transaction over tables, which its commitInfo names: by `transactionId`, and by all `participants` where it
-    is as it is to be ratified. One that names none is a draft, which never becomes a version."""
+    """Name the multi-table transaction in the commitInfo of a commit: by `transactionId`, and by all `participants` if the commit
+    is ready to be ratified. A commit without participants is a draft, which never becomes a version."""
     return tuple(CommitInfo({**action.values, GROUP: group}) if isinstance(action, CommitInfo) else action for action in actions)
 
 
 def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: bool) -> bool:
-    """As require_coordinator, of a version that is being opened; whether the version is to be looked for once more, because what
-    the ledger said does not count. is_newest: it was taken for the newest, as the log was listed.
+    """Do the check of require_coordinator for a version that is being opened.
 
-    A table that its ledger does not know yet is made known to it, by its newest version. One whose newest version needs no
-    coordinator any more is forgotten. Raises UnsupportedOperationError where the ledger knows another table at the place, or the
-    table at another place; RatificationUnknownError where the ledger should know it, and does not; LogFileNotFoundError where
-    the ledger knows versions behind the newest whose commits are gone.
+    Returns whether the caller must look up the version again, because the ledger's answer does not count.
+    is_newest: the version is the newest one in the listing of the log.
+    If the ledger does not know the table yet, this registers the table with its newest version. If the newest version needs no
+    coordinator any more, the ledger forgets the table. Raises UnsupportedOperationError if the ledger knows another table at this
+    place, or this table at another place; RatificationUnknownError if the ledger does not know the table, but should; and
+    LogFileNotFoundError if the ledger knows versions after the newest one whose commits are deleted.
     """
     managed, coordinated = require_coordinator(store, config), coordination_of(store)
     if coordinated is None:
@@ -115,8 +116,10 @@ def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: b
 
 
 def check_newest(store: ObjectStore, version: int) -> None:
-    """Check that the newest version of the log, as it was listed, has all that the table's ledger knows behind it. The next one
-    may have been ratified since; if it was not, it is lost. Raises LogFileNotFoundError."""
+    """Check that the log has all commits that the table's ledger knows. version: the newest in the listing of the log.
+
+    The next version may have been ratified after the listing. If not, it is lost. Raises LogFileNotFoundError.
+    """
     coordinated = coordination_of(store)
     tail = None if coordinated is None else coordinated.last_tail
     if coordinated is None or tail is None or tail.version <= version:
@@ -127,30 +130,31 @@ def check_newest(store: ObjectStore, version: int) -> None:
     except FileNotFoundError:
         raise LogFileNotFoundError(
             f"The coordinator {coordinated.ledger.shown} has ratified version {version + 1} of the table at {coordinated.root}, "
-            f"and {path} is missing. Nothing was read or written. Restore the file; or, to give up all behind version {version}, "
-            f"read that version, or have the ledger forget the table ({to_forget(coordinated.place)}).",
+            f"and {path} is missing. Nothing was read or written. Restore the file. Or, to give up all versions after {version}, "
+            f"read that version, or let the ledger forget the table ({to_forget(coordinated.place)}).",
             version=version + 1,
             path=path,
         ) from None
 
 
 def _check_never_known(coordinated: CoordinatedStore, version: int) -> None:
-    """Commits are staged only for tables that the ledger knows: this one has lost what it knew, and may have ratified them."""
+    """Raise if the table has staged commits. Writers stage commits only for tables that the ledger knows, so the ledger has lost
+    the table, and it may have ratified these commits."""
     names = [info.path.rpartition("/")[2] for info in coordinated.list_from(STAGED_DIRECTORY)]
     beyond = [name for name in names if (staged_version(name) or 0) > version]
-    if beyond and coordinated.tail() is None:  # or another process has made it known meanwhile
+    if beyond and coordinated.tail() is None:  # otherwise another process has registered the table since
         raise RatificationUnknownError(
             f"The coordinator {coordinated.ledger.shown} does not know the table at {coordinated.root}, which has staged commits "
-            f"beyond its version {version}, such as {beyond[0]}: the ledger was lost, or was told to forget the table. Nothing "
-            "was read or written. rebuild_ledger, of delta_py.repair.rebuild_ledger, says which of them count, and has the "
-            "ledger know the table.",
+            f"beyond its version {version}, such as {beyond[0]}: the ledger was lost, or somebody let it forget the table. "
+            "Nothing was read or written. rebuild_ledger, of delta_py.repair.rebuild_ledger, shows which of them count, and "
+            "registers the table with the ledger.",
             commits={coordinated.root: beyond},
         )
 
 
 def _is_late(coordinated: CoordinatedStore, version: int) -> bool:
-    """Whether a table was made known by a version behind which it has others, which the ledger does not know: others had done it
-    before, and the table has left the ledger since. It is forgotten then."""
+    """Whether the table has versions after the one with which it was just registered, which the ledger does not know. Then other
+    processes had registered it before, and the table has left the ledger since. In that case the ledger forgets the table."""
     try:
         coordinated.check_place(version + 1)
     except CorruptTableError:
@@ -160,7 +164,7 @@ def _is_late(coordinated: CoordinatedStore, version: int) -> bool:
 
 def _let_go(coordinated: CoordinatedStore, tail: Tail, version: int) -> bool:
     if tail.version != version:
-        return False  # an earlier version, of before the table came to its coordinator
+        return False  # an earlier version, from before the table had its coordinator
     coordinated.publish()
     return coordinated.ledger.forget(coordinated.place, version)
 

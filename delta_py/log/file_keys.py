@@ -1,4 +1,4 @@
-"""What identifies a logical file: its path and, if it has one, its deletion vector's unique id, as one text.
+"""The key of a logical file: its path and, if it has a deletion vector, the vector's unique id, as one text.
 
 Protocol: Action Reconciliation; Derived Fields.
 """
@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 from delta_py.errors import CorruptTableError, shown
 from delta_py.protocol.paths import decode_path
 
-# Between path and vector: NUL, which no path holds.
+# Between path and vector: NUL, which no path contains.
 _SEPARATOR = "\0"
-# Of hashes of keys. What is beyond so many bytes of a key does not count.
+# For hashes of keys. Only the first _HASHED_BYTES of a key are hashed.
 _WORD, _HASHED_BYTES, _MULTIPLIER = 8, 512, np.uint64(0x9E3779B97F4A7C15)
 NO_KEYS = pa.nulls(0, pa.large_string())
 
 
 def keyed(action: Any) -> tuple[str, str]:
-    """The decoded path and the key of an add or remove, as it is in the log. Raises CorruptTableError for one of another form."""
+    """The decoded path and the key of an add or remove, given as in the log. Raises CorruptTableError if its form is wrong."""
     if type(action) is not dict:
         raise CorruptTableError(f"The action is {shown(action)} and no JSON object. The log is damaged.")
     text = action.get("path")
@@ -34,7 +34,8 @@ def keyed(action: Any) -> tuple[str, str]:
 
 
 def file_key(path: str, vector: Any) -> str:
-    """path: decoded. vector: the deletion vector's descriptor as JSON. Raises CorruptTableError for one of another form."""
+    """The key of a file. path: decoded. vector: the deletion vector's descriptor as JSON. Raises CorruptTableError if its form is
+    wrong."""
     if vector is None:
         return path
     if type(vector) is dict:
@@ -65,12 +66,12 @@ def file_keys(files: pa.Table) -> pa.LargeStringArray:
 
 
 def keys_of(files: pa.RecordBatch) -> pa.LargeStringArray:
-    """The same of one batch."""
+    """The key of each file of one batch, as file_keys."""
     return file_keys(pa.Table.from_batches([files])) if files.num_rows else NO_KEYS
 
 
 def key_hashes(keys: pa.LargeStringArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """64 bits for each key, equal for equal keys: of its length and its first bytes, eight at a time."""
+    """A 64-bit hash of each key, computed from its length and its first bytes, eight at a time. Equal keys have equal hashes."""
     _, offsets, buffer = keys.buffers()
     edges = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
     lengths = np.diff(edges)
@@ -80,48 +81,50 @@ def key_hashes(keys: pa.LargeStringArray) -> np.ndarray[Any, np.dtype[np.uint64]
     padded = np.concatenate([np.frombuffer(buffer, np.uint8)[edges[0] : edges[-1]], np.zeros(_WORD, np.uint8)])
     words = np.ndarray((len(padded) - _WORD + 1,), "<u8", padded, strides=(1,))  # from each byte on
     starts, rows = edges[:-1] - edges[0], np.arange(len(keys))
-    for done in range(0, min(int(lengths.max()), _HASHED_BYTES), _WORD):
-        rows = rows[lengths[rows] > done]
-        unused = (_WORD - np.minimum(lengths[rows] - done, _WORD)).astype(np.uint64) * np.uint64(8)
-        mixed = (hashes[rows] ^ (words[starts[rows] + done] << unused)) * _MULTIPLIER
+    for hashed_bytes in range(0, min(int(lengths.max()), _HASHED_BYTES), _WORD):
+        rows = rows[lengths[rows] > hashed_bytes]
+        unused = (_WORD - np.minimum(lengths[rows] - hashed_bytes, _WORD)).astype(np.uint64) * np.uint64(8)
+        mixed = (hashes[rows] ^ (words[starts[rows] + hashed_bytes] << unused)) * _MULTIPLIER
         hashes[rows] = mixed ^ (mixed >> np.uint64(32))
     return hashes
 
 
 def repeated_keys(keys: Callable[[], Iterable[pa.LargeStringArray]]) -> tuple[int, pa.LargeStringArray]:
-    """How many different keys there are, and those that come more than once. keys: gives all of them, batch by batch; it is asked
-    a second time if any may come more than once. Eight bytes a key are in memory."""
+    """The number of distinct keys, and the keys that occur more than once.
+
+    keys: returns all keys, batch by batch; it is called a second time if keys may be repeated. Memory holds eight bytes per key.
+    """
     hashes = np.concatenate([np.empty(0, np.uint64), *map(key_hashes, keys())])
     count = len(hashes)
     hashes.sort()
     suspects = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
     if not len(suspects):
         return count, NO_KEYS
-    found = [batch.filter(pa.array(np.isin(key_hashes(batch), suspects))) for batch in keys()]
-    counts = pc.value_counts(pa.chunked_array(found, pa.large_string()))
+    suspect_batches = [batch.filter(pa.array(np.isin(key_hashes(batch), suspects))) for batch in keys()]
+    counts = pc.value_counts(pa.chunked_array(suspect_batches, pa.large_string()))
     repeated = pc.greater(counts.field("counts"), 1)
-    return count - sum(map(len, found)) + len(counts), counts.field("values").filter(repeated)
+    return count - sum(map(len, suspect_batches)) + len(counts), counts.field("values").filter(repeated)
 
 
 class EachOnce:
-    """Of files that are given in batches, which are the first of their key."""
+    """Selects the first file of each key from files that arrive in batches."""
 
     def __init__(self, repeated: pa.Array) -> None:
-        """repeated: the keys, each once, that come more than once among all that will be given."""
+        """repeated: the distinct keys that occur more than once in all batches together."""
         self._repeated = repeated
         self._given = np.zeros(len(repeated), np.bool_)
 
     @property
     def is_needed(self) -> bool:
-        """Whether any key comes more than once."""
+        """Whether any key occurs more than once."""
         return len(self._repeated) > 0
 
     def holds(self, files: pa.RecordBatch) -> bool:
-        """Whether the key of any of the files comes more than once."""
+        """Whether the key of any of the files occurs more than once in all batches."""
         return self.is_needed and pc.any(pc.is_in(keys_of(files), self._repeated)).as_py() is True
 
     def mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
-        """True for the files whose key was not given before; None where that is all of them. Call once for each batch."""
+        """True for files whose key did not occur before; None if that is true of all files. Call once for each batch."""
         if not (self.is_needed and files.num_rows):
             return None
         places = pc.index_in(keys_of(files), self._repeated)
@@ -137,5 +140,5 @@ class EachOnce:
 
 
 def both(first: pa.BooleanArray | None, second: pa.BooleanArray | None) -> pa.BooleanArray | None:
-    """Two masks together; None is one of all rows."""
+    """Combine two masks. None is a mask that keeps all rows."""
     return (second if first is None else first) if first is None or second is None else pc.and_(first, second)

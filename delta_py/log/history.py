@@ -1,7 +1,7 @@
 """Versions and times: when a version was committed, which version a time means, and the history of commits.
 
-A commit's time is its in-commit timestamp where the table has them, and its file's modification time otherwise; file times
-are made to increase (a time not after its predecessor's counts as 1 ms later), as the copying of a log shuffles them.
+The time of a commit is its in-commit timestamp if the table has them, otherwise the modification time of its file. Copying a log
+can shuffle file times, so they are adjusted to increase: a time that is not after its predecessor counts as 1 ms after it.
 All times are ms since 1970, UTC.
 Protocol: In-Commit Timestamps; Commit Provenance Information.
 """
@@ -61,10 +61,10 @@ class CommitTime:
 
 
 def commit_timestamp(store: ObjectStore, commit: LogFile, config: TableConfig) -> int:
-    """When a commit was made. config: of the commit's version or a later one.
+    """The time of a commit. config: of the commit's version or a later one.
 
-    Raises CorruptTableError (DELTA_MISSING_COMMIT_INFO, DELTA_MISSING_COMMIT_TIMESTAMP) where the table has in-commit
-    timestamps and the commit lacks its own.
+    Raises CorruptTableError (DELTA_MISSING_COMMIT_INFO, DELTA_MISSING_COMMIT_TIMESTAMP) if the table has in-commit timestamps and
+    the commit has none.
     """
     if commit.version < _first_in_commit_version(config):
         return commit.modification_time_ms
@@ -72,7 +72,7 @@ def commit_timestamp(store: ObjectStore, commit: LogFile, config: TableConfig) -
 
 
 def commit_times(store: ObjectStore, config: TableConfig, start: int = 0, end: int | None = None) -> list[CommitTime]:
-    """The times of versions start to end (both included; None: the newest), ascending; file times are made to increase."""
+    """The times of versions start to end (both included; None: the newest), ascending. File times are adjusted to increase."""
     first = _first_in_commit_version(config)
     reader = CommitReader(store)
     commits = list_commits(store, start, end)
@@ -83,23 +83,23 @@ def commit_times(store: ObjectStore, config: TableConfig, start: int = 0, end: i
 
 
 class CommitClock:
-    """The times of commits that are asked for in ascending order of versions. config: of the newest version."""
+    """The times of commits, requested in ascending order of versions. config: of the newest version."""
 
     def __init__(self, store: ObjectStore, config: TableConfig) -> None:
         self._reader, self._first_in_commit = CommitReader(store), _first_in_commit_version(config)
         self._last_ms: int | None = None
 
     def time_of_next(self, commit: LogFile) -> int:
-        """ms since 1970; file times are made to increase. Raises as commit_timestamp."""
+        """The time in ms since 1970. File times are adjusted to increase. Raises as commit_timestamp."""
         if commit.version >= self._first_in_commit:
             return _in_commit_timestamp(self._reader, commit)
-        least = commit.modification_time_ms if self._last_ms is None else self._last_ms + 1
-        self._last_ms = max(least, commit.modification_time_ms)
+        earliest_ms = commit.modification_time_ms if self._last_ms is None else self._last_ms + 1
+        self._last_ms = max(earliest_ms, commit.modification_time_ms)
         return self._last_ms
 
 
 def _first_in_commit_version(config: TableConfig) -> int:
-    """From which version on commits carry their timestamp; beyond every version if they do not."""
+    """The first version with an in-commit timestamp; a number above every version if the table has none."""
     if not config.enabled("inCommitTimestamp"):
         return 2**63
     return _long_property(config, "delta.inCommitTimestampEnablementVersion") or 0
@@ -118,8 +118,8 @@ def _long_property(config: TableConfig, name: str) -> int | None:
 def _increasing(commits: Iterable[LogFile]) -> list[CommitTime]:
     times: list[CommitTime] = []
     for commit in commits:
-        least = times[-1].timestamp_ms + 1 if times else commit.modification_time_ms
-        times.append(CommitTime(commit.version, max(least, commit.modification_time_ms)))
+        earliest_ms = times[-1].timestamp_ms + 1 if times else commit.modification_time_ms
+        times.append(CommitTime(commit.version, max(earliest_ms, commit.modification_time_ms)))
     return times
 
 
@@ -133,9 +133,9 @@ def _in_commit_timestamp(reader: CommitReader, commit: LogFile) -> int:
     return timestamp_ms
 
 
-def _no_timestamp(commit: LogFile, what: str, condition: str) -> CorruptTableError:
+def _no_timestamp(commit: LogFile, fault: str, condition: str) -> CorruptTableError:
     return CorruptTableError(
-        f"{commit.path} {what}, though the table has in-commit timestamps: when it was committed is unknown. The commit was "
+        f"{commit.path} {fault}, though the table has in-commit timestamps: when it was committed is unknown. The commit was "
         "written by a writer that broke the protocol.",
         error_class=condition,
         sql_state="KD004",
@@ -170,8 +170,8 @@ def version_at_timestamp(
 ) -> int:
     """The newest version committed at or before a time.
 
-    config: of the newest version. recreatable: only versions whose state can be rebuilt count; otherwise every commit.
-    or_last: a time after the last commit means the last; or_earliest: a time before the first means the first.
+    config: of the newest version. recreatable: only versions whose state can be rebuilt count; otherwise every commit counts.
+    or_last: a time after the last commit means the last one. or_earliest: a time before the first commit means the first one.
     Raises TimestampOutOfRangeError (DELTA_TIMESTAMP_GREATER_THAN_COMMIT, DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION).
     """
     commits = _commits(store, recreatable=recreatable)
@@ -185,19 +185,19 @@ def version_at_timestamp(
 
 
 def commit_at_timestamp(store: ObjectStore, timestamp_ms: int, config: TableConfig, *, recreatable: bool = True) -> CommitTime:
-    """The newest commit at or before a time; the earliest one when the time is before all of them."""
+    """The newest commit at or before a time; the earliest commit if the time is before all of them."""
     return newest_commit_at(store, _commits(store, recreatable=recreatable), timestamp_ms, config)
 
 
 def _commits(store: ObjectStore, *, recreatable: bool) -> list[LogFile]:
-    """Up to the newest version, ascending. recreatable: from the first that can be rebuilt on."""
+    """The commits up to the newest version, ascending. recreatable: start with the first version that can be rebuilt."""
     listing = list_log(store, 0)
     earliest, newest = available_in(store, listing)
     return listing.commits_between(earliest if recreatable else 0, newest)
 
 
 def newest_commit_at(store: ObjectStore, commits: Sequence[LogFile], timestamp_ms: int, config: TableConfig) -> CommitTime:
-    """The newest of some commits (ascending) at or before a time; the first of them when the time is before all of them."""
+    """The newest of some commits (ascending) at or before a time; the first of them if the time is before all of them."""
     first = _first_in_commit_version(config)
     plain = [commit for commit in commits if commit.version < first]
     stamped = commits[len(plain) :]
@@ -210,7 +210,7 @@ def newest_commit_at(store: ObjectStore, commits: Sequence[LogFile], timestamp_m
 
 
 def _last_at_or_before(commits: Sequence[LogFile], time_of: Callable[[LogFile], int], timestamp_ms: int) -> CommitTime:
-    """By halving: in-commit timestamps increase, and each one costs a read."""
+    """A binary search: in-commit timestamps increase, and each one costs a read."""
     position = max(0, bisect_right(commits, timestamp_ms, key=time_of) - 1)
     return CommitTime(commits[position].version, time_of(commits[position]))
 
@@ -237,7 +237,7 @@ def _too_late(store: ObjectStore, timestamp_ms: int, latest: CommitTime) -> Time
 
 
 def time_text(timestamp_ms: int) -> str:
-    """`2024-01-31 23:59:59.000 UTC`; the number itself outside of the years that a calendar here has."""
+    """`2024-01-31 23:59:59.000 UTC`; the number itself if Python's datetime cannot represent the year."""
     try:
         moment = datetime(1970, 1, 1) + timedelta(milliseconds=timestamp_ms)
     except OverflowError:
@@ -249,19 +249,18 @@ def time_text(timestamp_ms: int) -> str:
 
 
 def history(store: ObjectStore, limit: int | None = None) -> pa.Table:
-    """The commits that the log still has, newest first, at most `limit`: HISTORY_SCHEMA, as DESCRIBE HISTORY gives it.
+    """The commits that the log still has, newest first, at most `limit`: HISTORY_SCHEMA, as DESCRIBE HISTORY returns it.
 
-    A time that microseconds of 64 bits cannot hold is null.
-    A commit without commitInfo has a version and a time only. Values of parameters and metrics that are not text are
-    given as JSON text. Raises TableNotFoundError, CorruptTableError.
+    A time that does not fit into 64-bit microseconds is null. A commit without commitInfo has only a version and a time. Values
+    of parameters and metrics that are not text become JSON text. Raises TableNotFoundError, CorruptTableError.
     """
     _, newest = available_versions(store)
     return history_of(CommitReader(store), list_commits(store, 0, newest), limit)[1]
 
 
 def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | None = None) -> tuple[list[int], pa.Table]:
-    """The times as ms since 1970, and what history gives. commits: ascending, all that the log has up to some version, as their
-    times rest on those before them."""
+    """The times as ms since 1970, and the table that `history` returns. commits: ascending, all commits in the log up to some
+    version, because the time of a commit depends on the commits before it."""
     file_times = _increasing(commits)
     first = 0 if limit is None else max(0, len(commits) - limit)
     rows = []
@@ -296,7 +295,7 @@ def _text(value: Any) -> str | None:
         return value
     try:
         return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:  # nested deeper than it writes
+    except orjson.JSONEncodeError:  # nested more deeply than orjson can write
         return shown(value)
 
 

@@ -1,4 +1,4 @@
-"""The top level of a checkpoint in JSON.
+"""The top level of a JSON checkpoint.
 
 Protocol: V2 Spec.
 """
@@ -27,7 +27,7 @@ class JsonPart:
         self._check_whole()
 
     def _check_whole(self) -> None:
-        """A file cut short after a whole line still parses: look for what a checkpoint cannot lack."""
+        """A file that was cut after a complete line still parses, so check for the actions that every checkpoint has."""
         rows_by_action = {name: self.rows(name) for name in ("checkpointMetadata", "protocol", "metaData", "sidecar")}
         for name in ("checkpointMetadata", "protocol", "metaData"):
             if not rows_by_action[name]:
@@ -38,7 +38,7 @@ class JsonPart:
         recorded = tags.get("sidecarSizeInBytes")
         total = sum(size for row in rows_by_action["sidecar"] if isinstance(size := row.get("sizeInBytes"), int))
         if isinstance(recorded, str) and recorded.isdecimal() and (len(recorded) > _LONG_DIGITS or total < int(recorded)):
-            why = f"its sidecars have {total} bytes of the {recorded} that it speaks of, so it was cut short"
+            why = f"its sidecars have {total} bytes of the {recorded} that its tags say, so it was cut short"
             raise CheckpointUnreadableError.of(self.file.path, why)
 
     @contextmanager
@@ -65,7 +65,7 @@ class JsonPart:
 
     @property
     def file_count(self) -> int | None:
-        """0 where all files are in sidecars; None where they would have to be counted."""
+        """The number of adds: 0 if all files are in sidecars, None if they would have to be counted."""
         with self._decoding():
             return None if any(b'"add"' in line for _, lines in self._commits.pieces(self.file) for line in lines) else 0
 
@@ -78,10 +78,10 @@ class JsonPart:
             raise CheckpointUnreadableError.of(self.file.path, f"line {number} is no object")
         return value
 
-    def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
+    def files(self, stats_wanted: StatsWanted) -> Iterator[RawFiles]:
         with self._decoding():
             for piece in self._commits.file_actions(self.file):
-                yield raw_from_json(piece.adds, wanted)
+                yield raw_from_json(piece.adds, stats_wanted)
 
     def file_rows(self) -> Iterator[FileRows]:
         """The file actions with all their fields."""

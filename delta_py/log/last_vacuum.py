@@ -1,9 +1,9 @@
-"""`_last_vacuum_info`: up to which version VACUUM has dealt with what commits removed.
+"""`_last_vacuum_info`: the last version whose removed files VACUUM has processed.
 
-    read_last_vacuum(store)      # 41: files that the commits up to 41 removed are gone, or are needed again
+    read_last_vacuum(store)      # 41: files that the commits up to 41 removed are deleted, or are needed again
 
-The reference keeps this file, and VACUUM LITE begins after the version that it names. It is a hint that may be lost: who has none
-reads the commits from 0 on.
+The reference writes this file, and VACUUM LITE starts after the version that the file names. The file is a hint that may be lost.
+Without it, VACUUM LITE reads the commits from 0 on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger("delta_py")
 
 
 def read_last_vacuum(store: ObjectStore) -> int | None:
-    """The version; None when there is no file, when it names none, or, with a warning, when it is damaged. Raises OSError."""
+    """The version. None if there is no file or it names no version; None, with a warning, if it is damaged. Raises OSError."""
     try:
         text = store.read_range(LAST_VACUUM_PATH, 0, HINT_BYTES + 1)
     except FileNotFoundError:
@@ -45,12 +45,12 @@ def _version(value: object) -> int | None:
         raise ValueError("it is no JSON object")
     version = value.get(_VERSION)
     if version is None:
-        return None  # a full VACUUM of the reference leaves it so
+        return None  # a full VACUUM of the reference writes no version
     if type(version) is not int or not 0 <= version <= MAX_VERSION:
         raise ValueError(f"its version is {shown(version)}")
     return version
 
 
 def last_vacuum_text(version: int) -> bytes:
-    """What the file holds, as the reference writes it."""
+    """The content of the file, in the form that the reference writes."""
     return json.dumps({_VERSION: version}, separators=(",", ":")).encode() + b"\n"

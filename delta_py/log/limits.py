@@ -1,24 +1,24 @@
-"""How much of a log may have to be in memory at once. What is larger is taken for damaged.
+"""The size limit for parts of the log that must be in memory at once. Larger parts count as damaged.
 
-Commits, compactions and checkpoints are read in pieces, so that their size has no limit, but a line of JSON is whole; and so is
-a version checksum. PYDELTA_LOG_LIMIT_MB (by default 256) is the most that either may have.
+Commits, compactions and checkpoints are read in pieces, so their size has no limit. But a line of JSON is read as a whole, and so
+is a version checksum. PYDELTA_LOG_LIMIT_MB (by default 256) is the maximum size of each.
 """
 
 from __future__ import annotations
 
 import os
 
-# Of `_last_checkpoint`. The reference leaves the schema out of it where that is longer than 20,000 characters.
+# The size limit of `_last_checkpoint`. The reference leaves the schema out if it is longer than 20,000 characters.
 HINT_BYTES = 256 * 1024
 _DEFAULT_MB = 256
 
 
 def limit_bytes() -> int:
-    """The most that a line of the log, or a version checksum, may have."""
-    given = os.environ.get("PYDELTA_LOG_LIMIT_MB", "")
-    return (int(given) if given.isdigit() and int(given) else _DEFAULT_MB) << 20
+    """The maximum size of a line of the log, or of a version checksum."""
+    setting = os.environ.get("PYDELTA_LOG_LIMIT_MB", "")
+    return (int(setting) if setting.isdigit() and int(setting) else _DEFAULT_MB) << 20
 
 
-def beyond_limit(what: str) -> str:
-    """Why something is not read. what: what is too large."""
-    return f"{what} is larger than {limit_bytes() >> 20} MB. If that is meant, set PYDELTA_LOG_LIMIT_MB to more"
+def beyond_limit(subject: str) -> str:
+    """The reason why something is not read. subject: the thing that is too large."""
+    return f"{subject} is larger than {limit_bytes() >> 20} MB. If that is intended, set PYDELTA_LOG_LIMIT_MB to more"

@@ -1,7 +1,7 @@
-"""Log compaction: the commits of a range as one file, so that loading a version opens fewer.
+"""Log compaction: combine the commits of a range in one file, so that loading a version opens fewer files.
 
-The lines of the commits are kept as they are; of those that reconcile with each other the last one stays. Removes, removed
-domains and the newest transaction of each application stay too, for they hold against what is older than the range.
+The lines of the commits are copied unchanged. If several lines reconcile with each other, only the last one is kept. Removes,
+removed domains and the newest transaction of each application are kept too, because they override actions before the range.
 Protocol: Log Compaction Files; Action Reconciliation.
 """
 
@@ -19,14 +19,14 @@ from delta_py.log.segment import LogFile
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.storage.store import ObjectStore
 
-# Larger ranges are left alone: a compaction is read in one piece.
+# Larger ranges are not compacted, because a compaction is read in one piece.
 _MOST_BYTES = 16 * 1024 * 1024
 _MOST_COMMITS = 10
 
 
 def compaction_range(version: int, checkpoint_interval: int) -> tuple[int, int] | None:
-    """The commits to compact after a commit, None for none: halfway to the next checkpoint, and after every ten commits
-    where checkpoints are rare."""
+    """The first and last commit to compact after a commit, or None. A compaction is due halfway to the next checkpoint, and every
+    ten commits if checkpoints are rare."""
     position, step = version % checkpoint_interval, min(_MOST_COMMITS, checkpoint_interval // 2)
     if step < 2 or position == 0 or position % step or checkpoint_interval - position < 2:
         return None
@@ -34,9 +34,9 @@ def compaction_range(version: int, checkpoint_interval: int) -> tuple[int, int] 
 
 
 def compact(store: ObjectStore, start: int, end: int) -> bytes | None:
-    """The compaction of the commits start to end; None when it would be too large.
+    """The compaction of the commits start to end; None if it would be too large.
 
-    Raises CorruptTableError for a commit that breaks the protocol, FileNotFoundError for one that is gone.
+    Raises CorruptTableError if a commit breaks the protocol, and FileNotFoundError if a commit is deleted.
     """
     newest_lines: dict[tuple[str, str], bytes] = {}
     size_bytes = 0
@@ -65,7 +65,8 @@ def _lines(file: LogFile, data: bytes) -> Iterator[tuple[tuple[str, str], bytes]
 
 
 def _identity(value: Any) -> tuple[str, str] | None:
-    """What two actions share of which only the newer one holds; None for what is not state (commitInfo, change data)."""
+    """The identity of an action: a newer action with the same identity overrides it. None if the action is not part of the state
+    (commitInfo, change data)."""
     if not isinstance(value, dict):
         raise CorruptTableError("it is no JSON object")
     for name in ("add", "remove"):

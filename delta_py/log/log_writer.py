@@ -1,8 +1,9 @@
 """LogWriter: the only object that writes or deletes under `_delta_log`.
 
-A commit is put if its name is free, never otherwise. Whether an attempt succeeded is read off the log itself when the store's
-answer leaves it open: our commit carries our txnId.
-Checkpoints, compactions and the hint may be written by many at once: each is put as a whole, and any of them is right.
+A commit is written only if its name is free. If the store's reply does not show whether an attempt succeeded, the writer reads
+the log itself: our commit contains our txnId.
+Several writers may write checkpoints, compactions and the hint at once. Each file is stored as a whole, and every version of it
+is valid.
 Protocol: Creation of New Log Entries; Delta Log Entries; Commit Provenance Information; Last Checkpoint File.
 """
 
@@ -39,21 +40,21 @@ from delta_py.storage.store import ObjectStore
 _log = logging.getLogger("delta_py")
 
 ASIDE = ".broken"
-"""The end of the names of files that a repair has put aside."""
+"""The suffix of the names of files that a repair has set aside."""
 
 
 class Outcome(Enum):
-    """What became of an attempt to commit."""
+    """The result of an attempt to commit."""
 
     WON = "won"  # the version is ours
     LOST = "lost"  # the version is another writer's
-    UNKNOWN = "unknown"  # the store neither confirmed nor refused, and the version is not there (yet)
+    UNKNOWN = "unknown"  # the store neither confirmed nor refused, and the version does not exist (yet)
 
 
 class LogWriter:
-    """Writes to one table's log. config: protocol and metadata that will hold once the commit is made.
+    """Writes to one table's log. config: the protocol and metadata that hold after the commit.
 
-    Raises UnsupportedTableFeatureError from the constructor when the table may not be written to.
+    The constructor raises UnsupportedTableFeatureError if this writer must not write to the table.
     """
 
     def __init__(self, store: ObjectStore, config: TableConfig) -> None:
@@ -67,12 +68,13 @@ class LogWriter:
         return self._store.root
 
     def put_commit(self, version: int, actions: Iterable[Action], described: Callable[[], bytes] | None = None) -> Outcome:
-        """Try to make the actions version `version` of the table, by one put-if-absent. In a transaction over tables they become
-        one of its commits. described: what that needs to know of it.
+        """Try to commit the actions as version `version` of the table, with one put-if-absent.
 
-        The commitInfo among the actions should carry a txnId that no other attempt uses: by it an attempt that was confirmed
-        to nobody is recognised. Raises StorageError where the store is sure that nothing was written and never will be, and
-        UnsupportedOperationError, before anything is written, for an action that no reader would take.
+        In a multi-table transaction, the actions become one of its commits; described: returns the description of the commit that
+        the transaction needs.
+        The commitInfo among the actions should have a txnId that no other attempt uses. It identifies an attempt whose
+        confirmation was lost. Raises StorageError if the store is sure that nothing was written and never will be, and
+        UnsupportedOperationError, before anything is written, if no reader would accept an action.
         """
         listed = tuple(actions)
         path = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
@@ -87,7 +89,7 @@ class LogWriter:
             else:
                 self._store.put_if_absent(path, data)
         except FileExistsError:
-            # Ours all the same, if the store repeated a request whose reply was lost.
+            # It may still be our commit, if the store repeated a request whose reply was lost.
             return Outcome.WON if self._holds(path, _txn_id(listed)) else Outcome.LOST
         except OSError as error:
             _log.warning("%s: the store did not confirm commit %d: %s", self.root, version, error)
@@ -95,16 +97,16 @@ class LogWriter:
         return Outcome.WON
 
     def put_checksum(self, version: int, data: bytes) -> None:
-        """Write the version checksum of a commit, unless there is one. Raises OSError.
+        """Write the version checksum of a commit, unless it has one. Raises OSError.
         Protocol: Version Checksum File."""
         with contextlib.suppress(FileExistsError):
-            # A machine that fails may leave some empty: these are as if they were not there.
+            # A machine failure may leave an empty file. Readers ignore it.
             self._store.put_if_absent(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", data, durably=False)
 
-    # ------------------------------------------------------------ what commits do without
+    # ------------------------------------------------------------ optional files
 
     def put_checkpoint(self, name: str, data: bytes) -> None:
-        """Write a checkpoint's file into `_delta_log`; one of the same name is replaced. Raises OSError."""
+        """Write a checkpoint file into `_delta_log`. It replaces a file of the same name. Raises OSError."""
         log_name = parse_log_name(name)
         assert log_name is not None and log_name.is_checkpoint, name
         self._store.put(f"{LOG_DIRECTORY}/{name}", data)
@@ -114,7 +116,7 @@ class LogWriter:
         self._store.put(f"{SIDECAR_DIRECTORY}/{name}", data)
 
     def put_compaction(self, start: int, end: int, data: bytes) -> None:
-        """Write the compaction of the commits start to end, unless there is one. Raises OSError.
+        """Write the compaction of the commits start to end, unless it exists. Raises OSError.
         Protocol: Log Compaction Files."""
         with contextlib.suppress(FileExistsError):
             self._store.put_if_absent(f"{LOG_DIRECTORY}/{compacted_file_name(start, end)}", data)
@@ -122,34 +124,34 @@ class LogWriter:
     def put_last_checkpoint(self, version: int, fields: Mapping[str, Any]) -> None:
         """Point `_last_checkpoint` to a checkpoint, unless it points to a later one. Raises OSError.
 
-        fields: of the file besides version and checksum. Two writers may still leave the older of two checkpoints: it only
-        makes a listing longer.
+        fields: the fields of the file except version and checksum. If two writers write at once, the file may still name the
+        older checkpoint. That only makes a listing longer.
         Protocol: Last Checkpoint File Schema; JSON checksum.
         """
-        known = read_last_checkpoint(self._store)
-        if known is not None and known.version > version:
+        last_checkpoint = read_last_checkpoint(self._store)
+        if last_checkpoint is not None and last_checkpoint.version > version:
             return
         value = {"version": version, **fields}
         self._store.put(LAST_CHECKPOINT_PATH, orjson.dumps({**value, "checksum": json_checksum(value)}))
 
     def put_last_vacuum(self, version: int) -> None:
-        """Note up to which version VACUUM has dealt with what commits removed. Raises OSError."""
+        """Record the last version whose removed files VACUUM has processed. Raises OSError."""
         self._store.put(LAST_VACUUM_PATH, last_vacuum_text(version))
 
     # ------------------------------------------------------------ repairs
 
     def replace_checksum(self, version: int, data: bytes) -> None:
-        """Write the version checksum of a commit in the place of a wrong one, or of none. Raises OSError.
+        """Write the version checksum of a commit. It replaces a wrong one. Raises OSError.
         Protocol: Version Checksum File."""
         self._store.put(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", data)
 
     def forget_last_checkpoint(self) -> None:
-        """Delete a `_last_checkpoint` that is wrong: without it the log is listed. Raises OSError."""
+        """Delete a wrong `_last_checkpoint`. Without it, readers list the log. Raises OSError."""
         self._store.delete(LAST_CHECKPOINT_PATH)
 
     def set_aside(self, path: str) -> None:
-        """Give a compaction, or a file of a checkpoint, a name by which no reader takes it. Raises OSError; it may have both
-        names then."""
+        """Rename a compaction or a checkpoint file, so that readers ignore it. If it raises OSError, the file may have both
+        names."""
         name = parse_log_name(path.rpartition("/")[2])
         assert name is not None and (name.is_checkpoint or name.kind is LogKind.COMPACTION), path
         copy_object(self._store, path, self._store, f"{path}{ASIDE}")
@@ -163,7 +165,7 @@ class LogWriter:
         assert in_log or (directory == SIDECAR_DIRECTORY and name.endswith(".parquet")), path
         self._store.delete(path)
 
-    # ------------------------------------------------------------ whose commit it is
+    # ------------------------------------------------------------ who wrote a commit
 
     def _look(self, path: str, txn_id: str | None) -> Outcome:
         holds = self._holds(path, txn_id)
@@ -172,7 +174,7 @@ class LogWriter:
         return Outcome.WON if holds else Outcome.LOST
 
     def _holds(self, path: str, txn_id: str | None) -> bool | None:
-        """Whether the commit at `path` carries the txnId; None when there is none, or it cannot be read."""
+        """Whether the commit at `path` has the txnId; None if there is no commit, or it cannot be read."""
         try:
             data = self._store.read(path)
         except FileNotFoundError:
@@ -184,11 +186,11 @@ class LogWriter:
 
 
 def commit_bytes(actions: Iterable[Action]) -> bytes:
-    """The content of a commit's file. Raises UnsupportedOperationError for what no reader would take."""
+    """The content of a commit file. Raises UnsupportedOperationError if no reader would accept it."""
     lines = [action_to_line(action) + b"\n" for action in actions]
     if max(map(len, lines), default=0) > limit_bytes():
         raise UnsupportedOperationError(
-            f"The commit would hold what nobody could read: {beyond_limit('a line of it')}. Nothing was committed."
+            f"No reader could read the commit: {beyond_limit('a line of it')}. Nothing was committed."
         )
     return b"".join(lines)
 
@@ -201,5 +203,5 @@ def _line_txn_id(line: bytes) -> str | None:
     try:
         action = parse_action(line)
     except CorruptTableError:
-        return None  # not a line of ours
+        return None  # another writer wrote this line
     return action.txn_id if isinstance(action, CommitInfo) else None

@@ -1,7 +1,6 @@
-"""One Parquet file of a checkpoint -> Arrow batches of files, and the few other actions.
+"""Read one Parquet file of a checkpoint into Arrow batches of files, and read its few other actions.
 
-Only the leaf columns that are asked for are read. Parquet's own statistics are not trusted with anything that could lose an
-action.
+Only the requested leaf columns are read. Parquet's own statistics are not trusted where a mistake could lose an action.
 Protocol: Checkpoint Schema.
 """
 
@@ -41,15 +40,15 @@ from delta_py.storage.content_identity import digest_of, has_change_times, is_se
 from delta_py.storage.store import ObjectInfo
 from delta_py.types.schema import DataType, Path
 
-# Rows a batch: so many that calls cost nothing; with statistics as text, which is long, so many that the text stays in few
-# megabytes. How long it is the footer says, less where texts repeat, so that it is believed within bounds only.
+# Rows per batch: enough that the cost of calls does not matter. Statistics as text are long, so with them a batch is limited to a
+# few megabytes of text. The footer has the text's size, but it is too small if texts repeat, so it counts only within bounds.
 _BATCH_ROWS = 65_536
 _BATCH_TEXT_BYTES = 6 * 1024 * 1024
 _LEAST_ROWS_WITH_TEXT, _MOST_ROWS_WITH_TEXT = 1_024, 12_288
 _OTHER_COLUMNS = ("partitionValues", "size", "modificationTime", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 _BOUNDS = ("minValues", "maxValues", "nullCount")
 
-# The leaf of each action that is null where a row is some other action.
+# For each action, a leaf that is null exactly in rows of other actions.
 _KEY_LEAVES = {
     "protocol": "minReaderVersion",
     "metaData": "id",
@@ -87,22 +86,22 @@ class ParquetPart:
                 raise CheckpointUnreadableError.of(path, f"its column {action} has no field {leaf}")
 
     def _opened(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
-        """One for each reading: pyarrow keeps what it decoded last with the file, which adds up where there are many parts."""
-        # INT96, in which Spark writes timestamps, has years that nanoseconds cannot hold.
+        """Open the file again for each read: pyarrow keeps the last decoded data with the file, which adds up with many parts."""
+        # Spark writes timestamps as INT96, which has years that nanoseconds cannot represent.
         unit = "us"
         return pq.ParquetFile(self._source, metadata=footer, page_checksum_verification=True, coerce_int96_timestamp_unit=unit)
 
     def _with_zones(self, schema: pa.Schema) -> pa.Schema:
-        """With the zone that Arrow does not give INT96: all that is stored so are instants."""
+        """Add the time zone that Arrow does not give to INT96 columns. All INT96 values are instants."""
         return pa.schema([_in_zone(f, f.name, self._instants) for f in schema]) if self._instants else schema
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         if action not in self.schema.names:
             return []
         if action in ("protocol", "metaData"):
-            # One row among perhaps millions: look where the statistics say it is, and everywhere if it is not there.
-            likely = [group for group in self._groups() if not self._is_null(group, f"{action}.{_KEY_LEAVES[action]}")]
-            likely_rows = self._rows_in(action, likely)
+            # One row among perhaps millions: first read the row groups that have it according to the statistics, then all groups.
+            likely_groups = [group for group in self._groups() if not self._is_null(group, f"{action}.{_KEY_LEAVES[action]}")]
+            likely_rows = self._rows_in(action, likely_groups)
             if likely_rows:
                 return likely_rows
         return self._rows_in(action, self._groups())
@@ -115,10 +114,10 @@ class ParquetPart:
             rows.extend(_plain(row, struct.type) for row in chosen.to_pylist())
         return rows
 
-    def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
+    def files(self, stats_wanted: StatsWanted) -> Iterator[RawFiles]:
         if "add" not in self.schema.names:
             return
-        plan = _plan(self, self.schema.field("add").type, wanted)
+        plan = _plan(self, self.schema.field("add").type, stats_wanted)
         kept_stats = self._kept_stats(plan)
         if kept_stats is not None:
             plan = plan.without_known(kept_stats)
@@ -129,21 +128,21 @@ class ParquetPart:
                 raw = _raw_files(self.path, batch.column(0), plan)
             rows_read += batch.num_rows
             if kept_stats is not None:
-                known = kept_stats.known(files_read, raw.files.num_rows)
-                raw = replace(raw, known=known, kept=kept_stats, is_last=rows_read == self.row_count)
+                known_stats = kept_stats.known(files_read, raw.files.num_rows)
+                raw = replace(raw, known=known_stats, kept=kept_stats, is_last=rows_read == self.row_count)
             files_read += raw.files.num_rows
             yield raw
 
     def _batch_rows_with_text(self) -> int:
         place = self._positions.get("add.stats")
-        if place is None:  # it is no text, which is found when it is read
+        if place is None:  # the column is not text, which is reported when it is read
             return _LEAST_ROWS_WITH_TEXT
         text_bytes: int = sum(self._footer.row_group(group).column(place).total_uncompressed_size for group in self._groups())
-        wanted = _BATCH_TEXT_BYTES * self.row_count // max(1, text_bytes)
-        return max(_LEAST_ROWS_WITH_TEXT, min(_MOST_ROWS_WITH_TEXT, wanted))
+        rows_per_batch = _BATCH_TEXT_BYTES * self.row_count // max(1, text_bytes)
+        return max(_LEAST_ROWS_WITH_TEXT, min(_MOST_ROWS_WITH_TEXT, rows_per_batch))
 
     def _kept_stats(self, plan: _Plan) -> KeptStats | None:
-        """What the disk keeps of the statistics that would have to be parsed; None where that is not asked."""
+        """The cached statistics for the leaves that would have to be parsed; None if the cache is not used."""
         if not plan.from_json or plan.whole or self.row_count < LEAST_ROWS:
             return None
         if self._store.is_remote and not is_settled(self._info):
@@ -152,8 +151,8 @@ class ParquetPart:
         return None if cache is None else cache.of(self._identity(), plan.json_leaves)
 
     def _identity(self) -> bytes:
-        """A hash of what the store lists of the file, and of its footer, which tells places, sizes and bounds of all that it
-        holds. Where the file system does not tell when files were changed, it is of the whole file."""
+        """A hash of the file's listing and of its footer, which has the positions, sizes and bounds of all columns. If the file
+        system does not record change times, the hash covers the whole file."""
         info, is_listed_well = self._info, self._store.is_remote or has_change_times([self._info])
         with decoding(self.path):
             length = int.from_bytes(self._source.read_at(4, self.size_bytes - 8), "little")
@@ -166,19 +165,19 @@ class ParquetPart:
         return action in self.schema.names and self.schema.field(action).type.get_field_index(leaf) >= 0
 
     def columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
-        """The rows of `add` or `remove` batch by batch, as columns by name. leaves: what to read below the action."""
+        """The rows of `add` or `remove`, batch by batch, as columns by name. leaves: the fields of the action to read."""
         for rows in self.raw_columns(action, leaves, size):
             chosen = rows["path"].is_valid()
             yield rows if chosen.false_count == 0 else {name: array.filter(chosen) for name, array in rows.items()}
 
     def raw_columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
-        """The same of all rows, null where a row is some other action."""
+        """The same columns for all rows. They are null in rows of other actions."""
         for batch in self._batches([f"{action}.{leaf}" for leaf in leaves], self._groups(), size):
             yield children(batch.column(0))
 
     @property
     def file_count(self) -> int | None:
-        """By the statistics; None where they do not say."""
+        """The number of adds, from the Parquet statistics; None if they do not have it."""
         nulls = self.null_count("path") if "add" in self.schema.names else self.row_count
         return None if nulls is None else self.row_count - nulls
 
@@ -195,20 +194,21 @@ class ParquetPart:
                     yield self._sound(batch)
 
     def _sound(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """With times that mean what they say."""
+        """Correct the times: add time zones, and in files of the hybrid calendar replace old times by null."""
         batch = batch.cast(self._with_zones(batch.schema)) if self._instants else batch
         if not self._is_legacy:
             return batch
         return pa.RecordBatch.from_arrays([without_old_times(column) for column in batch.columns], schema=batch.schema)
 
     def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
-        """Rows and masks of them are read at the same time, and the source is not made for that."""
+        """The next batch. The lock is needed because rows and their masks are read at the same time, and the source is not
+        thread-safe."""
         with self._lock:
             return next(batches, None)
 
     def _fetched(self, columns: list[str], groups: list[int]) -> Iterator[list[int]]:
-        """The row groups, as they are read in one go: a few, as pyarrow keeps what it read until the last of them is; of a file
-        that is far away, one after the other, each fetched while the one before is read."""
+        """The groups of row groups that are read together. Each group is small, because pyarrow keeps the data until the last row
+        group is read. A remote file is read one row group at a time, and the next row group is fetched during the read."""
         if not is_prefetching(self._source):
             yield from self._runs(groups)
             return
@@ -220,7 +220,7 @@ class ParquetPart:
             yield [group]
 
     def _runs(self, groups: list[int]) -> Iterator[list[int]]:
-        """Neighbours that have enough rows for a batch together, or one that has them alone."""
+        """Runs of neighbouring row groups that together have enough rows for a batch."""
         run: list[int] = []
         row_count = 0
         for group in groups:
@@ -233,7 +233,7 @@ class ParquetPart:
             yield run
 
     def null_count(self, leaf: str) -> int | None:
-        """How many rows have no value for a leaf (dotted, below add) by the statistics; None where they do not say."""
+        """The number of nulls in a leaf (dotted, below add), from the Parquet statistics; None if they do not have it."""
         return total(self._null_count(group, f"add.{leaf}") for group in self._groups())
 
     def _is_null(self, group: int, leaf: str) -> bool:
@@ -247,28 +247,28 @@ class ParquetPart:
             return chunk_null_count(self._footer, group, position)
 
 
-def _is_legacy(said: Mapping[bytes, bytes]) -> bool:
-    """Whether Spark wrote some of a file's times in the hybrid calendar. said: in its footer."""
-    version = said.get(b"org.apache.spark.version")
+def _is_legacy(footer_metadata: Mapping[bytes, bytes]) -> bool:
+    """Whether Spark wrote some of a file's times in the hybrid calendar. footer_metadata: the key-value pairs of its footer."""
+    version = footer_metadata.get(b"org.apache.spark.version")
     marks = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-    return version is not None and (version < b"3.1.0" or any(mark in said for mark in marks))
+    return version is not None and (version < b"3.1.0" or any(mark in footer_metadata for mark in marks))
 
 
 def _in_zone(f: pa.Field, path: str, instants: Collection[str]) -> pa.Field:
-    """path: of the field, dotted. instants: of leaves."""
+    """Add the time zone to instants. path: of the field, dotted. instants: paths of the leaves that are instants."""
     if pa.types.is_struct(f.type):
         return f.with_type(pa.struct([_in_zone(inner, f"{path}.{inner.name}", instants) for inner in f.type]))
     return f.with_type(pa.timestamp("us", "UTC")) if path in instants else f
 
 
 def total(counts: Iterable[int | None]) -> int | None:
-    """None where any of them is not known."""
+    """The sum of the counts; None if any count is unknown."""
     listed = list(counts)
     return None if None in listed else sum(count for count in listed if count is not None)
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """What to_pylist gives -> what the JSON of a commit would hold: maps become dicts."""
+    """Convert a value of to_pylist to the value in a commit's JSON: maps become dicts."""
     if value is None:
         return None
     if pa.types.is_map(kind):
@@ -283,8 +283,8 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """columns: leaves (or groups of leaves) below add to read. Which of the statistics come from where: from_json and
-    from_struct say whether any do."""
+    """columns: leaves (or groups of leaves) below add to read. json_leaves, parsed_leaves: the leaves whose statistics come from
+    the JSON and from the struct. from_json, from_struct: whether any statistics come from there."""
 
     columns: list[str]
     whole: bool
@@ -294,50 +294,50 @@ class _Plan:
     parsed_leaves: Mapping[Path, DataType]
 
     def without_known(self, kept_stats: KeptStats) -> _Plan:
-        """The same, less the statistics that were parsed before."""
+        """The plan without the statistics that the cache already holds."""
         if kept_stats.is_complete:
             columns = [name for name in self.columns if name != "stats"]
             return replace(self, columns=columns, from_json=False, json_leaves={})
         return replace(self, json_leaves=kept_stats.missing)
 
 
-def _plan(part: ParquetPart, add: pa.StructType, wanted: StatsWanted) -> _Plan:
+def _plan(part: ParquetPart, add: pa.StructType, stats_wanted: StatsWanted) -> _Plan:
     names = {f.name for f in add}
     columns = ["path", *(name for name in _OTHER_COLUMNS if name in names)]
-    parsed_columns, parsed_leaves = _parsed_columns(part, add, wanted)
-    json_leaves = {path: kind for path, kind in wanted.leaves.items() if path not in parsed_leaves}
+    parsed_columns, parsed_leaves = _parsed_columns(part, add, stats_wanted)
+    json_leaves = {path: kind for path, kind in stats_wanted.leaves.items() if path not in parsed_leaves}
     from_struct = bool(parsed_columns)
-    from_json = bool(json_leaves) or (wanted.records and not from_struct)
-    if "stats" in names and (wanted.whole or from_json):
+    from_json = bool(json_leaves) or (stats_wanted.records and not from_struct)
+    if "stats" in names and (stats_wanted.whole or from_json):
         columns.append("stats")
-    if wanted.whole:
+    if stats_wanted.whole:
         columns += [name for name in ("tags", "clusteringProvider") if name in names]
-    if wanted.whole and "stats_parsed" in names and part.null_count("stats") != part.null_count("path"):
-        parsed_columns = ["stats_parsed"]  # the text is made from it where there is none
-    return _Plan(columns + parsed_columns, wanted.whole, from_json, from_struct, json_leaves, parsed_leaves)
+    if stats_wanted.whole and "stats_parsed" in names and part.null_count("stats") != part.null_count("path"):
+        parsed_columns = ["stats_parsed"]  # missing text is built from the struct
+    return _Plan(columns + parsed_columns, stats_wanted.whole, from_json, from_struct, json_leaves, parsed_leaves)
 
 
-def _parsed_columns(part: ParquetPart, add: pa.StructType, wanted: StatsWanted) -> tuple[list[str], dict[Path, DataType]]:
-    """The leaves of stats_parsed to read, and which of the wanted paths they serve."""
+def _parsed_columns(part: ParquetPart, add: pa.StructType, stats_wanted: StatsWanted) -> tuple[list[str], dict[Path, DataType]]:
+    """The leaves of stats_parsed to read, and the requested paths for which they have statistics."""
     position = add.get_field_index("stats_parsed")
-    if not (wanted.leaves or wanted.records) or position < 0 or _json_says_more(part):
+    if not (stats_wanted.leaves or stats_wanted.records) or position < 0 or _json_says_more(part):
         return [], {}
     parsed: pa.StructType = add.field(position).type
     columns: list[str] = []
     served: dict[Path, DataType] = {}
-    for path, kind in wanted.leaves.items():
+    for path, kind in stats_wanted.leaves.items():
         bounds = [bound for bound in _BOUNDS if _has_leaf(parsed, (bound, *path))]
         if bounds:
             served[path] = kind
             columns += [".".join(("stats_parsed", bound, *path)) for bound in bounds]
-    if not served and (wanted.leaves or not _has_leaf(parsed, ("numRecords",))):
+    if not served and (stats_wanted.leaves or not _has_leaf(parsed, ("numRecords",))):
         return [], {}
     shared = [f"stats_parsed.{name}" for name in ("numRecords", "tightBounds") if parsed.get_field_index(name) >= 0]
     return shared + columns, served
 
 
 def _json_says_more(part: ParquetPart) -> bool:
-    """Whether more files have statistics as JSON than as a struct: a writer may leave the struct's columns empty."""
+    """Whether more files have JSON statistics than struct statistics: a writer may leave the struct's columns empty."""
     json, parsed = part.null_count("stats"), part.null_count("stats_parsed.numRecords")
     return json is not None and parsed is not None and json < parsed
 
@@ -352,7 +352,7 @@ def _has_leaf(struct: pa.StructType, path: Path) -> bool:
     return not pa.types.is_struct(kind)
 
 
-# ---------------------------------------------------------------- what they give
+# ---------------------------------------------------------------- conversion to FILE_SCHEMA
 
 
 def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
@@ -364,10 +364,10 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
     count = len(columns["path"])
     json = as_text(columns["stats"]) if "stats" in columns else None
     kept_json = all_json(json, columns.get("stats_parsed"), count) if plan.whole else typed_nulls(count, pa.string())
-    spelled = as_text(columns["path"])
+    path_texts = as_text(columns["path"])
     files = pa.record_batch(
         [
-            decode_paths(spelled),
+            decode_paths(path_texts),
             as_type(columns.get("partitionValues"), PARTITION_VALUES_TYPE, count),
             as_type(columns.get("size"), pa.int64(), count),
             as_type(columns.get("modificationTime"), pa.int64(), count),
@@ -375,7 +375,7 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
             as_type(columns.get("baseRowId"), pa.int64(), count),
             as_type(columns.get("defaultRowCommitVersion"), pa.int64(), count),
             kept_json,
-            spelled,
+            path_texts,
             as_type(columns.get("tags"), PARTITION_VALUES_TYPE, count),
             as_type(columns.get("clusteringProvider"), pa.string(), count),
         ],

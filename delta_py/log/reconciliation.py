@@ -1,7 +1,7 @@
-"""Action reconciliation: which files are live, from the newest action on each logical file.
+"""Action reconciliation: decide which files are live, from the newest action on each logical file.
 
-Commits are read newest first and the keys they speak of are remembered; then every checkpoint batch loses, in one vectorised
-step, the files that a commit spoke of. Memory is a batch, plus the keys of the commits after the checkpoint.
+Commits are read newest first, and the keys in their actions are collected. Then one vectorised step removes from each checkpoint
+batch the files that a commit names. Memory holds a batch, plus the keys of the commits after the checkpoint.
 Protocol: Action Reconciliation.
 """
 
@@ -31,7 +31,7 @@ from delta_py.types.arrow_values import NULL, ZERO, all_true, array
 _log = logging.getLogger("delta_py")
 T = TypeVar("T")
 
-# From this many keys on, a checkpoint is compared many batches at a time.
+# With more keys than this, many checkpoint batches are compared at a time.
 _MANY_KEYS = 20_000
 _JOINED_ROWS = 8_192
 # Batches whose statistics are parsed at the same time.
@@ -41,17 +41,18 @@ _MOST_GATHERED_ROWS = 32_768
 
 @dataclass(frozen=True, slots=True)
 class FileBatch:
-    """Live files of a version. files: FILE_SCHEMA. stats: aligned, of the leaves asked for; None if nothing was asked."""
+    """Live files of a version. files: FILE_SCHEMA. stats: statistics of the requested leaves, aligned with files; None if no leaf
+    was requested."""
 
     files: pa.RecordBatch
     stats: FileStats | None
 
     def filter(self, keep: pa.BooleanArray) -> FileBatch:
-        """The files for which keep, never null, is true."""
+        """The files for which keep is true. keep must not have nulls."""
         return FileBatch(self.files.filter(keep), None if self.stats is None else self.stats.filter(keep))
 
     def live_rows(self) -> pa.Int64Array:
-        """Each file's rows that are not deleted; null where that is not known."""
+        """The number of rows of each file that are not deleted; null if unknown."""
         if self.stats is None:
             return pa.nulls(self.files.num_rows, pa.int64())
         vectors = self.files["deletion_vector"]
@@ -62,16 +63,18 @@ class FileBatch:
 
 
 def gathered(batches: Iterable[FileBatch], columns: list[str]) -> Iterator[FileBatch]:
-    """The same files, with only some of their columns, in fewer batches: for who works long on a batch and little on a file.
-    None has many more rows than all before it together, so that who wants few files does not wait for many."""
+    """The same files, with only some of their columns, in fewer batches: for callers whose cost is per batch, not per file.
+
+    No batch has many more rows than all batches before it together, so that a caller who needs few files does not wait long.
+    """
     waiting: list[FileBatch] = []
-    rows_waiting = rows_given = 0
+    rows_waiting = rows_yielded = 0
     for batch in batches:
         waiting.append(FileBatch(batch.files.select(columns), batch.stats))
         rows_waiting += batch.files.num_rows
-        if rows_waiting >= min(rows_given, _MOST_GATHERED_ROWS):
+        if rows_waiting >= min(rows_yielded, _MOST_GATHERED_ROWS):
             yield _as_one(waiting)
-            rows_given += rows_waiting
+            rows_yielded += rows_waiting
             waiting, rows_waiting = [], 0
     if waiting:
         yield _as_one(waiting)
@@ -89,13 +92,13 @@ def _as_one(batches: list[FileBatch]) -> FileBatch:
 # ---------------------------------------------------------------- files
 
 
-def commit_files(segment: LogSegment, commits: CommitReader, wanted: StatsWanted, seen: set[str]) -> Iterator[FileBatch]:
-    """The live files that the commits after the checkpoint added, newest first; files among the seen are left out.
+def commit_files(segment: LogSegment, commits: CommitReader, stats_wanted: StatsWanted, seen: set[str]) -> Iterator[FileBatch]:
+    """The live files that the commits after the checkpoint added, newest first, without files whose key is in seen.
 
-    seen: keys of newer actions; the keys of all actions read here are added to it.
+    seen: keys of newer actions. This function adds the keys of all actions that it reads.
     """
     for adds in _joined(_fresh_adds(segment, commits, seen)):
-        yield _with_stats(raw_from_json(adds, wanted), None).batch
+        yield _with_stats(raw_from_json(adds, stats_wanted), None).batch
 
 
 def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
@@ -111,7 +114,7 @@ def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> I
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer batches: most commits add a few files, and each batch costs its consumer the same."""
+    """The same rows in fewer batches: most commits add a few files, and the consumer's cost per batch is fixed."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
@@ -123,10 +126,10 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class CheckpointFiles:
-    """The live files of a checkpoint: those that no newer action speaks of, each once. Iterate once."""
+    """The live files of a checkpoint: each file once that no newer action names. Iterate only once."""
 
-    def __init__(self, checkpoint: CheckpointReader, wanted: StatsWanted, seen: Set[str]) -> None:
-        self._checkpoint, self._wanted, self._seen = checkpoint, wanted, seen
+    def __init__(self, checkpoint: CheckpointReader, stats_wanted: StatsWanted, seen: Set[str]) -> None:
+        self._checkpoint, self._wanted, self._seen = checkpoint, stats_wanted, seen
         self._rows_given = 0
         self._keeping: KeptStats | None = None
 
@@ -163,8 +166,8 @@ class CheckpointFiles:
         self._keeping = None if raw.is_last else raw.kept
 
     def keys_given(self, error: CheckpointUnreadableError) -> set[str]:
-        """The keys of all files up to where the checkpoint broke off with `error`, which is raised if they cannot be read
-        again."""
+        """The keys of all files before the position where reading the checkpoint failed with `error`. If they cannot be read
+        again, this raises `error`."""
         keys: set[str] = set()
         rows = 0
         batches = self._checkpoint.files(StatsWanted())
@@ -181,24 +184,24 @@ class CheckpointFiles:
 def replay(
     segment: LogSegment, commits: CommitReader, read: Callable[[LogFile], Iterator[T]]
 ) -> Iterator[tuple[LogFile, Iterable[T]]]:
-    """Each file of the replay, newest first, with what `read` finds in it by means of `commits`; the commits in place of a
-    damaged compaction."""
+    """Each file of the replay, newest first, with the result of `read`, which reads the file through `commits`. The commits
+    replace a damaged compaction."""
     for file in commits.ahead(segment.replay_files()):
         if file.end_version == file.version:
             yield file, read(file)
             continue
         try:
-            whole = list(read(file))
+            all_results = list(read(file))
         except CorruptTableError as error:
-            _log.warning("%s is passed over and its commits are read instead: %s", file.path, error.message)
+            _log.warning("%s is ignored and its commits are read instead: %s", file.path, error.message)
             for commit in segment.commits_of(file):
                 yield commit, read(commit)
         else:
-            yield file, whole
+            yield file, all_results
 
 
 class SeenKeys:
-    """The keys of all file actions newer than the checkpoint, for comparison with its batches."""
+    """The keys of all file actions that are newer than the checkpoint, for comparison with its batches."""
 
     def __init__(self, keys: Set[str]) -> None:
         self._count = len(keys)
@@ -206,8 +209,8 @@ class SeenKeys:
         self._paths = array({path_of(key) for key in keys}, pa.string())
 
     def masks(self, checkpoint: CheckpointReader) -> Callable[[pa.RecordBatch], pa.BooleanArray | None]:
-        """A function from each batch of the checkpoint, in order, to the mask of files that no newer action speaks of
-        (None for all of them)."""
+        """A function that takes the batches of the checkpoint in order. It returns the mask of files that no newer action names
+        (None if that is all files)."""
         if self._count == 0:
             return lambda files: None
         if self._count <= _MANY_KEYS:
@@ -225,7 +228,8 @@ class SeenKeys:
         return take
 
     def _masks_ahead(self, checkpoint: CheckpointReader) -> Iterator[pa.BooleanArray]:
-        """The mask of all rows, from a reading of their own, in large pieces: each comparison hashes all keys anew."""
+        """The mask of all rows, in large pieces, because each comparison hashes all keys again. This reads the checkpoint a
+        second time."""
         group: list[pa.RecordBatch] = []
         for raw in checkpoint.files(StatsWanted()):
             group.append(raw.files)
@@ -240,7 +244,7 @@ class SeenKeys:
         return all_true(sum(files.num_rows for files in group)) if mask is None else mask
 
     def unseen(self, group: list[pa.RecordBatch]) -> pa.BooleanArray | None:
-        """The mask of some batches one after the other: paths first, whole keys only where a path is among the seen."""
+        """The mask of some batches in order. It compares paths first, and complete keys only for files whose path is seen."""
         hit = pc.is_in(pa.chunked_array([files["path"] for files in group]), self._paths).combine_chunks()
         if not hit.true_count:
             return None
@@ -251,14 +255,14 @@ class SeenKeys:
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """batch: live files. of_json: of all files, live or not, what their JSON said."""
+    """batch: live files. of_json: statistics from the JSON of all files, live or not."""
 
     batch: FileBatch
     of_json: FileStats | None
 
 
 def _with_stats(raw: RawFiles, keep: pa.BooleanArray | None) -> _Parsed:
-    """Parse first, filter then: the numbers are much shorter than the text they come from."""
+    """Parse first and then filter, because the numbers are much shorter than their text."""
     of_json = None if raw.json is None else parse_stats(raw.json, raw.json_leaves)
     of_struct = None if raw.parsed is None else stats_from_struct(raw.parsed, raw.parsed_leaves)
     parts = [part for part in (raw.known, of_struct, of_json) if part is not None]
@@ -267,18 +271,18 @@ def _with_stats(raw: RawFiles, keep: pa.BooleanArray | None) -> _Parsed:
 
 
 def _merged(parts: list[FileStats]) -> FileStats:
-    """Statistics of the same files from two sources, for different leaves."""
-    first, rest = parts[0], parts[1:]
-    for other in rest:
-        first = FileStats(
-            first.file_count,
-            pc.coalesce(first.num_records, other.num_records),
-            pc.and_(first.tight_bounds, other.tight_bounds),
-            {**first.minimum, **other.minimum},
-            {**first.maximum, **other.maximum},
-            {**first.null_count, **other.null_count},
+    """Combine statistics of the same files from several sources, for different leaves."""
+    merged = parts[0]
+    for part in parts[1:]:
+        merged = FileStats(
+            merged.file_count,
+            pc.coalesce(merged.num_records, part.num_records),
+            pc.and_(merged.tight_bounds, part.tight_bounds),
+            {**merged.minimum, **part.minimum},
+            {**merged.maximum, **part.maximum},
+            {**merged.null_count, **part.null_count},
         )
-    return first
+    return merged
 
 
 # ---------------------------------------------------------------- the other actions
@@ -286,7 +290,7 @@ def _merged(parts: list[FileStats]) -> FileStats:
 
 @dataclass(slots=True)
 class SmallState:
-    """The newest action of each other kind. domain_metadata holds tombstones too while the log is replayed."""
+    """The newest action of each kind other than files. While the log is replayed, domains also holds removed domains."""
 
     protocol: Protocol | None = None
     metadata: Metadata | None = None
@@ -294,7 +298,7 @@ class SmallState:
     domains: dict[str, DomainMetadata] = field(default_factory=dict)
 
     def apply_older(self, action: object) -> None:
-        """Take in an action that is older than all that were taken in before."""
+        """Apply an action that is older than all actions applied before."""
         match action:
             case Protocol():
                 self.protocol = self.protocol or action
@@ -311,7 +315,7 @@ class SmallState:
 
 
 def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader) -> SmallState:
-    """The newest protocol and metadata among the commits after the checkpoint; None where they have none."""
+    """The newest protocol and metadata in the commits after the checkpoint; None if they have none."""
     state = SmallState()
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "protocol", "metaData")):
         for action in reversed(list(actions)):
@@ -322,7 +326,7 @@ def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader)
 
 
 def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> SmallState:
-    """The newest protocol and metadata; None where the log holds none."""
+    """The newest protocol and metadata; None if the log has none."""
     state = protocol_and_metadata_of_commits(segment, commits)
     if checkpoint is not None and not state.has_both:
         for name, parse in (("protocol", Protocol.from_json), ("metaData", Metadata.from_json)):
@@ -332,7 +336,7 @@ def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint
 
 
 def transactions_and_domains(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> SmallState:
-    """The newest transaction identifier of each application and the metadata domains, removed ones left out."""
+    """The newest transaction identifier of each application, and the metadata domains without removed ones."""
     state = SmallState()
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "txn", "domainMetadata")):
         for action in reversed(list(actions)):

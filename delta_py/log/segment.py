@@ -1,7 +1,7 @@
-"""Which log files make up a version: list `_delta_log`, choose a checkpoint, and check that no commit is missing.
+"""Find the log files of a version: list `_delta_log`, choose a checkpoint, and check that no commit is missing.
 
-In: a store and a version (None for the newest). Out: a LogSegment, which names files and holds nothing read from them.
-`_last_checkpoint` only shortens the listing; when it is missing, damaged or wrong the whole directory is listed.
+In: a store and a version (None for the newest). Out: a LogSegment, which names the files but has none of their content.
+`_last_checkpoint` only shortens the listing. If it is missing, damaged or wrong, the whole directory is listed.
 Protocol: Delta Log Entries; Checkpoints; Log Compaction Files; Last Checkpoint File.
 """
 
@@ -40,8 +40,8 @@ _log = logging.getLogger("delta_py")
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One file of the log. path: relative to the table's root. end_version: of a compaction; else equal to version. size, time,
-    etag and file_id: as listed; zeros and None for a file that was not listed."""
+    """One file of the log. path: relative to the table's root. end_version: the last version of a compaction; otherwise equal to
+    version. size, time, etag and file_id: as listed; zeros and None if the file was not listed."""
 
     path: str
     version: int
@@ -58,8 +58,8 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class LastCheckpoint:
-    """What `_last_checkpoint` says of a checkpoint; counts are null where it does not. file_count: live files, whoever writes the
-    checkpoint. action_count: of the writer's own, with as many tombstones as it kept.
+    """The content of `_last_checkpoint`. A count that it does not have is None. file_count: live files, the same for every writer
+    of the checkpoint. action_count: actions of this writer's checkpoint, including the tombstones that it kept.
     Protocol: Last Checkpoint File Schema."""
 
     version: int
@@ -69,8 +69,8 @@ class LastCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One complete checkpoint: a single file, or all parts of a multi-part checkpoint in order. checksum, hint: the version
-    checksum of its version, and `_last_checkpoint`, if they are there and speak of it."""
+    """One complete checkpoint: a single file, or all parts of a multi-part checkpoint in order. checksum: the version checksum of
+    its version, if it exists. hint: the content of `_last_checkpoint`, if it names this checkpoint's version."""
 
     version: int
     kind: LogKind
@@ -80,7 +80,7 @@ class Checkpoint:
 
     @property
     def has_empty_file(self) -> bool:
-        """Such as one whose writer died: no reader takes it."""
+        """Whether a file is empty, for example because its writer died. No reader uses such a checkpoint."""
         return any(file.size_bytes == 0 for file in self.files)
 
 
@@ -88,11 +88,11 @@ class Checkpoint:
 class LogSegment:
     """The files from which the state at `version` can be rebuilt.
 
-    checkpoint: what to start from, None to start from commit 0. commits: those after the checkpoint up to version,
+    checkpoint: the start of the replay; None to start from commit 0. commits: the commits after the checkpoint up to version,
     ascending, without gaps. last_commit: the commit of `version` itself (the checkpoint may already cover it).
-    compactions: files that may stand for some of `commits`; they do not overlap. checksum: the version checksum of
-    exactly this version. last_checksum_version: the newest one, up to this, that has a checksum from the checkpoint on.
-    listed_at: when the listing began, by time.monotonic of this process; it makes no difference between segments.
+    compactions: files that may replace some of `commits`; they do not overlap. checksum: the version checksum of exactly this
+    version. last_checksum_version: the newest version with a checksum, from the checkpoint's version to this one.
+    listed_at: the start of the listing, by time.monotonic of this process; it is ignored when segments are compared.
     """
 
     table_root: str
@@ -107,12 +107,12 @@ class LogSegment:
 
     @property
     def size_bytes(self) -> int:
-        """Of the checkpoint's own files and of the commits."""
+        """The size of the checkpoint's files (without sidecars) and of the commits."""
         checkpoint_files = () if self.checkpoint is None else self.checkpoint.files
         return sum(file.size_bytes for file in (*checkpoint_files, *self.commits))
 
     def replay_files(self) -> Iterator[LogFile]:
-        """Commits and the compactions that stand for them, newest first."""
+        """Commits and the compactions that replace some of them, newest first."""
         by_end = {compaction.end_version: compaction for compaction in self.compactions}
         position = len(self.commits) - 1
         while position >= 0:
@@ -121,14 +121,14 @@ class LogSegment:
             position -= 1 if compaction is None else compaction.end_version - compaction.version + 1
 
     def commits_of(self, compaction: LogFile) -> tuple[LogFile, ...]:
-        """The commits that a compaction stands for, newest first."""
+        """The commits that a compaction replaces, newest first."""
         covered = [commit for commit in self.commits if compaction.version <= commit.version <= compaction.end_version]
         return tuple(reversed(covered))
 
 
 @dataclass(slots=True)
 class Listing:
-    """What was found in the log directory, sorted by kind and version. begun_at: by time.monotonic."""
+    """The files in the log directory, sorted by kind and version. begun_at: start of the listing, by time.monotonic."""
 
     first_listed: int = 0
     begun_at: float = LONG_AGO
@@ -139,17 +139,17 @@ class Listing:
     incomplete: list[tuple[int, int, int]] = field(default_factory=list)
 
     def commits_between(self, start: int, end: int | None) -> list[LogFile]:
-        """Of versions start to end (both included; None: to the newest), ascending, gaps not checked."""
+        """The commits of versions start to end (both included; None: to the newest), ascending. Gaps are not checked."""
         return [self.commits[v] for v in sorted(self.commits) if v >= start and (end is None or v <= end)]
 
     def newest(self) -> int | None:
-        """The newest version that the files speak of."""
+        """The newest version of a commit or checkpoint."""
         versions = [*self.commits, *(checkpoint.version for checkpoint in self.checkpoints)]
         return max(versions, default=None)
 
     def earliest(self) -> int | None:
-        """The oldest version that can be rebuilt and has its commit: 0, or that of a complete checkpoint, or the next one where
-        the checkpoint's own commit is gone. Clean-up of other engines deletes that too."""
+        """The oldest version that can be rebuilt and has its commit: 0, or the version of a complete checkpoint, or the next
+        version if the checkpoint's own commit is deleted. Log cleanup of other engines deletes that commit too."""
         if 0 in self.commits:
             return 0
         checkpoints = [checkpoint.version for checkpoint in self.checkpoints if not checkpoint.has_empty_file]
@@ -163,18 +163,18 @@ class Listing:
 def load_segment(store: ObjectStore, version: int | None = None, *, unusable: frozenset[str] = frozenset()) -> LogSegment:
     """The files of a version; None for the newest.
 
-    unusable: paths of checkpoint files that turned out to be unreadable; their checkpoints are passed over.
-    Raises TableNotFoundError, VersionNotFoundError (naming the versions there are), VersionsNotContiguousError, and
-    LogFileNotFoundError when neither a checkpoint nor all commits from 0 on are there.
+    unusable: paths of checkpoint files that turned out to be unreadable; their checkpoints are skipped.
+    Raises TableNotFoundError, VersionNotFoundError (with the available versions), VersionsNotContiguousError, and
+    LogFileNotFoundError if there is no checkpoint and commits from 0 on are missing.
     """
     hint = read_last_checkpoint(store)
     if hint is not None and (version is None or hint.version <= version):
         listing = list_log(store, hint.version)
         if _choose_checkpoint(listing, version, unusable, hint) is not None:
             return _make_segment(store, listing, version, unusable, hint)
-        if not unusable and not is_in_transaction(store):  # which sees no checkpoints of later versions
+        if not unusable and not is_in_transaction(store):  # a transaction sees no checkpoints of later versions
             _log.warning(
-                "%s: _last_checkpoint names version %d, but no complete checkpoint is there; listing the whole log",
+                "%s: _last_checkpoint names version %d, but that has no complete checkpoint; listing the whole log",
                 store.root,
                 hint.version,
             )
@@ -182,7 +182,7 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
 
 
 def list_commits(store: ObjectStore, start: int = 0, end: int | None = None) -> list[LogFile]:
-    """The commit files of versions start to end (both included; None: to the newest), ascending, gaps not checked."""
+    """The commit files of versions start to end (both included; None: to the newest), ascending. Gaps are not checked."""
     return list_log(store, start).commits_between(start, end)
 
 
@@ -192,7 +192,7 @@ def available_versions(store: ObjectStore) -> tuple[int, int]:
 
 
 def available_in(store: ObjectStore, listing: Listing) -> tuple[int, int]:
-    """The same, by a listing of the whole log."""
+    """The oldest and the newest version that can be rebuilt, from a listing of the whole log."""
     newest = _require_table(store, listing)
     earliest = listing.earliest()
     if earliest is None:
@@ -204,10 +204,10 @@ def available_in(store: ObjectStore, listing: Listing) -> tuple[int, int]:
 
 
 def list_log(store: ObjectStore, start: int, end: int | None = None) -> Listing:
-    """The files of the versions start to end (None: to the newest). checkpoints: the complete ones, best first.
+    """The files of the versions start to end (None: to the newest). The listing's checkpoints are the complete ones, best first.
 
-    A directory that is listed while others write to it may show a commit and not the one before it, or what was made of a commit
-    and not the commit, if both were made since the listing began. So one with a gap is listed once more.
+    If others write to the directory during the listing, it may show a commit but not the commit before it. It may also show a
+    checkpoint or compaction but not its commit. So a listing with a gap is repeated once.
     """
     listing = _listed(store, start, end)
     return _listed(store, start, end) if _has_gap(listing, end) else listing
@@ -217,8 +217,11 @@ def _has_gap(listing: Listing, end: int | None) -> bool:
     if not listing.commits:
         return False
     oldest, newest = min(listing.commits), max(listing.commits)
-    spoken_of = [*(file.end_version for file in listing.compactions), *(one.version for one in listing.checkpoints)]
-    return newest - oldest + 1 != len(listing.commits) or (end is None and max(spoken_of, default=newest) > newest)
+    covered_versions = [
+        *(file.end_version for file in listing.compactions),
+        *(checkpoint.version for checkpoint in listing.checkpoints),
+    ]
+    return newest - oldest + 1 != len(listing.commits) or (end is None and max(covered_versions, default=newest) > newest)
 
 
 def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:
@@ -241,7 +244,7 @@ def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:
 
 
 def log_file(info: ObjectInfo, name: LogName) -> LogFile:
-    """A listed file of the log."""
+    """Convert the store's entry of a log file."""
     end = name.version if name.end_version is None else name.end_version
     return LogFile(info.path, name.version, end, info.size_bytes, info.modification_time_ms, info.etag, info.file_id)
 
@@ -265,7 +268,7 @@ _KIND_RANK = {LogKind.CHECKPOINT_MULTIPART: 0, LogKind.CHECKPOINT_CLASSIC: 1, Lo
 
 
 def _preference(checkpoint: Checkpoint) -> tuple[int, int, int, str]:
-    """Sort key, best last: newest; then the kind with the least that can go wrong; then any fixed order."""
+    """Sort key, best last: the newest, then the most robust kind, then any fixed order."""
     return checkpoint.version, _KIND_RANK[checkpoint.kind], len(checkpoint.files), checkpoint.files[0].path
 
 
@@ -285,16 +288,22 @@ def _choose_checkpoint(
 
 
 def _make_segment(
-    store: ObjectStore, listing: Listing, wanted: int | None, unusable: frozenset[str], hint: LastCheckpoint | None
+    store: ObjectStore, listing: Listing, requested_version: int | None, unusable: frozenset[str], hint: LastCheckpoint | None
 ) -> LogSegment:
     newest = _require_table(store, listing)
-    if wanted is None:
+    if requested_version is None:
         _check_compacted(store, listing, newest)
-    version = newest if wanted is None else wanted
+    version = newest if requested_version is None else requested_version
     if version > newest or version < 0:
         raise _version_not_found(store, version)
     checkpoint = _choose_checkpoint(listing, version, unusable, hint)
-    if checkpoint is None and listing.earliest() is not None and wanted is not None and not unusable and 0 not in listing.commits:
+    if (
+        checkpoint is None
+        and listing.earliest() is not None
+        and requested_version is not None
+        and not unusable
+        and 0 not in listing.commits
+    ):
         raise _version_not_found(store, version)
     _warn_of_incomplete(store, listing, checkpoint, version)
     start = -1 if checkpoint is None else checkpoint.version
@@ -314,7 +323,7 @@ def _make_segment(
 
 
 def _choose_compactions(compactions: list[LogFile], first: int, last: int) -> tuple[LogFile, ...]:
-    """Those that fit into the range and do not overlap, in the order of their names, as the reference takes them."""
+    """The compactions that fit into the range and do not overlap, chosen in the order of their names, as in the reference."""
     chosen, position = [], first
     for compaction in sorted(compactions, key=lambda file: (file.version, file.end_version)):
         if compaction.version >= position and compaction.end_version <= last:
@@ -326,7 +335,7 @@ def _choose_compactions(compactions: list[LogFile], first: int, last: int) -> tu
 def _warn_of_incomplete(store: ObjectStore, listing: Listing, chosen: Checkpoint | None, version: int) -> None:
     for checkpoint_version, parts, count in listing.incomplete:
         if checkpoint_version <= version and (chosen is None or checkpoint_version > chosen.version):
-            text = "%s: the checkpoint of version %d has %d of %d parts and is passed over"
+            text = "%s: the checkpoint of version %d has %d of %d parts and is skipped"
             _log.warning(text, store.root, checkpoint_version, parts, count)
 
 
@@ -334,7 +343,7 @@ def _warn_of_incomplete(store: ObjectStore, listing: Listing, chosen: Checkpoint
 
 
 def _require_table(store: ObjectStore, listing: Listing) -> int:
-    """The newest version; raises TableNotFoundError when there is none."""
+    """The newest version. Raises TableNotFoundError if there is none."""
     newest = listing.newest()
     if newest is not None:
         return newest
@@ -363,7 +372,7 @@ def _require_table(store: ObjectStore, listing: Listing) -> int:
 def _version_not_found(store: ObjectStore, version: int) -> VersionNotFoundError:
     earliest, newest = available_versions(store)
     return VersionNotFoundError(
-        f"Version {version} of the table at {store.root} is not there. Available versions: [{earliest}, {newest}].",
+        f"Version {version} of the table at {store.root} is not available. Available versions: [{earliest}, {newest}].",
         version=version,
         earliest=earliest,
         latest=newest,
@@ -372,9 +381,9 @@ def _version_not_found(store: ObjectStore, version: int) -> VersionNotFoundError
 
 def _truncated(store: ObjectStore, listing: Listing) -> LogFileNotFoundError:
     oldest = min(listing.commits, default=None)
-    have = "there is no commit" if oldest is None else f"the oldest commit is {oldest}"
+    commits_text = "there is no commit" if oldest is None else f"the oldest commit is {oldest}"
     return LogFileNotFoundError(
-        f"The table at {store.root} cannot be rebuilt: {have}, {_checkpoints_text(listing)}, and commit 0 is missing. "
+        f"The table at {store.root} cannot be rebuilt: {commits_text}, {_checkpoints_text(listing)}, and commit 0 is missing. "
         f"Restore the missing files of {LOG_DIRECTORY}.",
         error_class="DELTA_TRUNCATED_TRANSACTION_LOG",
         oldest_commit=oldest,
@@ -382,33 +391,33 @@ def _truncated(store: ObjectStore, listing: Listing) -> LogFileNotFoundError:
 
 
 def _checkpoints_text(listing: Listing) -> str:
-    """Why none of the checkpoints is enough."""
+    """Why no checkpoint can be used."""
     complete = sorted({checkpoint.version for checkpoint in listing.checkpoints if not checkpoint.has_empty_file})
     if not complete:
         return "there is no complete checkpoint"
     if listing.earliest() is not None:
         return "no checkpoint before the version can be read"
-    some = ", ".join(map(str, complete[-_NAMED_CHECKPOINTS:]))
-    return f"the commits that follow the checkpoints (of version {some}) are missing"
+    newest_versions = ", ".join(map(str, complete[-_NAMED_CHECKPOINTS:]))
+    return f"the commits that follow the checkpoints (of version {newest_versions}) are missing"
 
 
 def _check_contiguous(store: ObjectStore, listing: Listing, start: int, commits: tuple[LogFile, ...], version: int) -> None:
-    """Commits start+1 to version must all be there, and version's own commit even if the checkpoint covers it."""
+    """Check that commits start+1 to version exist, and the commit of `version` even if the checkpoint covers it."""
     if start == -1 and (not commits or commits[0].version != 0):
         raise _truncated(store, listing)
-    before = start
+    previous = start
     for commit in commits:
-        if commit.version != before + 1:
+        if commit.version != previous + 1:
             raise VersionsNotContiguousError(
-                f"Versions ({before}, {commit.version}) of the table at {store.root} are not contiguous: commit {before + 1} is "
-                f"missing. Restore the missing files of {LOG_DIRECTORY}, or read a version before {before + 1}.",
-                before=before,
+                f"Versions ({previous}, {commit.version}) of the table at {store.root} are not contiguous: commit {previous + 1} "
+                f"is missing. Restore the missing files of {LOG_DIRECTORY}, or read a version before {previous + 1}.",
+                before=previous,
                 after=commit.version,
             )
-        before = commit.version
+        previous = commit.version
     if version not in listing.commits:
-        whole = listing if listing.first_listed == 0 else list_log(store, 0)
-        earliest = whole.earliest()
+        whole_listing = listing if listing.first_listed == 0 else list_log(store, 0)
+        earliest = whole_listing.earliest()
         if earliest is not None and version < earliest:
             raise _version_not_found(store, version)
         raise LogFileNotFoundError(
@@ -419,12 +428,12 @@ def _check_contiguous(store: ObjectStore, listing: Listing, start: int, commits:
 
 
 def _check_compacted(store: ObjectStore, listing: Listing, newest: int) -> None:
-    """Commits that a compaction stands for must not be gone: those that came in their place would be hidden by it."""
+    """Raise if commits of a compaction are deleted: the compaction would hide the commits that are written in their place."""
     beyond = next((file for file in listing.compactions if file.end_version > newest), None)
     if beyond is not None:
         raise LogFileNotFoundError(
-            f"Commit {newest + 1} of the table at {store.root} is missing from {LOG_DIRECTORY}, and {beyond.path} stands for it: "
-            f"the commits after {newest} were there and are gone. Restore them; or, to give them up, delete {beyond.path} too.",
+            f"Commit {newest + 1} of the table at {store.root} is missing from {LOG_DIRECTORY}, but {beyond.path} contains it: "
+            f"the commits after {newest} existed and are deleted. Restore them; or, to give them up, delete {beyond.path} too.",
             version=newest + 1,
             path=beyond.path,
         )
@@ -434,7 +443,7 @@ def _check_compacted(store: ObjectStore, listing: Listing, newest: int) -> None:
 
 
 def read_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
-    """What `_last_checkpoint` says; None, with a warning, when the file is damaged; None when missing.
+    """The content of `_last_checkpoint`. None if the file is missing; None, with a warning, if it is damaged.
 
     Protocol: Last Checkpoint File Schema.
     """
@@ -456,7 +465,7 @@ def read_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
 
 
 class _Number(str):
-    """A JSON number as it is written: the checksum is over its text."""
+    """A JSON number as it is written, because the checksum covers its text."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -479,13 +488,13 @@ def _checked_hint(value: Any) -> LastCheckpoint:
 
 
 def _count(value: Any) -> int | None:
-    """A count as it was written; None for anything else."""
+    """A count from its JSON text; None for any other value."""
     is_count = isinstance(value, _Number) and value.isdecimal() and len(value) < 20 and int(value) < 2**63
     return int(value) if is_count else None
 
 
 def json_checksum(value: Mapping[str, Any]) -> str:
-    """MD5 of the canonical form of a `_last_checkpoint` object, its own `checksum` left out. Protocol: JSON checksum."""
+    """MD5 of the canonical form of a `_last_checkpoint` object without its `checksum`. Protocol: JSON checksum."""
     return hashlib.md5(canonical_json(value).encode(), usedforsecurity=False).hexdigest()
 
 

@@ -1,12 +1,12 @@
-"""Parsed statistics of checkpoints, kept on the local disk: parsing their JSON is most of the work of opening a large table.
+"""A cache of parsed checkpoint statistics on the local disk: parsing their JSON is most of the work of opening a large table.
 
     cache = StatsCache.of_environment()                      # None: switched off
-    kept = cache.of(identity, leaves)                        # of one Parquet file of a checkpoint
-    kept.known(start, count), kept.missing                   # what need not be parsed again, and what must be
-    kept.remember(stats); kept.finish() or kept.abandon()    # what was parsed, batch by batch
+    stats = cache.of(identity, leaves)                       # of one Parquet file of a checkpoint
+    stats.known(start, count), stats.missing                 # cached statistics, and the leaves that must be parsed
+    stats.remember(parsed); stats.finish() or stats.abandon()    # store parsed statistics, batch by batch
 
-A file of a checkpoint never changes: an entry of the cache directory (storage/disk_cache.py) is named by all that it depends on,
-the file's footer among it, and holds one leaf of all rows (or, for the leaf (), the numbers of records).
+A checkpoint file never changes. The name of an entry of the cache directory (storage/disk_cache.py) is derived from everything on
+which the entry depends, including the file's footer. An entry holds one leaf for all rows (for the leaf (), the record counts).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from delta_py.types.schema import DataType, Path
 _log = logging.getLogger("delta_py")
 
 LEAST_ROWS = 10_000
-"""Files of fewer rows are parsed as fast as an entry is found."""
+"""Parsing a file with fewer rows is as fast as finding its entry."""
 
 _RECORDS: Path = ()
 
@@ -40,21 +40,22 @@ class StatsCache:
         return None if disk is None else cls(disk)
 
     def of(self, identity: bytes, leaves: Mapping[Path, DataType]) -> KeptStats:
-        """What is kept of a file. identity: of its content. leaves: those whose statistics are wanted from its JSON."""
+        """The cached statistics of a file. identity: of its content. leaves: the leaves whose statistics are requested from its
+        JSON."""
         names = {path: _name(identity, path, kind) for path, kind in leaves.items()}
         names[_RECORDS] = _name(identity, _RECORDS, None)
         entries = {path: self.disk.mapped(name) for path, name in names.items()}
-        kept_tables = {path: _table(names[path], content) for path, content in entries.items() if content is not None}
-        tables = {path: table for path, table in kept_tables.items() if table is not None}
+        readable_tables = {path: _table(names[path], content) for path, content in entries.items() if content is not None}
+        tables = {path: table for path, table in readable_tables.items() if table is not None}
         return KeptStats(self.disk, names, tables, {path: kind for path, kind in leaves.items() if path not in tables})
 
 
 def _table(name: str, content: pa.Buffer) -> pa.Table | None:
-    """None, with a warning, for content that is no table, though its checksum is right."""
+    """The table in an entry; None, with a warning, if the content is not a table although its checksum is right."""
     try:
         return pa.ipc.open_stream(content).read_all()
     except (pa.ArrowException, OSError) as error:
-        _log.warning("the entry %s of the cache is passed over: %s", name, error)
+        _log.warning("the entry %s of the cache is ignored: %s", name, error)
         return None
 
 
@@ -64,9 +65,9 @@ def _name(identity: bytes, path: Path, kind: DataType | None) -> str:
 
 @dataclass(slots=True)
 class KeptStats:
-    """The statistics of one file of a checkpoint: those that the cache has, and those that it is to get.
+    """The statistics of one checkpoint file: those in the cache, and those that will be added to it.
 
-    missing: leaves that must be parsed. Rows are counted as the file's add actions are.
+    missing: leaves that must be parsed. Row numbers count the file's add actions.
     """
 
     _disk: DiskCache
@@ -81,7 +82,7 @@ class KeptStats:
         return not self.missing and _RECORDS in self._tables
 
     def known(self, start: int, count: int) -> FileStats:
-        """What the cache has of `count` rows; the leaves that it lacks are unknown."""
+        """The cached statistics of `count` rows. Leaves that the cache does not have are unknown."""
         columns = {path: _columns(table.slice(start, count)) for path, table in self._tables.items()}
         unknown = unknown_stats(count)
         records = columns.pop(_RECORDS, None)
@@ -97,7 +98,7 @@ class KeptStats:
         return stats
 
     def remember(self, stats: FileStats) -> None:
-        """Take in the next rows' statistics of the missing leaves. A disk that does not take them is no error."""
+        """Add the statistics of the next rows for the missing leaves. It is not an error if the disk cannot store them."""
         if self._failed:
             return
         try:
@@ -110,7 +111,7 @@ class KeptStats:
             self._give_up(error)
 
     def finish(self) -> None:
-        """All rows were given: the entries get their names."""
+        """All rows were added: give the entries their names."""
         try:
             for path, entry in self._entries.items():
                 entry.finish(self._names[path])
@@ -119,7 +120,7 @@ class KeptStats:
             self._give_up(error)
 
     def abandon(self) -> None:
-        """Not all rows were given: nothing is kept."""
+        """Not all rows were added: keep nothing."""
         for entry in self._entries.values():
             entry.remove()
         self._entries = {}
@@ -128,7 +129,7 @@ class KeptStats:
         return [*self.missing, *([] if _RECORDS in self._tables else [_RECORDS])]
 
     def _give_up(self, error: Exception) -> None:
-        _log.warning("statistics cannot be kept in %s: %s", self._disk.directory, error)
+        _log.warning("statistics cannot be cached in %s: %s", self._disk.directory, error)
         self._failed = True
         self.abandon()
 
@@ -146,14 +147,14 @@ def _batch(stats: FileStats, path: Path) -> pa.RecordBatch:
 
 
 class _Entry:
-    """One leaf's entry in the making."""
+    """The entry of one leaf while it is being written."""
 
     def __init__(self, entry: NewEntry, schema: pa.Schema) -> None:
         self._entry = entry
         self._writer = pa.ipc.new_stream(entry.sink, schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Raises pa.ArrowInvalid when the batch has other columns than the first."""
+        """Raises pa.ArrowInvalid if the batch has other columns than the first batch."""
         self._writer.write_batch(batch)
 
     def finish(self, name: str) -> None:

@@ -1,6 +1,6 @@
-"""What a field of an action may be, and how it is taken from JSON.
+"""Check the fields of actions, and read them from JSON.
 
-The checks raise CorruptTableError, with the field's name and value, for one of another type or range than the protocol's.
+The checks raise CorruptTableError, with the field's name and value, if a value has a type or range that the protocol forbids.
 Protocol: Actions.
 """
 
@@ -18,12 +18,12 @@ LEAST, MOST = -(2**63), 2**63 - 1
 DAMAGED = " The log is damaged."
 
 
-def wrong(name: str, value: Any, what: str) -> CorruptTableError:
-    return CorruptTableError(f"{name} is {shown(value)}, which is {what}.{DAMAGED}", field=name)
+def wrong(name: str, value: Any, fault: str) -> CorruptTableError:
+    return CorruptTableError(f"{name} is {shown(value)}, which is {fault}.{DAMAGED}", field=name)
 
 
 def check_int(value: Any, name: str, minimum: int = LEAST) -> None:
-    """Refuses fractions, text, booleans, what does not fit 64 bits, and what is below `minimum`."""
+    """Refuses fractions, text, booleans, numbers that do not fit into 64 bits, and numbers below `minimum`."""
     if type(value) is not int or not minimum <= value <= MOST:
         raise wrong(name, value, "no valid number")
 
@@ -39,7 +39,7 @@ def check_text(value: Any, name: str) -> None:
 
 
 def check_texts(value: Any, name: str) -> None:
-    """A tuple or set of texts."""
+    """Check a tuple or set of texts."""
     if not isinstance(value, tuple | frozenset):
         raise wrong(name, value, "no list")
     for item in value:
@@ -47,7 +47,7 @@ def check_texts(value: Any, name: str) -> None:
 
 
 def check_map(value: Any, name: str, *, nulls: bool = True) -> None:
-    """Of texts. nulls: there may be null in the place of a text."""
+    """Check a map of texts. nulls: a value may be null instead of a text."""
     if not isinstance(value, dict):
         raise wrong(name, value, "no map")
     for key, item in value.items():
@@ -56,7 +56,7 @@ def check_map(value: Any, name: str, *, nulls: bool = True) -> None:
 
 
 def check_vector(value: Any, name: str) -> None:
-    """What it says, it checks by itself."""
+    """Check only the type: the descriptor checks its own fields."""
     if value is not None and type(value) is not DeletionVectorDescriptor:
         raise wrong(name, value, "no deletion vector")
 
@@ -65,12 +65,12 @@ def check_vector(value: Any, name: str) -> None:
 
 
 def as_kind(value: Any, kind: type[Any]) -> Any:
-    """A list as a tuple or set; what is no list stays, for the check."""
+    """Convert a list of texts to a tuple or set. Any other value is returned unchanged, and the check refuses it."""
     return kind(value) if isinstance(value, list) and all(type(item) is str for item in value) else value
 
 
 def fields_of(value: Any, name: str) -> dict[str, Any]:
-    """An object of metaData, empty where there is none."""
+    """An object in metaData; empty if there is none."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -79,13 +79,13 @@ def fields_of(value: Any, name: str) -> dict[str, Any]:
 
 
 def texts_of(value: Any, name: str) -> dict[str, Any]:
-    """A map of texts in metaData, without nulls. Numbers and booleans are taken as JSON writes them, as the reference does."""
+    """A map of texts in metaData, without nulls. Numbers and booleans become their JSON text, as in the reference."""
     texts = {key: item for key, item in fields_of(value, name).items() if item is not None}
     return {key: orjson.dumps(item).decode() if isinstance(item, bool | int | float) else item for key, item in texts.items()}
 
 
 def text_or_none(value: Any) -> str | None:
-    """Of a field that no reader needs: what is no text is passed over, as where files are read as columns."""
+    """The text of a field that no reader needs. A value that is not text is ignored, as it is when files are read as columns."""
     return value if type(value) is str else None
 
 
@@ -104,7 +104,7 @@ def vector_of(value: Any, name: str) -> DeletionVectorDescriptor | None:
 
 
 def spelling_of(path: str, text: str | None, name: str) -> str:
-    """A path as the log spells it. Raises CorruptTableError for one that would come out of the log as another."""
+    """The encoded text of a path for the log. Raises CorruptTableError if the text would be decoded to another path."""
     written = encode_path(path) if text is None else text
     if decode_path(written) != path:
         raise wrong(name, path, "not how a path is spelled")

@@ -1,8 +1,8 @@
 """The actions of one commit, one frozen dataclass each.
 
-They are for commits and for single files; the list of a table's files is an Arrow table (log/commit_reader.py). `from_json`
-takes the value beside the action's name in a commit line, decoded; unknown fields are ignored, as the protocol asks.
-`to_json` gives the JSON value with nulls left out. Paths are decoded here (paths.py) and nowhere else.
+They are for commits and for single files. The list of a table's files is an Arrow table (log/commit_reader.py). `from_json` takes
+the decoded JSON value of the action in a commit line, and ignores unknown fields, as the protocol requires. `to_json` returns the
+JSON value without nulls. Paths are decoded only here (with paths.py).
 Protocol: Actions.
 """
 
@@ -42,7 +42,7 @@ def _drop_nulls(value: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """Protocol: Protocol Evolution. The feature sets are None where the version has none."""
+    """Protocol: Protocol Evolution. The feature sets are None if the version has none."""
 
     min_reader_version: int
     min_writer_version: int
@@ -55,8 +55,8 @@ class Protocol:
         return cls(value.get("minReaderVersion"), value.get("minWriterVersion"), *features).checked()  # type: ignore[arg-type]
 
     def checked(self) -> Self:
-        """Itself. Raises CorruptTableError for a field of another type or range than the protocol's, as of all actions: what is
-        refused where the log is read is refused where it is written."""
+        """Check the fields and return the action itself. Raises CorruptTableError if a field has another type or range than the
+        protocol allows. All actions do this on read and on write, so both refuse the same values."""
         check_int(self.min_reader_version, "protocol.minReaderVersion", 0)
         check_int(self.min_writer_version, "protocol.minWriterVersion", 0)
         for features, name in ((self.reader_features, "readerFeatures"), (self.writer_features, "writerFeatures")):
@@ -81,9 +81,9 @@ _NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Protocol: Change Metadata. schema_string is the schema's JSON text; created_time_ms since 1970.
+    """Protocol: Change Metadata. schema_string is the schema's JSON text; created_time_ms counts from 1970.
 
-    An action without a schema is a table without columns: older writers made such first versions.
+    An action without a schema means a table without columns: older writers created tables with such a first version.
     """
 
     id: str
@@ -113,7 +113,7 @@ class Metadata:
         ).checked()
 
     def checked(self) -> Self:
-        """As of Protocol. Whether the schema's text is one, its own parser says."""
+        """As Protocol.checked. The schema parser checks the text of the schema."""
         for text, name in ((self.id, "id"), (self.schema_string, "schemaString"), (self.format_provider, "format.provider")):
             check_text(text, f"metaData.{name}")
         for optional, name in ((self.name, "name"), (self.description, "description")):
@@ -146,8 +146,8 @@ class Metadata:
 class AddFile:
     """Protocol: Add File and Remove File. path is decoded; stats is JSON text or None; times are ms since 1970.
 
-    path_text: the path as the log spells it, where that is not the usual way. An action about a file that is in the log must
-    repeat that spelling, because clients compare the texts; None for the usual one.
+    path_text: the encoded path in the log, if it differs from our encoding; otherwise None. A later action on the file must
+    repeat the same text, because clients compare the texts.
     """
 
     path: str
@@ -223,7 +223,7 @@ class AddFile:
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """What identifies the logical file: (path, deletion vector's unique id). Protocol: Action Reconciliation."""
+        """The key of the logical file: (path, deletion vector's unique id). Protocol: Action Reconciliation."""
         return self.path, None if self.deletion_vector is None else self.deletion_vector.unique_id
 
 
@@ -234,7 +234,7 @@ _NUMBERS_OF_REMOVES = ("remove.deletionTimestamp", "remove.size", "remove.baseRo
 class RemoveFile:
     """Protocol: Add File and Remove File. partition_values and size_bytes are None unless extended file metadata is set.
 
-    path_text: as of AddFile.
+    path_text: as in AddFile.
     """
 
     path: str
@@ -252,8 +252,8 @@ class RemoveFile:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """A tombstone stands for a file that is gone: but for its path and deletion vector, what is no value of its field is
-        passed over, as in checkpoints."""
+        """A tombstone is about a deleted file. So, except for its path and deletion vector, invalid values are ignored, as in
+        checkpoints."""
         text, extended = value.get("path"), value.get("extendedFileMetadata")
         check_text(text, "remove.path")
         path = decode_path(text)  # type: ignore[arg-type]
@@ -408,7 +408,7 @@ class DomainMetadata:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """Protocol: Commit Provenance Information. Free-form; `values` is the JSON object as it is in the log."""
+    """Protocol: Commit Provenance Information. Free-form; `values` is the JSON object in the log."""
 
     values: Mapping[str, Any]
 
@@ -475,12 +475,12 @@ def parse_action(line: bytes) -> Action | None:
 def action_to_line(action: Action) -> bytes:
     """The action as one line of a commit file, without the newline.
 
-    Raises UnsupportedOperationError for an action that could not be read again.
+    Raises UnsupportedOperationError if no reader could read the action.
     """
     try:
         return orjson.dumps({_NAMES[type(action)]: action.to_json()})
     except CorruptTableError as error:
         why = error.message.removesuffix(DAMAGED)
     except orjson.JSONEncodeError as error:
-        why = f"its {_NAMES[type(action)]} cannot be said in JSON: {error}."
-    raise UnsupportedOperationError(f"The commit would hold what nobody could read: {why} Nothing was committed.")
+        why = f"its {_NAMES[type(action)]} cannot be written as JSON: {error}."
+    raise UnsupportedOperationError(f"No reader could read the commit: {why} Nothing was committed.")

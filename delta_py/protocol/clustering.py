@@ -1,4 +1,4 @@
-"""Clustering columns: the metadata domain in which a clustered table names them, by physical path.
+"""Clustering columns: a clustered table has a metadata domain that names them by physical path.
 
 Protocol: Clustered Table; Writer Requirements for Clustered Table.
 """
@@ -32,13 +32,13 @@ MAX_CLUSTERING_COLUMNS = 4
 
 
 def clustering_domain(schema: StructType, names: Sequence[str], mode: str) -> DomainMetadata:
-    """The domain that names the columns. names: top-level or dotted, quoted or not; mode: of column mapping.
+    """The domain that names the columns. names: top-level or dotted, quoted or not. mode: of column mapping.
 
-    Raises SchemaMismatchError for a column that is not there, is named twice, or has a type without statistics, and for
-    more columns than clustering can use.
+    Raises SchemaMismatchError if a column does not exist, is named twice, or has a type without statistics, and if there are more
+    columns than clustering can use.
     """
-    found = [find_path(schema, split_name(name)) if "`" in name else find_named(schema, name) for name in names]
-    paths = [tuple(f.name for f in fields) for fields in found]
+    resolved_fields = [find_path(schema, split_name(name)) if "`" in name else find_named(schema, name) for name in names]
+    paths = [tuple(f.name for f in fields) for fields in resolved_fields]
     if len(set(paths)) < len(paths) or len(paths) > MAX_CLUSTERING_COLUMNS:
         raise SchemaMismatchError(
             f"clusterBy({', '.join(names)}): name at most {MAX_CLUSTERING_COLUMNS} columns, each once.",
@@ -50,8 +50,8 @@ def clustering_domain(schema: StructType, names: Sequence[str], mode: str) -> Do
         leaf = find_path(schema, path)[-1].data_type
         if not _has_order(leaf):
             raise SchemaMismatchError(
-                f"Column {'.'.join(path)} is {type_name(leaf)}, by which a table cannot be clustered: it has no minimum and "
-                "maximum. Choose another column.",
+                f"Column {'.'.join(path)} is of type {type_name(leaf)}, which cannot be used for clustering: it has no minimum "
+                "and maximum. Choose another column.",
                 error_class="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
                 sql_state="0A000",
                 column=".".join(path),
@@ -65,13 +65,15 @@ def _has_order(kind: DataType) -> bool:
 
 
 def with_columns_of(domain: DomainMetadata, before: StructType, after: StructType, mode: str) -> DomainMetadata:
-    """The domain for a table that gets other columns: those of the same names, ignoring case. It names none where one of them is
-    not there any more, or has become one by which no table can be clustered. mode: of column mapping."""
-    wanted = [_logical(before, path) for path in clustering_paths(domain)]
-    known = {_folded(path): path for path, leaf in leaves(after) if _has_order(leaf.data_type) and not is_collated(leaf)}
-    paths = [known.get(_folded(path)) for path in wanted if path is not None]
-    found = [physical_path(after, path, mode) for path in paths if path is not None]
-    return _domain(found if len(found) == len(wanted) else [])
+    """The domain for a table whose columns change. It names the columns of the same names, ignoring case. mode: column mapping's.
+
+    The domain is empty if one of the columns does not exist any more, or its new type cannot be used for clustering.
+    """
+    logical_paths = [_logical(before, path) for path in clustering_paths(domain)]
+    paths_by_name = {_folded(path): path for path, leaf in leaves(after) if _has_order(leaf.data_type) and not is_collated(leaf)}
+    paths = [paths_by_name.get(_folded(path)) for path in logical_paths if path is not None]
+    physical_paths = [physical_path(after, path, mode) for path in paths if path is not None]
+    return _domain(physical_paths if len(physical_paths) == len(logical_paths) else [])
 
 
 def _folded(path: Path) -> Path:
@@ -79,7 +81,8 @@ def _folded(path: Path) -> Path:
 
 
 def by_own_names(schema: StructType, domain: DomainMetadata) -> DomainMetadata:
-    """The domain for the table without column mapping. schema: with it. A path that leads to no column stays as it stands."""
+    """The domain for the table without column mapping. schema: with column mapping. A path that leads to no column is kept
+    unchanged."""
     return _domain([_logical(schema, path) or path for path in clustering_paths(domain)])
 
 
@@ -89,7 +92,7 @@ def _domain(paths: Sequence[Path]) -> DomainMetadata:
 
 
 def clustering_paths(domain: DomainMetadata | None) -> tuple[Path, ...]:
-    """The physical paths that the domain gives; () for a table without. Raises CorruptTableError for anything else."""
+    """The physical paths in the domain; () for a table without it. Raises CorruptTableError if the domain is not valid."""
     if domain is None:
         return ()
     try:
@@ -102,7 +105,7 @@ def clustering_paths(domain: DomainMetadata | None) -> tuple[Path, ...]:
 
 
 def clustering_leaves(schema: StructType, domain: DomainMetadata | None) -> tuple[Path, ...]:
-    """The physical paths that the domain gives, as far as they lead to a column of the schema: those that need statistics.
+    """The physical paths in the domain that lead to a column of the schema. These columns need statistics.
     Raises CorruptTableError as clustering_paths."""
     return tuple(path for path in clustering_paths(domain) if _logical(schema, path) is not None)
 
@@ -114,21 +117,20 @@ def _damaged(domain: DomainMetadata) -> CorruptTableError:
 
 
 def clustering_columns(schema: StructType, domain: DomainMetadata | None) -> tuple[str, ...]:
-    """The logical names, dotted, that the domain gives; () for a table without.
+    """The logical names of the columns in the domain, dotted; () for a table without it.
 
-    A path that leads to no column of the schema (another client's commit may leave such a domain behind) is given as it
-    stands in the log: how rows are arranged does not decide what they are. Raises CorruptTableError for a domain that is no
-    list of paths.
+    A path that leads to no column of the schema is returned as it is in the log. Another client's commit may leave such a domain,
+    and the order of rows does not affect their content. Raises CorruptTableError if the domain is not a list of paths.
     """
     return tuple(map(".".join, logical_clustering_paths(schema, domain)))
 
 
 def logical_clustering_paths(schema: StructType, domain: DomainMetadata | None) -> tuple[Path, ...]:
-    """As clustering_columns, the names on the way to each column."""
+    """As clustering_columns, but with each path as a tuple of names."""
     assert domain is None or domain.domain == CLUSTERING_DOMAIN
     return tuple(_logical(schema, path) or path for path in clustering_paths(domain))
 
 
 def _logical(schema: StructType, physical: Path) -> Path | None:
-    """By the physical names that the fields have, whatever the mapping's mode: the reference does so too."""
+    """The logical path, found by the fields' physical names in any mapping mode, as in the reference."""
     return logical_path(schema, physical, lambda f: str(f.metadata.get(PHYSICAL_NAME, f.name)))

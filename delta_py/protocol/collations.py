@@ -1,9 +1,9 @@
-"""Which texts are not compared by their bytes: what columns say of their collations.
+"""Collations of columns: which texts are not compared by their bytes.
 
-    is_collated(f)      # of the field's own texts, and of those in it at any depth
+    is_collated(f)      # the field itself, and the fields in it at any depth
 
-Order and equality of such texts are the collation's, which this library does not compute: rules and conditions on them are
-refused, and statistics of them are neither written nor used. They are stored like all texts.
+The collation defines order and equality of such texts, and this library does not compute them. So it refuses rules and conditions
+on such columns, and neither writes nor uses their statistics. The texts are stored like all others.
 Protocol: Schema Serialization Format; Column Metadata.
 """
 
@@ -15,26 +15,26 @@ from typing import Any
 from delta_py.protocol.features import all_fields
 from delta_py.types.schema import StructField
 
-_KEYS = ("__COLLATIONS", "collations")  # Spark's, and that of the proposal for the protocol
+_KEYS = ("__COLLATIONS", "collations")  # the key of Spark, and the key in the protocol proposal
 _BINARY = "UTF8_BINARY"
 
 
 def is_collated(f: StructField) -> bool:
-    """What is said of collations and cannot be read counts as one."""
+    """Whether a field has a collation. An entry that cannot be parsed counts as a collation."""
     return any(_name(text) != _BINARY for part in (f, *all_fields(f.data_type)) for text in _identifiers(part))
 
 
 def _identifiers(f: StructField) -> Iterator[Any]:
     waiting = [f.metadata[key] for key in _KEYS if key in f.metadata]
     while waiting:
-        said = waiting.pop()
-        if isinstance(said, dict):
-            waiting.extend(said.values())
+        entry = waiting.pop()
+        if isinstance(entry, dict):
+            waiting.extend(entry.values())
         else:
-            yield said
+            yield entry
 
 
 def _name(identifier: Any) -> str | None:
-    """Of `provider.name`, with or without a version behind, or of the name alone."""
+    """The name in `provider.name`, with or without a version after it, or the name alone."""
     parts = identifier.split(".") if isinstance(identifier, str) else []
     return parts[min(1, len(parts) - 1)] if parts else None

@@ -1,8 +1,8 @@
 """Column mapping: logical names (users, schema) and physical names (data files, partition values, statistics).
 
-Each struct field carries `delta.columnMapping.id` and `delta.columnMapping.physicalName` in its metadata, at any depth;
-elements of arrays and keys and values of maps have no names, so only the fields of structs inside them do. Translation
-keeps everything but names. In mode `none` logical and physical are the same.
+Each struct field, at any depth, has `delta.columnMapping.id` and `delta.columnMapping.physicalName` in its metadata. Elements of
+arrays and keys and values of maps have no names, so only the struct fields inside them have these keys. Translation changes only
+names. In mode `none`, logical and physical names are the same.
 Protocol: Column Mapping.
 """
 
@@ -16,7 +16,7 @@ from delta_py.errors import CorruptTableError, UnsupportedOperationError
 from delta_py.types.schema import ArrayType, DataType, MapType, Path, StructField, StructType, find_path, map_fields
 
 if TYPE_CHECKING:
-    from delta_py.protocol.features import Properties  # which tasks that read do not import
+    from delta_py.protocol.features import Properties  # tasks that only read do not import this module
 
 MODE_PROPERTY = "delta.columnMapping.mode"
 MAX_ID_PROPERTY = "delta.columnMapping.maxColumnId"
@@ -24,7 +24,7 @@ ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 NESTED_IDS = "delta.columnMapping.nested.ids"
 OF_FIELDS = (ID, PHYSICAL_NAME, NESTED_IDS)
-"""What column mapping keeps in a field's metadata."""
+"""The keys of column mapping in a field's metadata."""
 MODES = ("none", "name", "id")
 NAMED_BY_ID = "delta.enableIcebergWriterCompatV1"
 _WITH_NESTED_IDS = ("delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3")
@@ -33,7 +33,7 @@ Named = TypeVar("Named", StructField, StructType)
 
 
 def mode(configuration: Mapping[str, str]) -> str:
-    """`none`, `name` or `id`, from a table's properties. Raises CorruptTableError for another value."""
+    """`none`, `name` or `id`, from a table's properties. Raises CorruptTableError for any other value."""
     text = configuration.get(MODE_PROPERTY, "none").lower()
     if text not in MODES:
         raise CorruptTableError(
@@ -43,12 +43,12 @@ def mode(configuration: Mapping[str, str]) -> str:
 
 
 def check_mode_change(before: str, after: str) -> None:
-    """Raises UnsupportedOperationError (DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE) for a mode that a table cannot get, or get
-    back, as the reference has it."""
+    """Raises UnsupportedOperationError (DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE) if the mode of an existing table cannot
+    change in this way. The rules are those of the reference."""
     if before != after and after != "none" and (before, after) != ("none", "name"):
         raise UnsupportedOperationError(
-            f"The column mapping mode of a table that is there cannot change from {before!r} to {after!r}: its files were "
-            "written with the one it has. Nothing was changed. 'none' can become 'name', and 'name' or 'id' can become 'none'.",
+            f"The column mapping mode of an existing table cannot change from {before!r} to {after!r}: its files were written "
+            "with the current mode. Nothing was changed. 'none' can become 'name', and 'name' or 'id' can become 'none'.",
             error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
             sql_state="0AKDC",
             old_mode=before,
@@ -59,7 +59,7 @@ def check_mode_change(before: str, after: str) -> None:
 def physical_name(f: StructField, mode: str) -> str:
     """The name of a field inside data files.
 
-    Raises CorruptTableError when the mode needs a physical name, or an id, that the field lacks.
+    Raises CorruptTableError if the mode needs a physical name or an id and the field has none.
     """
     if mode == "none":
         return f.name
@@ -72,10 +72,10 @@ def physical_name(f: StructField, mode: str) -> str:
 
 
 def to_physical(named: Named, mode: str) -> Named:
-    """The same field or schema with physical names, nested ones too; types, nullability and metadata are kept.
+    """The same field or schema with physical names, including nested fields. Types, nullability and metadata do not change.
 
-    Raises CorruptTableError for a field without the name or id that the mode needs, and for two fields of one struct
-    with the same physical name.
+    Raises CorruptTableError if a field has no name or id and the mode needs it, and if two fields of one struct have the same
+    physical name.
     """
     if mode == "none":
         return named
@@ -85,7 +85,7 @@ def to_physical(named: Named, mode: str) -> Named:
 
 
 def physical_path(schema: StructType, path: Path, mode: str) -> Path:
-    """A logical path of struct field names (found ignoring case) -> the physical one.
+    """A logical path of struct field names (ignoring case) -> the physical path.
 
     Raises SchemaMismatchError for a path that is not in the schema.
     """
@@ -93,20 +93,20 @@ def physical_path(schema: StructType, path: Path, mode: str) -> Path:
 
 
 def logical_path(schema: StructType, physical: Path, name_of: Callable[[StructField], str]) -> Path | None:
-    """A physical path -> the logical one; None where it leads to no field. name_of: the physical name of a field."""
+    """A physical path -> the logical path; None if it leads to no field. name_of: returns the physical name of a field."""
     path: Path = ()
     fields = schema.fields
     for part in physical:
-        found = next((f for f in fields if name_of(f) == part), None)
-        if found is None:
+        matching_field = next((f for f in fields if name_of(f) == part), None)
+        if matching_field is None:
             return None
-        path = (*path, found.name)
-        fields = found.data_type.fields if isinstance(found.data_type, StructType) else ()
+        path = (*path, matching_field.name)
+        fields = matching_field.data_type.fields if isinstance(matching_field.data_type, StructType) else ()
     return path
 
 
 def max_column_id(schema: StructType) -> int:
-    """The highest column id in the schema, 0 when there is none."""
+    """The highest column id in the schema; 0 if there is none."""
     return _max_id(schema)
 
 
@@ -122,12 +122,12 @@ def name_by_id(number: int) -> str:
 def assign(
     schema: StructType, physical: Callable[[StructField], str], properties: Properties, first_free: int = 1
 ) -> tuple[StructType, int]:
-    """Give every field that lacks them an id and a physical name, and parts of arrays and maps ids where the table wants them.
+    """Assign an id and a physical name to every field that has none, and ids to parts of arrays and maps if the table needs them.
 
-    physical: makes the name; a fresh `col-<uuid>` for new tables, the logical name for a table whose files exist. Tables that
-    writers of Iceberg may write have `col-<id>` instead.
-    properties: that the table has then. first_free: the lowest id that was never handed out; raised to what the schema holds.
-    Returns the schema, and the highest id handed out so far: the table's `delta.columnMapping.maxColumnId`.
+    physical: returns the name for a field: a new `col-<uuid>` for a new table, the logical name for a table with existing files.
+    Tables that Iceberg writers may write have `col-<id>` instead.
+    properties: the table's properties after the change. first_free: the lowest id that was never assigned; it is raised above the
+    ids in the schema. Returns the schema and the highest id assigned so far: the table's `delta.columnMapping.maxColumnId`.
     Protocol: Writer Requirements for Column Mapping; Iceberg Compatibility V2.
     """
     last, nested = max(first_free - 1, max_column_id(schema)), wants_nested_ids(properties)
@@ -154,8 +154,8 @@ def assign(
             metadata[PHYSICAL_NAME] = name_by_id(metadata[ID]) if by_id else physical(f)
         parts = _parts(metadata[PHYSICAL_NAME], f.data_type) if nested else []
         if parts:
-            known = metadata.get(NESTED_IDS) or {}
-            ids = {part: known.get(part) for part in parts}
+            existing_ids = metadata.get(NESTED_IDS) or {}
+            ids = {part: existing_ids.get(part) for part in parts}
             for part in (part for part in parts if not _is_id(ids[part])):
                 last += 1
                 ids[part] = last
@@ -167,7 +167,7 @@ def assign(
 
 
 def _parts(prefix: str, data_type: DataType) -> list[str]:
-    """The names of elements, keys and values between a field and the fields inside it, outer first."""
+    """The names of elements, keys and values between a field and the fields inside it, outer names first."""
     match data_type:
         case ArrayType(element, _):
             inner = {"element": element}
@@ -175,8 +175,8 @@ def _parts(prefix: str, data_type: DataType) -> list[str]:
             inner = {"key": key, "value": value}
         case _:
             return []
-    own = [f"{prefix}.{part}" for part in inner]
-    return [*own, *(name for part, kind in inner.items() for name in _parts(f"{prefix}.{part}", kind))]
+    outer_names = [f"{prefix}.{part}" for part in inner]
+    return [*outer_names, *(name for part, kind in inner.items() for name in _parts(f"{prefix}.{part}", kind))]
 
 
 def strip(schema: StructType) -> StructType:
@@ -207,7 +207,7 @@ def _rename_struct(struct: StructType, mode: str) -> StructType:
         repeated = sorted({name for name in names if names.count(name) > 1})
         raise CorruptTableError(
             f"Columns {', '.join(struct.names)} share the physical names {', '.join(repeated)}; "
-            "which column holds which data cannot be told. The metaData action is damaged.",
+            "it is unknown which column holds which data. The metaData action is damaged.",
             physical_names=repeated,
         )
     return StructType(fields)

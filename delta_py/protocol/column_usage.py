@@ -2,9 +2,9 @@
 
     metadata = tracked(before, after)      # after: a table's config as a commit would leave it
 
-While none was, physical names of columns that come may be their logical ones, and column mapping can be taken off without a
-rewrite. So whoever drops or renames a column, at any depth and by any command, says so in a property, which never goes back.
-The feature is of a proposal to the protocol.
+As long as no column was dropped or renamed, new columns may use their logical names as physical names, and column mapping can be
+removed without a rewrite. So every command that drops or renames a column, at any depth, sets a property, which is never reset.
+The feature is part of a protocol proposal.
 Protocol: Writer Requirements for Column Mapping.
 """
 
@@ -24,9 +24,9 @@ FLAG = "delta.columnMapping.hasDroppedOrRenamed"
 
 
 def tracked(before: TableConfig | None, after: TableConfig) -> Metadata:
-    """The metadata with the flag as it must be. before: None for a new table, whose flag a clone has of its source.
+    """The metadata with the correct flag. before: None for a new table; a clone has the flag of its source.
 
-    What was not tracked may have happened: a table that gets the feature later, or has no flag, counts as changed.
+    Changes before tracking are unknown, so a table that gets the feature later, or has no flag, counts as changed.
     """
     if not after.feature(_FEATURE):
         return after.metadata
@@ -40,10 +40,10 @@ def tracked(before: TableConfig | None, after: TableConfig) -> Metadata:
     value = "true" if is_changed else "false"
     if after.properties.get(FLAG) == value:
         return after.metadata
-    kept = {name: text for name, text in after.metadata.configuration.items() if name.lower() != FLAG.lower()}
-    return replace(after.metadata, configuration={**kept, FLAG: value})
+    other_properties = {name: text for name, text in after.metadata.configuration.items() if name.lower() != FLAG.lower()}
+    return replace(after.metadata, configuration={**other_properties, FLAG: value})
 
 
 def _names(schema: StructType) -> Iterator[tuple[object, str]]:
-    """Every field by its id, or by its path where it has none, with its name."""
+    """The name of every field, by its id, or by its path if it has no id."""
     return ((f.metadata.get(ID, path), f.name) for path, f in fields_with_paths(schema))

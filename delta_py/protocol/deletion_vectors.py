@@ -1,7 +1,7 @@
 """Deletion vectors: the descriptor in an action, and the bytes that it points to.
 
-A deletion vector is a set of 0-based row positions of one data file. In memory it is a `pyroaring.BitMap64`; at rest it
-is a RoaringBitmapArray, inline in the log (z85 text) or in a file with sizes and checksums around it.
+A deletion vector is a set of 0-based row positions of one data file. In memory it is a `pyroaring.BitMap64`. It is stored as a
+RoaringBitmapArray, either inline in the log (z85 text) or in a file with sizes and checksums around it.
 Protocol: Deletion Vectors; Deletion Vector Format; Deletion Vector File Storage Format.
 """
 
@@ -25,7 +25,7 @@ PORTABLE_MAGIC = 1681511377
 NATIVE_MAGIC = 1681511376
 _FRAME_BYTES = 8  # the size before the data and the checksum after it
 _UUID_TEXT = 20
-# Where a vector starts this near to its file's beginning, one request fetches the file's version byte as well.
+# If a vector starts this close to the beginning of its file, one request reads the file's version byte too.
 _READ_FROM_START = 16 * 1024
 
 
@@ -39,9 +39,9 @@ class ReadsRanges(Protocol):
 class DeletionVectorDescriptor:
     """Protocol: Deletion Vector Descriptor Schema.
 
-    storage_type: `u` a file below the table's root, named by a UUID; `p` a file by its absolute path; `i` inline.
-    path_or_inline_dv: as in the log. offset: of the vector in its file, None for inline. size_in_bytes: of the data,
-    without size and checksum around it. cardinality: number of rows deleted.
+    storage_type: `u` for a file below the table's root, named by a UUID; `p` for a file with an absolute path; `i` for inline.
+    path_or_inline_dv: as in the log. offset: of the vector in its file; None for inline. size_in_bytes: of the data, without the
+    size and checksum around it. cardinality: number of deleted rows.
     """
 
     storage_type: str
@@ -57,7 +57,8 @@ class DeletionVectorDescriptor:
         return cls(value.get("storageType"), place, *sizes).checked()  # type: ignore[arg-type]
 
     def checked(self) -> Self:
-        """Itself. Raises CorruptTableError for a field of another type or range than the protocol's, read or to be written."""
+        """Check the fields and return the descriptor itself. Raises CorruptTableError if a field has another type or range than
+        the protocol allows. This is done on read and on write."""
         offset = 0 if self.offset is None else self.offset
         counts = ((self.size_in_bytes, 31), (self.cardinality, 63), (offset, 31))
         sound = all(type(n) is int and 0 <= n < 2**bits for n, bits in counts)
@@ -81,15 +82,15 @@ class DeletionVectorDescriptor:
 
     @property
     def unique_id(self) -> str:
-        """Identifies the vector within its table: part of a logical file's key. Protocol: Derived Fields."""
+        """The id of the vector within its table. It is part of a logical file's key. Protocol: Derived Fields."""
         suffix = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
 
     @property
     def path(self) -> str | None:
-        """The file that holds the vector, decoded: below the table's root for `u`, absolute for `p`, None when inline.
+        """The decoded path of the file that holds the vector: below the table's root for `u`, absolute for `p`, None for inline.
 
-        Raises DeletionVectorError when the text names no UUID.
+        Raises DeletionVectorError if the text has no valid UUID.
         """
         if self.storage_type == "i":
             return None
@@ -120,8 +121,8 @@ def deletion_vector_file_name(file_id: UUID, prefix: str = "") -> str:
 def read_deletion_vector(store: ReadsRanges, descriptor: DeletionVectorDescriptor) -> BitMap64:
     """The deleted row positions that a descriptor names.
 
-    Raises DeletionVectorError when the stored size, checksum, format or number of rows disagrees, and what the store
-    raises (FileNotFoundError) when the file is missing.
+    Raises DeletionVectorError if the stored size, checksum, format or number of rows is wrong, and the store's error
+    (FileNotFoundError) if the file is missing.
     """
     path = descriptor.path
     if path is None:
@@ -135,7 +136,7 @@ def read_deletion_vector(store: ReadsRanges, descriptor: DeletionVectorDescripto
     if len(bitmap) != descriptor.cardinality:
         raise DeletionVectorError(
             f"The deletion vector {_place(descriptor)} holds {len(bitmap)} rows, but the log says {descriptor.cardinality}. "
-            "Its file or the log is damaged; which rows are deleted cannot be told.",
+            "Its file or the log is damaged; it is unknown which rows are deleted.",
             error_class="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH",
             expected=descriptor.cardinality,
             found=len(bitmap),
@@ -144,7 +145,7 @@ def read_deletion_vector(store: ReadsRanges, descriptor: DeletionVectorDescripto
 
 
 def row_indexes(bitmap: BitMap64) -> np.ndarray:
-    """The positions in rising order, as int64."""
+    """The positions in ascending order, as int64."""
     return np.frombuffer(bitmap.to_array(), dtype=np.uint64).astype(np.int64)
 
 
@@ -181,13 +182,13 @@ def _place(descriptor: DeletionVectorDescriptor) -> str:
     return "in the log (inline)" if path is None else f"at byte {descriptor.offset} of {path}"
 
 
-def _size_mismatch(descriptor: DeletionVectorDescriptor, found: int) -> DeletionVectorError:
+def _size_mismatch(descriptor: DeletionVectorDescriptor, actual_bytes: int) -> DeletionVectorError:
     return DeletionVectorError(
-        f"The deletion vector {_place(descriptor)} has {found} bytes, but the log says {descriptor.size_in_bytes}. "
+        f"The deletion vector {_place(descriptor)} has {actual_bytes} bytes, but the log says {descriptor.size_in_bytes}. "
         "Its file or the log is damaged.",
         error_class="DELTA_DELETION_VECTOR_SIZE_MISMATCH",
         expected=descriptor.size_in_bytes,
-        found=found,
+        found=actual_bytes,
     )
 
 
@@ -195,9 +196,9 @@ def _size_mismatch(descriptor: DeletionVectorDescriptor, found: int) -> Deletion
 
 
 def deserialize(data: bytes, *, where: str = "") -> BitMap64:
-    """RoaringBitmapArray bytes, magic number first -> bitmap. Both formats are read: portable and native.
+    """RoaringBitmapArray bytes, magic number first -> bitmap. Both formats are accepted: portable and native.
 
-    where: names the vector in messages. Raises DeletionVectorError for bytes that are neither.
+    where: the name of the vector in messages. Raises DeletionVectorError for bytes in neither format.
     """
     magic = data[:4]
     try:
@@ -220,15 +221,16 @@ def deserialize(data: bytes, *, where: str = "") -> BitMap64:
 
 
 def _portable_from_native(data: bytes, order: str) -> bytes:
-    """Native: int32 count, then for each key 0, 1, ... an int32 length and a 32-bit bitmap. Portable names the keys.
+    """Convert native to portable. Native: int32 count, then for each key 0, 1, ... an int32 length and a 32-bit bitmap. Portable
+    stores the keys too.
 
-    order: of the bytes of these numbers, `<` or `>`: both are met, the protocol's own inline example has the latter.
+    order: byte order of these numbers, `<` or `>`. Both occur; the protocol's own inline example has `>`.
     """
     count, position = struct.unpack_from(f"{order}i", data, 4)[0], 8
     if not 0 <= count <= len(data) // 4:
         raise ValueError(f"{count} bitmaps do not fit into {len(data)} bytes")
     parts = [struct.pack("<Q", count)]
-    for key in range(count):  # one round for every 2^32 rows of a file
+    for key in range(count):  # one iteration for every 2^32 rows of a file
         length = struct.unpack_from(f"{order}i", data, position)[0]
         bitmap = data[position + 4 : position + 4 + length]
         if length < 0 or len(bitmap) != length:
@@ -239,7 +241,7 @@ def _portable_from_native(data: bytes, order: str) -> bytes:
 
 
 def serialize(bitmap: BitMap64) -> bytes:
-    """The bitmap as portable RoaringBitmapArray bytes, magic number first; run-length encoded where that is smaller."""
+    """The bitmap as portable RoaringBitmapArray bytes, magic number first, with run-length encoding where that is smaller."""
     compact = bitmap.copy()
     compact.run_optimize()
     return struct.pack("<i", PORTABLE_MAGIC) + bytes(compact.serialize())
@@ -250,7 +252,7 @@ def dv_file_bytes(
 ) -> tuple[bytes, tuple[DeletionVectorDescriptor, ...]]:
     """One deletion vector file with these vectors: its bytes, and a `u` descriptor for each vector in order.
 
-    The file belongs at `descriptor.path`. file_id and prefix must be new, so that no file is ever written twice.
+    The caller writes the file to `descriptor.path`. file_id and prefix must be new, so that no file is ever written twice.
     """
     place = prefix + z85_encode(file_id.bytes)
     parts, descriptors, offset = [bytes([FILE_VERSION])], [], 1
@@ -263,14 +265,14 @@ def dv_file_bytes(
 
 
 def inline_descriptor(bitmap: BitMap64) -> DeletionVectorDescriptor:
-    """A descriptor that carries the vector itself."""
+    """A descriptor that contains the vector itself."""
     data = serialize(bitmap)
     padded = data + bytes(-len(data) % 4)
     return DeletionVectorDescriptor("i", z85_encode(padded), None, len(data), len(bitmap))
 
 
 def from_row_indexes(indexes: Iterable[int] | np.ndarray) -> BitMap64:
-    """A bitmap of row positions, any order, repeats allowed."""
+    """A bitmap of row positions, which may be in any order and repeated."""
     return BitMap64(indexes.astype(np.uint64) if isinstance(indexes, np.ndarray) else indexes)
 
 
@@ -284,16 +286,17 @@ _DIGITS[_Z85] = np.arange(85)
 
 
 def z85_encode(data: bytes) -> str:
-    """z85 text of bytes whose number is a multiple of four."""
+    """The z85 text of bytes. Their number must be a multiple of four."""
     assert len(data) % 4 == 0, f"z85 needs whole groups of four bytes, not {len(data)} bytes"
     groups = np.frombuffer(data, ">u4").astype(np.uint64)
     return bytes(_Z85[groups[:, None] // _POWERS % 85]).decode("ascii")
 
 
 def z85_decode(text: str) -> bytes:
-    """Raises DeletionVectorError for text that is not z85.
+    """The bytes of a z85 text. Raises DeletionVectorError if the text is not z85.
 
-    A group of five beyond four bytes keeps its low 32 bits, as the JVM reader decodes it: tables with such text exist.
+    If the value of a group of five digits does not fit into four bytes, its low 32 bits are kept, as in the JVM reader: tables
+    with such text exist.
     """
     digits = _DIGITS[np.frombuffer(text.encode("utf-8"), np.uint8)]
     if len(digits) % 5 or (digits == _NO_DIGIT).any():

@@ -1,8 +1,8 @@
-"""Table features: one row each, and what a protocol asks of readers and writers.
+"""Table features: one row for each feature, and the features that a protocol requires from readers and writers.
 
-A row says since which legacy version the feature is implied, which other features it needs, whether this library can
-read and write tables that have it, and how to see from the metadata that it is in use. A writer-only feature never
-keeps anybody from reading. A listed feature that is not in use owes a writer nothing, so it is refused only when it is.
+A row has the legacy versions that imply the feature, the other features that it needs, whether this library can read and write
+tables with it, and how to see from the metadata that it is in use. A writer-only feature never prevents reading. A listed feature
+that is not in use requires nothing from a writer, so writing is refused only if the feature is in use.
 Protocol: Table Features; Protocol Evolution; Valid Feature Names in Table Features.
 """
 
@@ -24,7 +24,7 @@ PROTECTION = "checkpointProtection"
 PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 FORMATS_PROPERTY = "delta.universalFormat.enabledFormats"
 WRITER_FEATURES_VERSION = 7
-_FORMER_NAMES = {"delta.enableChangeDataFeed": "delta.enableChangeDataCapture"}  # count where the present name is not set
+_FORMER_NAMES = {"delta.enableChangeDataFeed": "delta.enableChangeDataCapture"}  # used if the current name is not set
 
 
 class Operation(Enum):
@@ -33,7 +33,7 @@ class Operation(Enum):
 
 
 class Properties(Mapping[str, str]):
-    """Table properties, found ignoring case as the reference does; iteration gives the names as they were set."""
+    """Table properties. Lookup ignores case, as in the reference. Iteration returns the names as they were set."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = dict(values)
@@ -58,7 +58,7 @@ class Properties(Mapping[str, str]):
         return text.strip().lower() == "true"
 
     def integer(self, name: str, default: int) -> int:
-        """Raises CorruptTableError for a value that is no whole number."""
+        """Raises CorruptTableError for a value that is not an integer."""
         text = self.get(name)
         try:
             return default if text is None else int(text)
@@ -66,7 +66,7 @@ class Properties(Mapping[str, str]):
             raise CorruptTableError(f"Table property {name} is {text!r}; it must be a whole number.", property=name) from error
 
     def size(self, name: str, default: int) -> int:
-        """Bytes. Raises CorruptTableError for a value that is no size above 0."""
+        """A size in bytes. Raises CorruptTableError for a value that is not a size above 0."""
         text = self.get(name)
         size = default if text is None else parse_size(text)
         if not size:
@@ -81,11 +81,11 @@ InUse = Callable[[Properties, StructType], bool]
 class Feature:
     """One table feature.
 
-    reader: readers must know it too. legacy_reader, legacy_writer: versions from which it is implied, None when it is
-    never. needs: features that must be listed with it. enabled_by: the boolean property that turns it on, if there is
-    one. read, write: whether this library can. in_use: whether it asks anything of a writer who only adds rows, seen
-    from the table's properties and schema; None when that cannot be seen, so that listed means in use.
-    stands_for: the final name, when this is the name of a preview.
+    reader: readers must know it too. legacy_reader, legacy_writer: the first versions that imply it; None if no version does.
+    needs: features that must be listed with it. enabled_by: the boolean property that turns it on, if there is one. read, write:
+    whether this library can read and write it. in_use: whether the table's properties and schema show that the feature requires
+    something from a writer who only adds rows; None if they cannot show that, so that a listed feature counts as in use.
+    stands_for: the final name, if this is the name of a preview.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Feature:
 
 
 def all_fields(data_type: DataType) -> Iterator[StructField]:
-    """Every struct field at any depth, outer before inner, through arrays and maps as well."""
+    """Every struct field at any depth, outer before inner, also inside arrays and maps."""
     match data_type:
         case StructType(fields):
             for f in fields:
@@ -115,7 +115,7 @@ def all_fields(data_type: DataType) -> Iterator[StructField]:
 
 
 def fields_with_paths(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, StructField]]:
-    """Every struct field at any depth, outer before inner, inside arrays and maps too, with the names that lead to it."""
+    """Every struct field at any depth, outer before inner, also inside arrays and maps, with its path."""
     match data_type:
         case StructType(fields):
             for f in fields:
@@ -159,7 +159,7 @@ def _has_variant(properties: Properties, schema: StructType) -> bool:
 
 
 def has_geospatial(data_type: DataType) -> bool:
-    """Whether it is geometry or geography, or has one of them inside."""
+    """Whether the type is geometry or geography, or contains one of them."""
     return any(isinstance(t, GeospatialType) for t in all_types(data_type))
 
 
@@ -229,13 +229,13 @@ _ROWS: tuple[Feature, ...] = (
 FEATURES: Mapping[str, Feature] = {row.name: row for row in _ROWS}
 
 
-# ---------------------------------------------------------------- what a protocol asks for
+# ---------------------------------------------------------------- features that a protocol requires
 
 
 def reader_features(protocol: Protocol) -> frozenset[str]:
     """Names of the features that a reader must know.
 
-    Raises CorruptTableError when the version asks for a list that is not there.
+    Raises CorruptTableError if the version requires a list of features that is missing.
     """
     if protocol.min_reader_version < READER_FEATURES_VERSION:
         implied = (f.name for f in _ROWS if f.legacy_reader is not None and f.legacy_reader <= protocol.min_reader_version)
@@ -252,9 +252,9 @@ def writer_features(protocol: Protocol) -> frozenset[str]:
 
 
 def supported_features(protocol: Protocol) -> frozenset[str]:
-    """Names of all features that the table supports, in the protocol's sense, implied ones included.
+    """Names of all features that the table supports in the sense of the protocol, including implied features.
 
-    A feature of readers and writers counts only when readers are told of it. Protocol: Supported Features.
+    A reader-writer feature counts only if it is listed for readers. Protocol: Supported Features.
     """
     readers = reader_features(protocol)
     return frozenset(name for name in writer_features(protocol) if name not in FEATURES or not FEATURES[name].reader) | readers
@@ -263,18 +263,18 @@ def supported_features(protocol: Protocol) -> frozenset[str]:
 def _listed(names: frozenset[str] | None, field: str, version_field: str, version: int) -> frozenset[str]:
     if names is None:
         raise CorruptTableError(
-            f"The protocol action has {version_field} {version} but no {field}, so what it asks for cannot be told. "
+            f"The protocol action has {version_field} {version} but no {field}, so it is unknown which features it requires. "
             "The log is damaged.",
             field=field,
         )
     return names
 
 
-# ---------------------------------------------------------------- what this library refuses
+# ---------------------------------------------------------------- tables that this library refuses
 
 
 def check_readable(protocol: Protocol) -> None:
-    """Raises UnsupportedTableFeatureError for a protocol that this library cannot read, naming all that is in the way."""
+    """Raises UnsupportedTableFeatureError, with all unsupported features, if this library cannot read the protocol."""
     if protocol.min_reader_version > READER_FEATURES_VERSION:
         raise _bad_version("reader", protocol.min_reader_version, READER_FEATURES_VERSION)
     missing = sorted(name for name in reader_features(protocol) if name not in FEATURES or not FEATURES[name].read)
@@ -287,7 +287,7 @@ def check_readable(protocol: Protocol) -> None:
 
 
 def check_writable(protocol: Protocol, properties: Properties, schema: StructType) -> None:
-    """Raises UnsupportedTableFeatureError for a table to which this library cannot add rows, naming all that is in the way."""
+    """Raises UnsupportedTableFeatureError, with all unsupported features, if this library cannot add rows to the table."""
     if protocol.min_writer_version > WRITER_FEATURES_VERSION:
         raise _bad_version("writer", protocol.min_writer_version, WRITER_FEATURES_VERSION)
     names = writer_features(protocol) | reader_features(protocol)
@@ -302,9 +302,9 @@ def check_writable(protocol: Protocol, properties: Properties, schema: StructTyp
     formats = properties.get(FORMATS_PROPERTY, "").strip()
     if formats:
         raise UnsupportedOperationError(
-            f"The table keeps metadata of other formats ({FORMATS_PROPERTY} is {formats!r}), and pydelta makes none: readers of "
-            "these formats would not see what is written. Nothing was written. Write with the engine that keeps them, or unset "
-            f"{FORMATS_PROPERTY} first.",
+            f"The table has metadata for other formats ({FORMATS_PROPERTY} is {formats!r}), but pydelta cannot write it: readers "
+            "of these formats would not see the new rows. Nothing was written. Write with the engine that maintains this "
+            f"metadata, or unset {FORMATS_PROPERTY} first.",
             error_class="DELTA_UNIVERSAL_FORMAT_VIOLATION",
             sql_state="KD00E",
             property=FORMATS_PROPERTY,

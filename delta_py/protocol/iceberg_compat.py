@@ -1,9 +1,9 @@
-"""Tables whose files another program may take as an Iceberg table's: what writers must keep to.
+"""Rules for writers of tables whose files other programs may read as an Iceberg table.
 
-    check_compatible(features, properties, schema)      # of a table as it is, or as it is to be
+    check_compatible(features, properties, schema)      # of a table before or after a change
 
-What is made of new files stands where files are made: partition columns in them, ids of elements, keys and values, and numbers
-of records. Nothing here converts anything.
+The rules for new files are in the modules that write files: partition columns in the files, ids of elements, keys and values, and
+record counts. This module converts nothing.
 Protocol: Iceberg Compatibility V1; Iceberg Compatibility V2; Writer Requirements for IcebergCompatV1.
 """
 
@@ -56,20 +56,20 @@ def property_of(version: int) -> str:
 
 
 def asked_versions(properties: Properties) -> tuple[int, ...]:
-    """The versions that the properties turn on."""
+    """The versions that are turned on by the properties."""
     return tuple(n for n in _VERSIONS if properties.boolean(property_of(n)))
 
 
 def active_versions(features: Set[str], properties: Properties) -> tuple[int, ...]:
-    """The versions that a table supports and has turned on; no more than one in a table that is whole."""
+    """The versions that a table supports and has turned on. A valid table has at most one."""
     return tuple(n for n in asked_versions(properties) if f"icebergCompatV{n}" in features)
 
 
 def check_files(before: tuple[int, ...], after: tuple[int, ...], *, partitioned: bool, files: int) -> None:
-    """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE) for files that were written
-    under other versions and may lack what the present ones ask of files. files: how many stay.
+    """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE) if files were written under
+    other versions and may break the rules of the current versions. files: the number of files that remain in the table.
 
-    Of files that are there the first version asks for partition columns alone, which those of the second have.
+    The first version only requires that existing files contain the partition columns, and files of the second version do.
     Protocol: Writer Requirements for IcebergCompatV1.
     """
     if not files or not after or after == before or (after == (1,) and (not partitioned or before == (2,))):
@@ -79,7 +79,7 @@ def check_files(before: tuple[int, ...], after: tuple[int, ...], *, partitioned:
 
 
 def check_compatible(features: Set[str], properties: Properties, schema: StructType) -> None:
-    """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION) for a table that breaks a rule of the version it has."""
+    """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION) if a table breaks a rule of its active version."""
     versions = active_versions(features, properties)
     if len(versions) > 1:
         names = " and ".join(property_of(version) for version in versions)
@@ -122,12 +122,12 @@ def _check_features(version: int, features: Set[str], properties: Properties) ->
 
 
 def is_written_by_iceberg(features: Set[str], properties: Properties) -> bool:
-    """Whether the table has icebergWriterCompatV1, which is of a proposal to the protocol, and it is turned on."""
+    """Whether icebergWriterCompatV1, which is part of a protocol proposal, is supported and turned on."""
     return _WRITERS in features and properties.boolean(column_mapping.NAMED_BY_ID)
 
 
 def check_map_keys(before: StructType, after: StructType) -> None:
-    """Raises UnsupportedOperationError for structs in keys of maps that would change in any way."""
+    """Raises UnsupportedOperationError if a struct in the key of a map would change in any way."""
     keys = dict(_key_structs(after))
     for path, key in _key_structs(before):
         if keys.get(path, key) != key:
@@ -165,13 +165,13 @@ def _check_for_writers(features: Set[str], properties: Properties, schema: Struc
         raise _not_for_writers(f"it excludes the table features {', '.join(excluded)}. Drop them first")
     used = sorted(name for name in features & _FOR_WRITERS_UNUSED if _is_used(name, properties, schema))
     if used:
-        raise _not_for_writers(f"what the table uses of the features {', '.join(used)} is excluded. Take it away first")
+        raise _not_for_writers(f"it excludes the use of the features {', '.join(used)}. Remove what uses them first")
 
 
 def _is_used(name: str, properties: Properties, schema: StructType) -> bool:
     feature = FEATURES[name]
-    asked = feature.enabled_by is not None and properties.boolean(feature.enabled_by)
-    return asked or (feature.in_use is not None and feature.in_use(properties, schema))
+    is_turned_on = feature.enabled_by is not None and properties.boolean(feature.enabled_by)
+    return is_turned_on or (feature.in_use is not None and feature.in_use(properties, schema))
 
 
 def _not_for_writers(why: str) -> UnsupportedOperationError:
@@ -203,12 +203,13 @@ def _is_allowed(version: int, kind: DataType) -> bool:
 
 
 def _check_type_changes(version: int, schema: StructType) -> None:
-    """Of a record that cannot be read it is not known that Iceberg has the change. Protocol: Type Change Metadata."""
+    """Check the recorded type changes. A record that cannot be parsed is refused, because Iceberg may not support the change.
+    Protocol: Type Change Metadata."""
     for f in all_fields(schema):
         for change in f.metadata.get(TYPE_CHANGES, ()):
             old, new = str(change.get("fromType")), str(change.get("toType"))
             if not _iceberg_changes(old, new):
-                why = f"column {f.name} was changed from {old} to {new}, which Iceberg does not know"
+                why = f"column {f.name} was changed from {old} to {new}, which Iceberg does not support"
                 raise violation(version, "UNSUPPORTED_TYPE_WIDENING", why)
 
 
@@ -217,8 +218,8 @@ def _iceberg_changes(old: str, new: str) -> bool:
         return _WHOLE.index(old) < _WHOLE.index(new)
     decimals = [_DECIMAL.fullmatch(text) for text in (old, new)]
     if decimals[0] is not None and decimals[1] is not None:
-        before, after = (DecimalType(int(found[1]), int(found[2])) for found in decimals if found is not None)
-        return before.scale == after.scale and before.precision < after.precision
+        narrow, wide = (DecimalType(int(decimal[1]), int(decimal[2])) for decimal in decimals if decimal is not None)
+        return narrow.scale == wide.scale and narrow.precision < wide.precision
     return (old, new) == ("float", "double")
 
 

@@ -1,7 +1,7 @@
-"""Identity columns: numbers that the table gives to new rows, start, start + step, start + 2 * step, ...
+"""Identity columns: the table assigns numbers to new rows: start, start + step, start + 2 * step, ...
 
-The highest number given so far (the lowest, for a negative step) stands in the column's metadata as the high water mark;
-each commit that gives numbers raises it. Numbers are never given twice; some are left out.
+The column's metadata has the highest number assigned so far (the lowest, for a negative step) as the high water mark. Each commit
+that assigns numbers raises it. No number is assigned twice; some numbers are skipped.
 Protocol: Identity Columns.
 """
 
@@ -23,21 +23,21 @@ _LONGS = range(-(2**63), 2**63)
 
 
 def without_marks(schema: StructType) -> StructType:
-    """The schema whatever numbers were given: each append to a table with an identity column writes another mark."""
+    """The schema without high water marks: each append to a table with an identity column writes a new mark."""
     return map_fields(
         schema, lambda f: replace(f, metadata={name: value for name, value in f.metadata.items() if name != HIGH_WATER_MARK})
     )
 
 
 def is_alike(schema: StructType, other: StructType) -> bool:
-    """Whether they are one schema, whatever numbers were given."""
+    """Whether two schemas are equal, ignoring high water marks."""
     return schema == other or without_marks(schema) == without_marks(other)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """An identity column. mark: the high water mark; None before any number was given. explicit: rows may bring values of
-    their own."""
+    """An identity column. mark: the high water mark; None if no number was assigned yet. explicit: rows may have their own
+    values."""
 
     name: str
     start: int
@@ -46,8 +46,8 @@ class Identity:
     explicit: bool
 
     def number(self, index: int) -> int:
-        """The number at a place in the sequence that begins behind the mark. Raises InvariantViolationError
-        (ARITHMETIC_OVERFLOW) for one that has no 64 bits."""
+        """The number at an index of the sequence that begins after the mark. Raises InvariantViolationError
+        (ARITHMETIC_OVERFLOW) if it does not fit into 64 bits."""
         number = self._next() + index * self.step
         if number not in _LONGS:
             raise self._used_up(number)
@@ -59,8 +59,8 @@ class Identity:
         return self.start + ((self.mark - self.start) // self.step + 1) * self.step
 
     def covering(self, value: int) -> int | None:
-        """The high water mark under which a value that rows have is never given again: of the sequence, the value or the next
-        behind it; None for a value before the start. Raises InvariantViolationError as number."""
+        """The high water mark that ensures that an existing value is never assigned again: the value if it is in the sequence,
+        otherwise the next number of the sequence after it. None for a value before the start. Raises as `number`."""
         offset = value - self.start
         if offset * self.step < 0:
             return None
@@ -83,7 +83,8 @@ class Identity:
 
 
 def identity_of(f: StructField) -> Identity | None:
-    """What the field's metadata says; None for a column that is none. Raises CorruptTableError for metadata without sense."""
+    """The identity in the field's metadata; None if it is not an identity column. Raises CorruptTableError if the metadata is not
+    valid."""
     if START not in f.metadata and STEP not in f.metadata:
         return None
     start, step, mark = (_long(f, key) for key in (START, STEP, HIGH_WATER_MARK))
@@ -102,8 +103,8 @@ def _long(f: StructField, key: str) -> int | None:
 
 def _senseless(f: StructField) -> CorruptTableError:
     return CorruptTableError(
-        f"Identity column {f.name} has the metadata {shown(dict(f.metadata))}: it needs whole numbers {START} and {STEP} (not "
-        f"0), {ALLOW_EXPLICIT_INSERT} true or false, and a whole number {HIGH_WATER_MARK} or none.",
+        f"Identity column {f.name} has the metadata {shown(dict(f.metadata))}: it needs integers {START} and {STEP} (not "
+        f"0), {ALLOW_EXPLICIT_INSERT} true or false, and an integer {HIGH_WATER_MARK} or none.",
         column=f.name,
     )
 
@@ -113,14 +114,14 @@ def identity_columns(schema: StructType) -> tuple[Identity, ...]:
     return tuple(identity for identity in map(identity_of, schema.fields) if identity is not None)
 
 
-def with_marks(schema: StructType, given: Iterable[tuple[str, int]]) -> StructType:
-    """The schema with the high water marks that the numbers given make. given: column names and the furthest numbers, of any
-    number of tasks."""
+def with_marks(schema: StructType, assigned: Iterable[tuple[str, int]]) -> StructType:
+    """The schema with the high water marks after numbers were assigned. assigned: pairs of a column name and the furthest number,
+    from any number of tasks."""
     furthest: dict[str, int] = {}
     columns = {column.name: column for column in identity_columns(schema)}
-    for name, number in given:
-        known = furthest.get(name, columns[name].mark)
-        furthest[name] = number if known is None else columns[name].further(known, number)
+    for name, number in assigned:
+        previous = furthest.get(name, columns[name].mark)
+        furthest[name] = number if previous is None else columns[name].further(previous, number)
     return StructType(
         tuple(
             replace(f, metadata={**f.metadata, HIGH_WATER_MARK: furthest[f.name]}) if f.name in furthest else f
@@ -130,7 +131,8 @@ def with_marks(schema: StructType, given: Iterable[tuple[str, int]]) -> StructTy
 
 
 def check_new_identities(schema: StructType, partition_columns: Sequence[str]) -> None:
-    """Raises SchemaMismatchError for identity columns that no new table can have, CorruptTableError as identity_of."""
+    """Raises SchemaMismatchError if a new table cannot have one of the identity columns. Raises CorruptTableError as
+    identity_of."""
     for f in schema.fields:
         if identity_of(f) is None:
             continue

@@ -1,6 +1,6 @@
-"""Lengths of time as table properties write them: `interval 30 days`, `7 days`, `interval 1 week 2 hours`.
+"""Durations in the syntax of table properties: `interval 30 days`, `7 days`, `interval 1 week 2 hours`.
 
-Only units of a fixed length: a property in months or years is refused, as in the reference.
+Only units of a fixed length are allowed: a property in months or years is refused, as in the reference.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _UNITS_MICROS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-_LONGEST_MS = 2**62  # so that a time less a length has 64 bits
+_LONGEST_MS = 2**62  # so that a time minus a duration fits into 64 bits
 _PART = re.compile(r"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s+([a-z]+)(?:\s+|$)", re.ASCII)
 
 
 def parse_interval(text: str) -> int:
-    """The length in milliseconds, rounded down. Case, and the word `interval`, do not matter.
+    """The duration in milliseconds, rounded down. Case and the word `interval` do not matter.
 
-    Raises ValueError for a text that is no interval of fixed units, for a negative one, and for one of over 146 million years.
+    Raises ValueError if the text is not an interval of fixed units, is negative, or is longer than 146 million years.
     """
-    rest = text.strip().lower()
-    rest = rest.removeprefix("interval ").strip() if rest.startswith("interval ") else rest
+    units_text = text.strip().lower()
+    units_text = units_text.removeprefix("interval ").strip() if units_text.startswith("interval ") else units_text
     micros, position = Fraction(0), 0
-    while position < len(rest) or not rest:
-        part = _PART.match(rest, position)
+    while position < len(units_text) or not units_text:
+        part = _PART.match(units_text, position)
         unit = None if part is None else _UNITS_MICROS.get(part[3].removesuffix("s"))
         if part is None or unit is None:
             raise ValueError(f"{text!r} is no interval of weeks, days, hours, minutes, seconds or parts of seconds")
@@ -55,7 +55,7 @@ def parse_interval(text: str) -> int:
 def interval_property(properties: Properties, name: str, default: str | None) -> int | None:
     """A property in milliseconds; None if it is not set and there is no default.
 
-    Raises CorruptTableError for a value that is no interval.
+    Raises CorruptTableError if the value is not an interval.
     """
     text = properties.get(name, default)
     if text is None:
@@ -69,7 +69,8 @@ def interval_property(properties: Properties, name: str, default: str | None) ->
 
 
 def retention_ms(properties: Properties, rule: tuple[str, str]) -> int:
-    """LOG_RETENTION, TRUNCATED_HISTORY or DELETED_FILE_RETENTION of a table, in milliseconds. Raises CorruptTableError."""
+    """A retention time of a table in milliseconds. rule: LOG_RETENTION, TRUNCATED_HISTORY or DELETED_FILE_RETENTION. Raises
+    CorruptTableError."""
     retention = interval_property(properties, *rule)
     assert retention is not None, "the rule has a default"
     return retention

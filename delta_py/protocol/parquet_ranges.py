@@ -1,4 +1,4 @@
-"""Where columns lie in a Parquet file, by its footer.
+"""The byte ranges of columns in a Parquet file, from its footer.
 
 column_ranges(footer, groups=[0], leaves=[2, 3])       # [(offset, length), ...], in bytes
 """
@@ -10,8 +10,8 @@ from typing import Any
 
 
 def column_ranges(footer: Any, groups: Iterable[int], leaves: Collection[int]) -> list[tuple[int, int]]:
-    """The chunks of some leaf columns in some row groups, dictionaries too. footer: pyarrow.parquet.FileMetaData. What a damaged
-    footer says may lie outside of the file."""
+    """The ranges of some leaf columns in some row groups, including dictionaries. footer: pyarrow.parquet.FileMetaData. Ranges
+    from a damaged footer may be outside the file."""
     ranges = []
     for group in groups:
         row_group = footer.row_group(group)

@@ -1,4 +1,4 @@
-"""How a table wants its Parquet files written, data and checkpoints alike: the codec and the kind of pages.
+"""The settings for a table's Parquet files, for data and checkpoints: the codec and the page version.
 
     ParquetSettings.of(config.properties)
 
@@ -21,19 +21,20 @@ _PAGES_1, _PAGES_2 = re.compile(r"1\.0\.0"), re.compile(r"2\.[0-9]+\.[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class ParquetSettings:
-    """As pyarrow spells them. codec: `none` for no compression. page_version: 1.0 or 2.0."""
+    """Settings with the names that pyarrow uses. codec: `none` for no compression. page_version: 1.0 or 2.0."""
 
     codec: str = "zstd"
     page_version: str = "1.0"
 
     @classmethod
     def of(cls, properties: Properties) -> ParquetSettings:
-        """Raises UnsupportedOperationError for a codec that cannot be written, CorruptTableError for pages that there are not."""
+        """Raises UnsupportedOperationError for a codec that cannot be written, CorruptTableError for an unknown page version."""
         return cls(compression_codec(properties.get(CODEC_PROPERTY)), data_page_version(properties))
 
     @classmethod
     def for_checkpoints(cls, properties: Properties) -> ParquetSettings:
-        """As `of`; what cannot be written counts for data files alone, since a log without checkpoints grows for ever."""
+        """As `of`, but with defaults if the settings cannot be written. Only data files must be refused then, because a log
+        without checkpoints would grow for ever."""
         try:
             return cls.of(properties)
         except (UnsupportedOperationError, CorruptTableError):
@@ -41,7 +42,7 @@ class ParquetSettings:
 
 
 def compression_codec(name: str | None) -> str:
-    """A codec's name as pyarrow spells it; the protocol's default for None."""
+    """The pyarrow name of a codec; for None, the protocol's default."""
     codec = (name or "zstd").lower()
     if codec not in _CODECS:
         raise UnsupportedOperationError(

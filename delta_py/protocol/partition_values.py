@@ -1,9 +1,9 @@
 """Partition values: the text in the log <-> a typed value.
 
-Null and the empty text are both null. Timestamps stand as `yyyy-MM-dd HH:mm:ss[.SSSSSS]` in the session's time zone or
-as ISO 8601 with `T` and `Z` (UTC); binary stands as text whose characters are the bytes in UTF-8. Texts are read as Spark
-casts them, so that what older and other writers left (`2021.0` for an integer, a date alone for a timestamp that was a
-date before it was widened) means what it means there.
+Null and the empty text are both null. Timestamps are written as `yyyy-MM-dd HH:mm:ss[.SSSSSS]` in the session's time zone, or as
+ISO 8601 with `T` and `Z` (UTC). Binary is written as the text whose UTF-8 bytes are the value. Texts are read as Spark casts
+them, so texts of older and other writers have the same meaning as in Spark. Examples are `2021.0` for an integer, and a date
+without a time for a timestamp column that was widened from date.
 Protocol: Partition Value Serialization.
 """
 
@@ -48,18 +48,18 @@ _DAY_MICROS = 86_400 * _SECOND
 _MAX_DECIMAL_DIGITS = 76
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_ORDINAL = _EPOCH.toordinal()
-_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # the calendar repeats: years beyond datetime's are counted from nearer ones
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # the calendar repeats: years beyond datetime's range are computed from years within it
 _SHORT_DECIMAL = 38
 
 
 def parse_partition_values(
     texts: pa.Array | pa.ChunkedArray, data_type: DataType, *, timezone: str = "UTC", errors: Literal["raise", "null"] = "raise"
 ) -> pa.Array:
-    """Texts of one partition column -> typed values, one call for each distinct text.
+    """Texts of one partition column -> typed values. Each distinct text is parsed once.
 
-    texts: strings, one a file. timezone: in which timestamps without an offset are read. errors: what a text that is no
-    value of the type gives; who takes nulls for them asks `malformed` which they are.
-    Raises CorruptTableError naming the first such text; UnsupportedOperationError for a type that cannot partition;
+    texts: strings, one per file. timezone: the zone of timestamps without an offset. errors: the result for a text that is not a
+    value of the type; a caller who uses "null" can find these texts with `malformed`.
+    Raises CorruptTableError with the first such text, UnsupportedOperationError for a type that cannot be a partition column, and
     InvalidOptionError for an unknown time zone.
     """
     flat = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
@@ -74,14 +74,14 @@ def parse_partition_values(
 
 
 def malformed(texts: pa.Array, values: pa.Array) -> pa.BooleanArray:
-    """Which texts are no value of their column's type. values: what parse_partition_values makes of them, with nulls."""
+    """Which texts are not values of their column's type. values: the result of parse_partition_values with nulls."""
     if pa.types.is_null(values.type):
         return all_false(len(texts))
     return pc.and_(pc.fill_null(pc.not_equal(texts, EMPTY), FALSE), pc.is_null(values))
 
 
 def malformed_value(path: str, column: str, text: str, data_type: DataType) -> CorruptTableError:
-    """The error of who needs the value of a column that the log gives a file's rows, where it is none."""
+    """The error for a caller who needs the partition value of a file, if the text in the log is not a valid value."""
     return CorruptTableError(
         f"The partition value of the file {path} in the log is {text!r}, which is no value of column {column} of type "
         f"{type_name(data_type)}. Correct partitionValues in the log, or leave the column out of columns and conditions.",
@@ -96,12 +96,12 @@ def malformed_value(path: str, column: str, text: str, data_type: DataType) -> C
 def parse_partition_value(
     text: str | None, data_type: DataType, *, timezone: str = "UTC", errors: Literal["raise", "null"] = "raise"
 ) -> Any:
-    """One text -> a Python value (datetimes of `timestamp` aware, in UTC); None for null and for the empty text."""
+    """One text -> a Python value (for `timestamp`, an aware datetime in UTC); None for null and for the empty text."""
     return parse_partition_values(pa.array([text], pa.string()), data_type, timezone=timezone, errors=errors)[0].as_py()
 
 
 def _parse_distinct(texts: pa.StringArray, data_type: DataType, timezone: str) -> pa.Array:
-    """Typed values; null where the text is null or no value of the type."""
+    """Typed values; null if the text is null or not a value of the type."""
     target = to_arrow_type(data_type)
     match data_type:
         case PrimitiveType("string"):
@@ -130,7 +130,7 @@ def _parse_distinct(texts: pa.StringArray, data_type: DataType, timezone: str) -
 
 
 def _each(texts: pa.StringArray, parse: Callable[[str], Any], target: pa.DataType) -> pa.Array:
-    """All texts in bulk where every one is in the usual form, otherwise one by one."""
+    """Parse all texts in bulk if every text has the usual form, otherwise one by one."""
     bulk = _cast(texts, target)
     return _one_by_one(texts, parse, target) if bulk is None else bulk
 
@@ -140,7 +140,7 @@ def _one_by_one(texts: pa.StringArray, parse: Callable[[str], Any], target: pa.D
 
 
 def _cast(texts: pa.StringArray, target: pa.DataType) -> pa.Array | None:
-    """Arrow's own parsing where it reads the same as Spark's, None when any text is not in the usual form."""
+    """The result of Arrow's parser for texts that it parses as Spark does; None if any text does not have the usual form."""
     shape = _USUAL_TIMESTAMP if pa.types.is_timestamp(target) else r"^[^xX]*$"  # Arrow reads hexadecimal integers too
     if pa.types.is_boolean(target) or not pc.all(pc.match_substring_regex(texts, shape)).as_py():
         return None
@@ -151,8 +151,8 @@ def _cast(texts: pa.StringArray, target: pa.DataType) -> pa.Array | None:
 
 
 def _cast_decimals(texts: pa.StringArray, target: pa.DataType) -> pa.Array | None:
-    """As _cast, by way of a type that holds every short text at the column's scale: Arrow's own way to a type that is too small
-    may wrap around and give another number ('7' as decimal(38,38)). Texts with an exponent are not short."""
+    """As _cast, through a type that can hold every short text at the column's scale: Arrow's direct cast to a type that is too
+    small may wrap around and return another number ('7' as decimal(38,38)). Texts with an exponent are not short."""
     usual = pc.match_substring_regex(texts, rf"^[-+0-9.]{{1,{_SHORT_DECIMAL}}}$")
     wide = _cast(texts, pa.decimal256(_MAX_DECIMAL_DIGITS, target.scale)) if pc.all(usual).as_py() else None
     try:
@@ -170,17 +170,17 @@ def _integer(text: str, bits: int) -> int | None:
 
 
 def _float(text: str) -> float | None:
-    named = _NAMED_FLOATS.get(text.lower())
-    return float(text) if named is None and _NUMBER.fullmatch(text) else None if named is None else float(named)
+    special = _NAMED_FLOATS.get(text.lower())
+    return float(text) if special is None and _NUMBER.fullmatch(text) else None if special is None else float(special)
 
 
 def _decimal(text: str, precision: int, scale: int) -> Decimal | None:
-    """The number at the column's scale, rounded half up; None when it has too many digits before the point."""
+    """The number at the column's scale, rounded half up; None if it has too many digits before the point."""
     if _NUMBER.fullmatch(text) is None:
         return None
     try:
         value = Decimal(text)
-    except ArithmeticError:  # an exponent beyond what Decimal holds
+    except ArithmeticError:  # an exponent beyond the range of Decimal
         return None
     if value.adjusted() >= precision - scale and value != 0:
         return None
@@ -196,7 +196,7 @@ def _days(text: str) -> int | None:
 
 
 def _civil_days(parts: re.Match[str]) -> int | None:
-    """Days since 1970 of the year, month and day in groups 1 to 3; None for a day that is in no calendar."""
+    """Days since 1970 of the year, month and day in groups 1 to 3; None for a day that does not exist."""
     year, month, day = int(parts[1]), int(parts[2] or 1), int(parts[3] or 1)
     try:
         cycles = 0 if 1 <= year <= 9999 else (year - 2000) // _CYCLE_YEARS
@@ -213,7 +213,7 @@ def _timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str) -> pa
     if walls is not None:
         return _at_zone(walls, timezone).cast(target)
     parsed = [None if text is None else _micros(text.strip()) for text in texts.to_pylist()]
-    if target.tz is None:  # a wall clock: an offset says nothing about it
+    if target.tz is None:  # a wall clock: an offset has no meaning
         return pa.array([None if item is None else _within(item[0]) for item in parsed], pa.int64()).cast(target)
     local = [None if item is None or item[1] is not None else _within(item[0], _DAY_MICROS) for item in parsed]
     walls = pa.array(local, pa.timestamp("us"))
@@ -222,7 +222,7 @@ def _timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str) -> pa
 
 
 def _micros(text: str) -> tuple[int, int | None] | None:
-    """The wall clock since 1970, and the offset that is written with it, in microseconds; None for no timestamp."""
+    """The wall clock since 1970, and the offset written with it, in microseconds; None if the text is not a timestamp."""
     timestamp = _TIMESTAMP.fullmatch(text)
     days = None if timestamp is None else _civil_days(timestamp)
     if timestamp is None or days is None:
@@ -239,7 +239,7 @@ def _micros(text: str) -> tuple[int, int | None] | None:
 
 
 def _within(micros: int, room: int = 0) -> int | None:
-    """None for what 64 bits do not hold, with room to be moved by so many microseconds."""
+    """The value; None if it does not fit into 64 bits with `room` microseconds left on both sides."""
     return micros if -(2**63) + room <= micros < 2**63 - room else None
 
 
@@ -257,8 +257,8 @@ def _at_zone(walls: pa.Array, timezone: str) -> pa.Array:
 def format_partition_value(value: Any, data_type: DataType) -> str | None:
     """A Python value -> the text for the log; timestamps in UTC as ISO 8601 with Z. None for null and for the empty text.
 
-    A datetime without an offset is UTC. Raises UnsupportedOperationError for a type that cannot partition, and for binary
-    that is no UTF-8 text.
+    A datetime without an offset is UTC. Raises UnsupportedOperationError for a type that cannot be a partition column, and for
+    binary that is not UTF-8 text.
     """
     if value is None:
         return None
@@ -288,8 +288,8 @@ def format_partition_value(value: Any, data_type: DataType) -> str | None:
 
 
 def format_partition_values(values: pa.Array, data_type: DataType) -> list[str | None]:
-    """The texts of an array in the column's type, as format_partition_value, in every year that the type has: before year 0 with
-    `-`, after 9999 with `+`, as Spark casts them to text."""
+    """The texts of an array in the column's type, as format_partition_value. All years of the type are possible: years before 0
+    have `-` and years after 9999 have `+`, as in Spark's casts to text."""
     match data_type:
         case PrimitiveType("date"):
             numbers, text = values.cast(pa.int32()), _date_text
@@ -324,7 +324,7 @@ def _wall_clock_text(number: int) -> str:
 
 
 def _time_text(micros: int) -> tuple[str, int]:
-    """hh:mm:ss, and the microseconds left."""
+    """hh:mm:ss, and the remaining microseconds."""
     seconds, fraction = divmod(micros, _SECOND)
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}", fraction
 
@@ -338,16 +338,16 @@ def _binary_text(value: bytes) -> str | None:
         return value.decode() or None
     except UnicodeDecodeError as error:
         raise UnsupportedOperationError(
-            f"The binary partition value {value[:32]!r} is no UTF-8 text, so it has no form in the log. Nothing was written."
+            f"The binary partition value {value[:32]!r} is not UTF-8 text, so the log cannot store it. Nothing was written."
         ) from error
 
 
 def _float_text(value: np.floating[Any]) -> str:
-    """The text of Java (from 19 on: older ones have digits too many here and there), and so of Spark: the shortest that reads
-    back as the same float of its width, of two digits at least.
+    """The text that Java (from version 19; older versions sometimes have too many digits) and Spark write: the shortest text, of
+    at least two digits, that parses as the same float of its width.
 
-    The two zeros keep their texts, `0.0` and `-0.0`, and so their directories, as in a partitioned write of Spark's: values are
-    not changed on their way. Readers compare values, for which both zeros are one; an overwrite of partitions does too.
+    The two zeros keep different texts, `0.0` and `-0.0`, and so different directories, as in a partitioned write of Spark: values
+    are not changed. Readers and overwrites of partitions compare values, and both zeros are equal.
     """
     if np.isnan(value):
         return "NaN"
@@ -356,7 +356,7 @@ def _float_text(value: np.floating[Any]) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return np.format_float_positional(value, trim="0")
     mantissa, _, exponent = np.format_float_scientific(value, trim="-").partition("e")
-    if "." not in mantissa:  # of the texts with two digits the nearest
+    if "." not in mantissa:  # use the nearest text with two digits
         mantissa, _, exponent = f"{float(value):.1e}".partition("e")
     return f"{mantissa}E{int(exponent)}"
 

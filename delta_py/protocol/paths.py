@@ -1,8 +1,8 @@
 """Names and paths: files of the log, data files, partition directories, and the text of `add.path`.
 
-In an action a path is percent-encoded text; everywhere else in this library it is decoded and canonical: relative to
-the table's root, or an absolute path (`/a/b`), or a URI of another scheme (`s3://bucket/a b`). `file:` URIs become
-absolute paths. This is the only module that knows %-encoding and Hive escaping. No input or output happens here.
+In an action, a path is percent-encoded text. Everywhere else in this library, a path is decoded and canonical: relative to the
+table's root, or an absolute path (`/a/b`), or a URI of another scheme (`s3://bucket/a b`). `file:` URIs become absolute paths.
+Only this module knows %-encoding and Hive escaping. It does no input or output.
 Protocol: Delta Log Entries; Checkpoints; Add File and Remove File.
 """
 
@@ -33,24 +33,24 @@ MAX_VERSION = 2**63 - 1
 
 # ---------------------------------------------------------------- the text of add.path
 
-# A scheme has at least two characters and is followed by `:/`, so that a directory such as `time=10:20` is no URI.
+# A scheme has at least two characters and is followed by `:/`, so a directory such as `time=10:20` is not a URI.
 _URI = r"^[A-Za-z][A-Za-z0-9+.\-]+:/"
-_FILE_URI = r"^(?i:file):(?:/{3,}|//(?i:localhost)/+|/([^/]|$))"  # not file://host/...: that stays a URI
+_FILE_URI = r"^(?i:file):(?:/{3,}|//(?i:localhost)/+|/([^/]|$))"  # not file://host/..., which remains a URI
 _NOT_PLAIN = rf"{_URI}|(?:^|/)\.{{0,2}}(?:/|$)"
 _is_uri = re.compile(_URI).match
 _file_uri = re.compile(_FILE_URI)
-# What java.net.URI leaves as it is in a path, so that our text equals the text of the JVM writers byte for byte:
-# readers that compare actions before decoding them then still match our remove with their add.
+# Characters that java.net.URI does not encode in a path. With them, our text is identical to the text of the JVM writers,
+# so readers that compare actions before decoding them match our remove with their add.
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~'()*:@&=+$,;/")
 _is_plain = re.compile(f"[{re.escape(''.join(sorted(_PLAIN)))}]*").fullmatch
-_MAY_CHANGE = rf"^/|[^{re.escape(''.join(sorted(_PLAIN - {':'})))}]"  # by encoding
+_MAY_CHANGE = rf"^/|[^{re.escape(''.join(sorted(_PLAIN - {':'})))}]"  # paths that encoding may change
 
 
 def decode_path(text: str) -> str:
-    """The path that `add.path` (or `remove.path`, `cdc.path`, an absolute deletion vector path) names, in canonical form.
+    """The canonical path for the text of `add.path` (or `remove.path`, `cdc.path`, an absolute deletion vector path).
 
-    A `%` that starts no escape stays as it is: writers exist that encode nothing.
-    Raises CorruptTableError when the escapes are not UTF-8.
+    A `%` that does not start an escape is kept, because some writers encode nothing.
+    Raises CorruptTableError if the escapes are not valid UTF-8.
     """
     if "%" not in text and ":" not in text and not text.startswith("//"):
         return text
@@ -68,20 +68,20 @@ def decode_path(text: str) -> str:
 def encode_path(path: str) -> str:
     """The text for `add.path` of a decoded path: `decode_path(encode_path(p)) == p` for every canonical p.
 
-    An absolute local path gets the scheme `file:`, as the JVM writers write it.
+    An absolute local path gets the scheme `file:`, as in the JVM writers.
     """
     if path.startswith("/"):
         return "file:" + _percent_encode(path)
     if _is_uri(path):
-        scheme, colon, rest = path.partition(":")
-        return scheme + colon + _percent_encode(rest)
-    first, slash, rest = path.partition("/")
+        scheme, colon, path_part = path.partition(":")
+        return scheme + colon + _percent_encode(path_part)
+    first, slash, later_segments = path.partition("/")
     # A colon in the first segment of a relative reference would be read as the end of a scheme.
-    return _percent_encode(first).replace(":", "%3A") + slash + _percent_encode(rest)
+    return _percent_encode(first).replace(":", "%3A") + slash + _percent_encode(later_segments)
 
 
 def encode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """`encode_path` of every value of a string array without nulls. The same array when nothing needs encoding."""
+    """`encode_path` of every value of a string array without nulls. Returns the same array if nothing needs encoding."""
     if isinstance(paths, pa.ChunkedArray):
         return pa.chunked_array([encode_paths(chunk) for chunk in paths.chunks], paths.type)
     may_change = pc.match_substring_regex(paths, _MAY_CHANGE)
@@ -92,7 +92,7 @@ def encode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
 
 
 def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """`decode_path` of every value of a string array; nulls stay. The same object when nothing needs decoding."""
+    """`decode_path` of every value of a string array; nulls remain null. Returns the same object if nothing needs decoding."""
     if isinstance(paths, pa.ChunkedArray):
         encoded = paths.chunks
         decoded = [decode_paths(chunk) for chunk in encoded]
@@ -114,20 +114,20 @@ def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
 
 
 def resolve(table_root: str, path: str) -> str:
-    """The location of a decoded data path: absolute paths and URIs as they are, others below the table's root."""
+    """The location of a decoded data path: absolute paths and URIs are unchanged, other paths are below the table's root."""
     if path.startswith("/") or _is_uri(path):
         return path
     return f"{table_root.rstrip('/')}/{path}"
 
 
 def is_absolute(path: str) -> bool:
-    """Whether a decoded path is an absolute path or a URI, and so is not below the table's root by its own text."""
+    """Whether a decoded path is an absolute path or a URI, so it is not relative to the table's root."""
     return path.startswith("/") or _is_uri(path) is not None
 
 
 def are_plain(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Which decoded paths name a file below the table's root by their own text: not absolute, and no part is empty, `.` or `..`.
-    Of those two different texts are two different files."""
+    """Which decoded paths are plain relative paths: not absolute, and without parts that are empty, `.` or `..`. Two different
+    plain texts always name two different files."""
     return pc.invert(pc.match_substring_regex(paths, _NOT_PLAIN))
 
 
@@ -138,8 +138,8 @@ def _find_uris(paths: pa.Array) -> pa.Array:
 
 
 def _holds(texts: pa.Array, character: bytes) -> bool:
-    """Whether any text holds an ASCII character: a byte search in the shared buffer takes a fraction of a search in each
-    text. For types of another layout, whether they may."""
+    """Whether any text contains an ASCII character. A byte search in the shared buffer takes a fraction of the time of a search
+    in each text. For types with another layout, this always returns True."""
     if not pa.types.is_string(texts.type):
         return True
     _, offsets, data = texts.buffers()
@@ -159,7 +159,7 @@ def _percent_decode(text: str) -> str:
         return unquote_to_bytes(text).decode("utf-8")
     except UnicodeDecodeError as error:
         raise CorruptTableError(
-            f"The path {text!r} in the log is no UTF-8 once it is decoded. The action that names it is damaged.", path=text
+            f"The path {text!r} in the log is not UTF-8 after decoding. The action that names it is damaged.", path=text
         ) from error
 
 
@@ -170,14 +170,14 @@ def _percent_encode(path: str) -> str:
 
 
 def _encode_char(char: str) -> str:
-    # Characters beyond ASCII stay, but for white space and controls: the rule of java.net.URI ("other").
+    # Characters beyond ASCII are kept, except white space and controls: the rule of java.net.URI ("other").
     if ord(char) > 0x9F and not unicodedata.category(char).startswith("Z"):
         return char
     return "".join(f"%{byte:02X}" for byte in char.encode("utf-8"))
 
 
 def _percent_decode_array(texts: pa.Array) -> pa.Array:
-    """Percent-decode all values at once: escapes are found and removed in the shared data buffer."""
+    """Percent-decode all values at once, by replacing the escapes in the shared data buffer."""
     wide = texts.fill_null("").cast(pa.large_binary())
     _, offsets_buffer, data_buffer = wide.buffers()
     offsets = np.frombuffer(offsets_buffer, dtype=np.int64)[wide.offset : wide.offset + len(wide) + 1]
@@ -193,16 +193,16 @@ def _percent_decode_array(texts: pa.Array) -> pa.Array:
     removed_before = 2 * np.searchsorted(escapes, offsets)
     buffers = [None, pa.py_buffer(offsets - removed_before), pa.py_buffer(decoded[keep])]
     try:
-        built = pa.Array.from_buffers(pa.large_binary(), len(wide), buffers).cast(texts.type)
+        decoded_texts = pa.Array.from_buffers(pa.large_binary(), len(wide), buffers).cast(texts.type)
     except pa.ArrowInvalid:
-        for text in texts.drop_null().to_pylist():  # only to name the culprit
+        for text in texts.drop_null().to_pylist():  # only to name the invalid text
             _percent_decode(text)
         raise
-    return built if texts.null_count == 0 else pc.if_else(texts.is_valid(), built, pa.scalar(None, texts.type))
+    return decoded_texts if texts.null_count == 0 else pc.if_else(texts.is_valid(), decoded_texts, pa.scalar(None, texts.type))
 
 
 def _find_escapes(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the `%` of well-formed escapes that lie within one value, and the bytes they stand for."""
+    """Positions of the `%` of valid escapes within one value, and the bytes that they encode."""
     percent = np.flatnonzero(data == 0x25)
     percent = percent[(percent >= offsets[0]) & (percent < offsets[-1])]
     percent = percent[percent + 2 < offsets[np.searchsorted(offsets, percent, side="right")]]
@@ -221,7 +221,7 @@ for _value, _digit in enumerate(b"ABCDEF", start=10):
 
 
 class LogKind(Enum):
-    """What a file directly in `_delta_log` is, by its name."""
+    """The kind of a file directly in `_delta_log`, from its name."""
 
     COMMIT = "commit"
     CHECKPOINT_CLASSIC = "classic checkpoint"
@@ -267,9 +267,9 @@ _LOG_NAME = re.compile(
 
 
 def parse_log_name(name: str) -> LogName | None:
-    """What a file name in `_delta_log` means; None for a file that is no part of the log.
+    """Parse a file name in `_delta_log`; None for a file that is not part of the log.
 
-    Not part of the log: names that are not padded as the protocol asks, versions above 2^63 - 1, parts outside 1..count,
+    Not part of the log: names without the padding that the protocol requires, versions above 2^63 - 1, parts outside 1..count,
     compactions that end before they start.
     """
     if name == LAST_CHECKPOINT:
@@ -301,14 +301,14 @@ def _version(version: int) -> str:
     assert version >= 0, f"version {version} is out of range"
     if version > MAX_VERSION:
         raise CorruptTableError(
-            f"There is no version {version}: the last that a table can have is {MAX_VERSION}. A table with such versions was "
-            "made by hand; write its rows into a new one."
+            f"There is no version {version}: the last version that a table can have is {MAX_VERSION}. A table with such versions "
+            "was made by hand; write its rows to a new table."
         )
     return f"{version:020d}"
 
 
 def version_prefix(version: int) -> str:
-    """What the names of all log files of a version start with; their order as text is the order of versions."""
+    """The prefix of the names of all log files of a version. The text order of prefixes is the order of versions."""
     return _version(version)
 
 
@@ -342,15 +342,15 @@ def v2_checkpoint_name(version: int, unique: str, extension: str) -> str:
 
 # ---------------------------------------------------------------- names of data files
 
-# Spark's list for directories of partitions: what file systems or Hive cannot hold in a name.
+# Spark's list for partition directories: characters that file systems or Hive cannot have in a name.
 _HIVE_ESCAPED = frozenset([chr(c) for c in range(0x20)] + list("\"#%'*/:=?\\{[]^\x7f"))
 
 
 def partition_directory(values: Iterable[tuple[str, str | None]]) -> str:
     """The directory of a partition, decoded: `a=1/b=x%3Ay` for [("a", "1"), ("b", "x:y")]; "" without partition columns.
 
-    values: physical column names with their texts as in `partitionValues`, in partition column order; a null and an
-    empty text are the same partition. Hive escaping is part of the name: `encode_path` comes on top of it.
+    values: physical column names with their texts as in `partitionValues`, in partition column order; a null and an empty text
+    are the same partition. Hive escaping is part of the name, and `encode_path` is applied to the escaped name.
     """
     return "/".join(f"{_hive_escape(name)}={_hive_escape(text) if text else HIVE_DEFAULT_PARTITION}" for name, text in values)
 
@@ -363,9 +363,9 @@ _HIVE_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 
 
 def partition_texts_of(path: str) -> tuple[tuple[str, str | None], ...]:
-    """What `partition_directory` made the directories above a file from, outer first; () where they are no partitions.
+    """The reverse of `partition_directory` for the directories above a file, outer first; () if they are not partitions.
 
-    Directories count from the file upward, as long as they have a `=`, as Spark takes them.
+    Directories count from the file upwards as long as they have a `=`, as in Spark.
     """
     texts: list[tuple[str, str | None]] = []
     for directory in reversed(path.split("/")[:-1]):
@@ -378,11 +378,11 @@ def partition_texts_of(path: str) -> tuple[tuple[str, str | None], ...]:
 
 
 def _hive_unescape(text: str) -> str:
-    return _HIVE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    return _HIVE_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
 
 
 def data_file_name(task: int, unique: str, sequence: int = 0, *, codec: str = "zstd", change_data: bool = False) -> str:
-    """A data file's name, as Spark names them: `part-00003-<unique>.c000.zstd.parquet`; `cdc-...` for change data.
+    """The name of a data file, as in Spark: `part-00003-<unique>.c000.zstd.parquet`; `cdc-...` for change data.
 
     task: number of the writing task. unique: a UUID's text, different for every attempt. sequence: counts the files of
     one task. codec: the compression, or `none`.

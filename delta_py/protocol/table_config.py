@@ -1,7 +1,7 @@
-"""What a table is: protocol, metadata, schema and properties as one checked value.
+"""The configuration of a table: protocol, metadata, schema and properties as one checked value.
 
-`require` is the one place that decides whether a table may be read or written. The rest is looked up lazily, so that a
-protocol this library does not know is refused before anything else about the table is interpreted.
+`require` is the only place that decides whether a table may be read or written. Everything else is computed lazily, so that an
+unknown protocol is refused before anything else about the table is interpreted.
 Protocol: Protocol Evolution; Change Metadata; Table Features.
 """
 
@@ -31,13 +31,13 @@ __all__ = ["Operation", "TableConfig"]
 
 @lru_cache(maxsize=4)
 def _parsed_schema(text: str) -> StructType:
-    """A command makes several TableConfigs of one schema, which may have thousands of columns."""
+    """The parsed schema, cached: a command creates several TableConfigs of one schema, which may have thousands of columns."""
     return with_texts(parse_schema(text))
 
 
 @dataclass(frozen=True)
 class TableConfig:
-    """A table's protocol and metadata, and what follows from them. Pickles as these two actions."""
+    """A table's protocol and metadata, and all values derived from them. It is pickled as these two actions."""
 
     protocol: Protocol
     metadata: Metadata
@@ -46,10 +46,10 @@ class TableConfig:
         return TableConfig, (self.protocol, self.metadata)
 
     def require(self, operation: Operation) -> None:
-        """Return if the table may be read, or written to, by this library.
+        """Check that this library may read, or write to, the table.
 
-        Raises UnsupportedTableFeatureError naming what is not supported, CorruptTableError for a contradiction in the
-        table's own metadata, and UnsupportedOperationError for a table whose files are not Parquet when writing.
+        Raises UnsupportedTableFeatureError with the unsupported features, CorruptTableError if the table's metadata contradicts
+        itself, and, on write, UnsupportedOperationError if the table's files are not Parquet.
         """
         check_readable(self.protocol)
         self._check_consistency()
@@ -60,17 +60,17 @@ class TableConfig:
 
     @cached_property
     def schema(self) -> StructType:
-        """The logical schema. Raises CorruptTableError when its text cannot be parsed."""
+        """The logical schema. Raises CorruptTableError if its text cannot be parsed."""
         return _parsed_schema(self.metadata.schema_string)
 
     @cached_property
     def physical_schema(self) -> StructType:
-        """The schema with the names inside data files, nested ones too."""
+        """The schema with the names inside data files, including nested fields."""
         return column_mapping.to_physical(self.schema, self.column_mapping_mode)
 
     @cached_property
     def partition_fields(self) -> tuple[StructField, ...]:
-        """The partition columns' fields, in partition order. Raises CorruptTableError for one that cannot be."""
+        """The fields of the partition columns, in partition order. Raises CorruptTableError for an invalid partition column."""
         return tuple(self._partition_field(name) for name in self.metadata.partition_columns)
 
     @cached_property
@@ -80,7 +80,7 @@ class TableConfig:
 
     @cached_property
     def physical_partition_columns(self) -> tuple[str, ...]:
-        """The same columns by the names that `partitionValues` uses."""
+        """The partition columns with the names that `partitionValues` uses."""
         return tuple(column_mapping.physical_name(f, self.column_mapping_mode) for f in self.partition_fields)
 
     @cached_property
@@ -90,12 +90,12 @@ class TableConfig:
 
     @cached_property
     def properties(self) -> Properties:
-        """The table's properties; names are found ignoring case."""
+        """The table's properties. Lookup ignores case."""
         return Properties(self.metadata.configuration)
 
     @cached_property
     def features(self) -> tuple[str, ...]:
-        """Names of all supported features in the protocol's spelling, implied ones included, sorted."""
+        """Names of all supported features as the protocol spells them, including implied features, sorted."""
         return tuple(sorted(supported_features(self.protocol)))
 
     @cached_property
@@ -104,13 +104,13 @@ class TableConfig:
         return active_versions(frozenset(self.features), self.properties)
 
     def feature(self, name: str) -> bool:
-        """Whether the protocol supports a feature, by its final name or under the name of its preview."""
+        """Whether the protocol supports a feature, under its final name or the name of its preview."""
         return name in self._final_names or name in self.features
 
     def enabled(self, name: str) -> bool:
         """Whether a feature is supported and turned on, or a boolean property (a name with a dot) is true.
 
-        A feature without a property of its own is on when it is supported.
+        A feature without its own property is on if it is supported.
         """
         if "." in name:
             return self.properties.boolean(name)
@@ -131,7 +131,7 @@ class TableConfig:
         if mode != "none" and not self.feature("columnMapping"):
             raise UnsupportedTableFeatureError(
                 f"Table property {column_mapping.MODE_PROPERTY} is {mode!r}, but the protocol does not list columnMapping: "
-                "whether the files use physical names cannot be told. The table's metadata is damaged.",
+                "it is unknown whether the files use physical names. The table's metadata is damaged.",
                 error_class="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
                 sql_state="KD004",
                 features=["columnMapping"],

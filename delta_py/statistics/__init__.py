@@ -1,4 +1,4 @@
 """Statistics of data files.
 
-In: Arrow batches that are written, Parquet footers, statistics as JSON. Out: counts and bounds as columns. No I/O, no clock.
+In: Arrow batches to write, Parquet footers, statistics as JSON. Out: counts and bounds as columns. No I/O, no clock.
 """

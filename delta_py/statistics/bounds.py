@@ -1,10 +1,11 @@
-"""Minima and maxima of a column as writers record them, made as wide as the values may really be.
+"""Widen the recorded minima and maxima of a column so that they include all possible values.
 
-Writers cut timestamps to milliseconds, their offsets to minutes and long strings to a prefix. Some write a float by its shortest
-text, and some convert decimals to a double. Each bound is widened by what its type can have lost in this way.
-A writer that stores bounds in a narrower type than the column's replaces what does not fit by the limit of that type: deltalake
-writes 9223372036854775807 for every larger DECIMAL(20,0). Such a limit says nothing of the values beyond it, so it is unknown.
-A bound that is narrower than the values loses rows; one that lost nothing stays as it is.
+Writers cut timestamps to milliseconds, their offsets to minutes, and long strings to a prefix. Some writers write the shortest
+text of a float, and some convert decimals to double. Each bound is widened by the amount that its type can have lost.
+Some writers store bounds in a narrower type than the column's. They replace a value that does not fit by the limit of the narrow
+type: deltalake writes 9223372036854775807 for every larger DECIMAL(20,0). Such a limit does not bound the real values, so it
+counts as unknown.
+A bound that is narrower than the values would lose rows. A bound that lost nothing does not change.
 Protocol: Per-file Statistics.
 """
 
@@ -29,31 +30,31 @@ _MILLISECOND_MICROS = 1_000
 _SECOND_MICROS = 1_000_000
 _MINUTE_MICROS = 60_000_000
 _DAY_SECONDS = 86_400
-_WHOLE_MINUTE_OFFSETS = 63_676_800_000_000  # 1972-01-08: from here on no zone is off UTC by a part of a minute
+_WHOLE_MINUTE_OFFSETS = 63_676_800_000_000  # 1972-01-08: from then on, all zones differ from UTC by whole minutes
 
 _INTEGERS = {"byte": np.int8, "short": np.int16, "integer": np.int32, "long": np.int64}
 _FLOATS = {"float": np.float32, "double": np.float64}
 _ALL_BITS = 128
-_STORED_BITS = (32, 64)  # of integers: Parquet has no others
-_STORED_DIGITS = 9  # of the shortest decimal that is stored as an integer of its own
-# A bound may be the shortest text of a float: no double is just that.
+_STORED_BITS = (32, 64)  # sizes of integers: Parquet has no others
+_STORED_DIGITS = 9  # of the shortest decimal that is stored as an integer
+# A bound may be the shortest text of a float, which no double equals exactly.
 _FLOAT_LIMITS = (float(np.finfo(np.float32).max), float(str(np.finfo(np.float32).max)), 2.0**31)
 _DOUBLE_LIMIT = float(np.finfo(np.float64).max)
-_ROUNDED = 2.0**-50  # more than a decimal loses when it is converted to a double
-# By side, seconds since 1970: the first and last in 64 bits of nanoseconds, and in 32 bits of seconds.
+_ROUNDED = 2.0**-50  # more than a decimal can lose by conversion to a double
+# For each side, seconds since 1970: the first and last times in 64-bit nanoseconds and in 32-bit seconds.
 _LIMIT_SECONDS = {-1: (-9_223_372_037, -(2**31)), 1: (9_223_372_036, 2**31 - 1)}
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01, 9999-12-31: the years that four digits hold
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01, 9999-12-31: the years with four digits
 
 _REPLACEMENT = "\ufffd"
 _LAST_CHARACTER = "\U0010ffff"
 _FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
-_USUAL_PREFIX = 32  # characters that writers keep of a string if no property of the table says otherwise
-# An older delta-spark cuts a character above U+FFFF in two, and the first half is written as a question mark.
+_USUAL_PREFIX = 32  # the length to which writers cut strings, unless a table property changes it
+# Older versions of delta-spark cut a character above U+FFFF in two and write the first half as a question mark.
 _REPLACED_END = f"(?s)\\??{_REPLACEMENT}.*"
 
 
 def widen(bounds: pa.Array, data_type: DataType, side: int) -> pa.Array:
-    """Bounds of one leaf, typed as its rows, widened; null is unknown. side: -1 for minima, 1 for maxima."""
+    """Widen the bounds of one leaf. They have the type of the leaf's rows; null is unknown. side: -1 for minima, 1 for maxima."""
     bounds = _without(_narrow_limits(bounds, data_type, side), bounds)
     match data_type:
         case PrimitiveType("timestamp"):
@@ -70,10 +71,10 @@ def widen(bounds: pa.Array, data_type: DataType, side: int) -> pa.Array:
 
 
 def within_four_digit_years(bounds: pa.Array, side: int) -> pa.Array:
-    """Bounds of dates or timestamps, null where they are the first or last that years of four digits hold; others as they are.
+    """Replace the first and last date or timestamp with a four-digit year by null; other bounds do not change.
 
-    A writer with such a calendar has no other bound for a value beyond it. People choose just these values for "never", so the
-    bounds are not unknown: only files may not be skipped by them. bounds: as widen returns them.
+    A writer whose calendar has four-digit years writes this bound for every value beyond it. People also choose exactly these
+    values for "never", so the bounds are not unknown in general: they only must not be used to skip files. bounds: from widen.
     """
     if pa.types.is_date32(bounds.type):
         first, last, numbers = _FIRST_DAY, _LAST_DAY, _stored(bounds, np.int32)
@@ -92,12 +93,12 @@ def _without(unknown: Mask | None, bounds: pa.Array) -> pa.Array:
 
 
 def _stored(values: pa.Array, kind: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    """What the array stores, without a copy; anything where it is null."""
+    """The stored values of the array, without a copy. Null rows have arbitrary values."""
     width = np.dtype(kind).itemsize
     buffer = values.buffers()[1]
     items = values.type.bit_width // 8 // width  # two for a decimal
     start, end = values.offset * items, (values.offset + len(values)) * items
-    if buffer is None:  # without rows
+    if buffer is None:  # the array has no rows
         return np.zeros(0, kind)
     return np.frombuffer(buffer, kind, end)[start:]  # the buffer may be longer, and may end within an item
 
@@ -106,7 +107,7 @@ def _stored(values: pa.Array, kind: Any) -> np.ndarray[Any, np.dtype[Any]]:
 
 
 def _narrow_limits(bounds: pa.Array, data_type: DataType, side: int) -> Mask | None:
-    """Which bounds are the limit of a type that is narrower than the column's; None where no type is. Anything for nulls."""
+    """Which bounds are the limit of a narrower type than the column's; None if there is none. Nulls get arbitrary values."""
     match data_type:
         case PrimitiveType(name) if name in _INTEGERS:
             numbers = _stored(bounds, _INTEGERS[name])
@@ -125,7 +126,7 @@ def _narrow_limits(bounds: pa.Array, data_type: DataType, side: int) -> Mask | N
 
 
 def _is_limit(numbers: Doubles, limits: Doubles) -> Mask:
-    """Which numbers are one of the limits, which are positive and sorted, or what a conversion to a double makes of one."""
+    """Which numbers equal a limit, or a limit after conversion to a double. limits: positive and sorted."""
     if not len(limits):
         return np.zeros(len(numbers), np.bool_)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -136,7 +137,7 @@ def _is_limit(numbers: Doubles, limits: Doubles) -> Mask:
 
 
 def _integer_limits(bits: int, side: int) -> list[int]:
-    """Of the types with fewer bits, by their size. Some writers have no minimum but the negative of the maximum."""
+    """The absolute limits of the types with fewer bits. Some writers use the negative maximum as the minimum."""
     powers = [2 ** (narrow - 1) for narrow in _STORED_BITS if narrow < bits]
     return [power - 1 for power in powers] + (powers if side < 0 else [])
 
@@ -148,7 +149,7 @@ def _float_limits(side: int) -> Doubles:
 
 @cache
 def _decimal_limits(precision: int, scale: int, side: int) -> Doubles:
-    """Without their point: limits of the value, of the integer in which a decimal is stored, and of shorter decimals."""
+    """Unscaled limits: of the value as an integer, of the integer that stores a decimal, and of shorter decimals."""
     integers = _integer_limits(_ALL_BITS, side)
     shorter = [10**digits - 1 for digits in range(_STORED_DIGITS, precision)]
     return _sorted([limit for limit in [*(i * 10**scale for i in integers), *integers, *shorter] if limit < 10**precision])
@@ -159,19 +160,19 @@ def _sorted(limits: Iterable[float]) -> Doubles:
 
 
 def _units(decimals: pa.Array) -> Doubles:
-    """Decimals without their point."""
+    """The unscaled values of decimals, as doubles."""
     low, high = _stored(decimals, np.int64).reshape(-1, 2).T
     is_negative = high < 0
-    low, high = (np.where(is_negative, ~half, half) for half in (low, high))  # of -n that is n - 1
+    low, high = (np.where(is_negative, ~half, half) for half in (low, high))  # ~(-n) is n - 1
     size = high * 2.0**64 + low.view(np.uint64) + is_negative
     return np.where(is_negative, -size, size)
 
 
-# ---------------------------------------------------------------- what a bound may have lost
+# ---------------------------------------------------------------- widening by possible losses
 
 
 def _add_micros(times: pa.Array, micros: int) -> pa.Array:
-    """Shifted by micros; null where that leaves the range of the type."""
+    """Shift times by micros. Null if the result is outside the range of the type."""
     values = times.cast(pa.int64())
     limit = 2**63 - 1 - abs(micros)
     inside = pc.and_(pc.less_equal(values, limit), pc.greater_equal(values, -limit))
@@ -179,15 +180,15 @@ def _add_micros(times: pa.Array, micros: int) -> pa.Array:
 
 
 def _as_if_without_seconds(times: pa.Array, side: int) -> pa.Array:
-    """Old instants widened by a minute: a text in local time gives hours and minutes of its offset, and leaves out seconds."""
+    """Widen old instants by a minute: a text in local time has the hours and minutes of its offset, but not the seconds."""
     old = pc.less(times.cast(pa.int64()), _WHOLE_MINUTE_OFFSETS)
     return pc.if_else(old, _add_micros(times, side * _MINUTE_MICROS), times) if pc.any(old).as_py() else times
 
 
 def _as_if_float(doubles: pa.Array, side: int) -> pa.Array:
-    """Bounds of a double column that may have been a float column when the file was written (type widening).
+    """Widen the bounds of a double column that may have been a float column when the file was written (type widening).
 
-    Then the text is the shortest one of the float, 0.1 for 0.10000000149: the nearest float is a bound as well.
+    Then the text may be the shortest text of a float, such as 0.1 for 0.10000000149. So the bound includes the nearest float too.
     """
     values = doubles.to_numpy(zero_copy_only=False)  # nulls become NaN
     with np.errstate(over="ignore", invalid="ignore"):
@@ -197,46 +198,47 @@ def _as_if_float(doubles: pa.Array, side: int) -> pa.Array:
 
 
 def _before_replacement(minima: pa.Array) -> pa.Array:
-    """U+FFFD stands where a text has bytes that are no UTF-8, which may sort anywhere: the bound is the text before it."""
+    """Cut minima before U+FFFD. It replaces bytes that are not valid UTF-8, and these may sort anywhere."""
     if not pc.any(pc.match_substring(minima, _REPLACEMENT)).as_py():
         return minima
     return pc.replace_substring_regex(minima, f"(?s){_REPLACEMENT}.*", "")
 
 
 def _as_if_cut(maxima: pa.Array) -> pa.Array:
-    """Maxima that may be the beginning of a longer text become the first text after all that begin so; null if there is none.
+    """Replace each maximum that may be a cut text by the first text after all texts with this prefix; null if there is none.
 
-    These are as long as writers cut, or end in the highest character, or have U+FFFD: writers end a maximum that they cut with
-    one of these, though the text may go on with higher characters; and U+FFFD stands for bytes that are no UTF-8.
+    A maximum may be cut if it has the length to which writers cut, ends with the highest character, or contains U+FFFD. Writers
+    append one of these characters to a maximum that they cut, although the text may continue with higher characters. U+FFFD also
+    replaces bytes that are not valid UTF-8.
     """
     has_replacement = pc.match_substring(maxima, _REPLACEMENT)
     is_cut = pc.or_(has_replacement, pc.ends_with(maxima, _LAST_CHARACTER))
-    usual = scalar(_USUAL_PREFIX, pa.int32())
-    if pc.any(pc.greater_equal(pc.binary_length(maxima), usual)).as_py():
-        is_cut = pc.or_(is_cut, pc.equal(pc.utf8_length(maxima), usual))
+    usual_prefix = scalar(_USUAL_PREFIX, pa.int32())
+    if pc.any(pc.greater_equal(pc.binary_length(maxima), usual_prefix)).as_py():
+        is_cut = pc.or_(is_cut, pc.equal(pc.utf8_length(maxima), usual_prefix))
     is_cut = is_cut.fill_null(FALSE)
     if not is_cut.true_count:
         return maxima
-    beginnings = maxima.filter(is_cut)
+    prefixes = maxima.filter(is_cut)
     if pc.any(has_replacement).as_py():
-        beginnings = pc.replace_substring_regex(beginnings, _REPLACED_END, "")
-    return pc.replace_with_mask(maxima, is_cut, _texts_after(beginnings))
+        prefixes = pc.replace_substring_regex(prefixes, _REPLACED_END, "")
+    return pc.replace_with_mask(maxima, is_cut, _texts_after(prefixes))
 
 
-def _texts_after(beginnings: pa.Array) -> pa.Array:
-    """The first text after all that begin so; null if there is none."""
+def _texts_after(prefixes: pa.Array) -> pa.Array:
+    """For each prefix, the first text after all texts with this prefix; null if there is none."""
     try:
-        beginnings = pc.utf8_rtrim(beginnings, _LAST_CHARACTER)  # after these there is nothing
-        last = pc.utf8_slice_codeunits(beginnings, -1).dictionary_encode()
-        others = pc.utf8_slice_codeunits(beginnings, 0, -1)
-    except pa.ArrowInvalid:  # a struct of statistics may have bytes that are no UTF-8
-        return pa.nulls(len(beginnings), pa.string())
+        prefixes = pc.utf8_rtrim(prefixes, _LAST_CHARACTER)  # no character sorts after this one
+        last = pc.utf8_slice_codeunits(prefixes, -1).dictionary_encode()
+        all_but_last = pc.utf8_slice_codeunits(prefixes, 0, -1)
+    except pa.ArrowInvalid:  # a struct of statistics may have bytes that are not valid UTF-8
+        return pa.nulls(len(prefixes), pa.string())
     following = array([_next_character(character) for character in last.dictionary.to_pylist()], pa.string())
-    return pc.binary_join_element_wise(others, following.take(last.indices), "")
+    return pc.binary_join_element_wise(all_but_last, following.take(last.indices), "")
 
 
 def _next_character(character: str) -> str | None:
-    """None for none. character: not the last one."""
+    """The next character; None for an empty text. character: not the last character of Unicode."""
     if not character:
         return None
     code = ord(character) + 1
@@ -244,7 +246,7 @@ def _next_character(character: str) -> str | None:
 
 
 def _as_if_double(decimals: pa.Array, side: int) -> pa.Array:
-    """Decimal bounds of more than 15 digits, which some writers take through a double: widened by what that can lose.
+    """Widen decimal bounds of more than 15 digits, because some writers convert them to double and back, which can lose digits.
 
     In units of the last place u = high * 2^64 + low becomes u + side * ((|high| + 1) << 14), more than u / 2^52.
     """

@@ -1,9 +1,10 @@
-"""Statistics of a data file that another program wrote, out of its footer alone, as the JSON text of `add.stats`.
+"""Statistics of a data file that another program wrote, from its footer alone, as the JSON text of `add.stats`.
 
     footer_stats(footer, leaves, columns, string_prefix=32)
 
-What the footer does not say of every row group is left out, which readers take as unknown. So are upper bounds of floats: footers
-pass over NaN, which is larger than any number. Null counts are those of leaves in no list or map; of these a footer counts parts.
+A value that the footer does not have for every row group is left out, and readers treat it as unknown. Upper bounds of floats are
+left out too, because footers ignore NaN, which is larger than any number. Only leaves outside lists and maps get null counts,
+because a footer counts the elements of lists and maps, not the rows.
 Protocol: Per-file Statistics.
 """
 
@@ -29,15 +30,16 @@ def footer_stats(
     absent: Sequence[Path] = (),
     string_prefix: int,
 ) -> str:
-    """footer: pyarrow.parquet.FileMetaData. schema: the file's columns. leaves: the Parquet column of each leaf that is in no
-    list or map. columns: the leaves that get statistics, all of the file. absent: such leaves that the file does not have, and so
-    has nulls for.
+    """The statistics of one file as JSON text.
 
+    footer: pyarrow.parquet.FileMetaData. schema: the file's columns. leaves: the Parquet column of each leaf outside lists and
+    maps. columns: the leaves that get statistics; all are in the file. absent: leaves that get statistics but are missing in the
+    file, so that all their rows are null.
     Raises pyarrow.ArrowInvalid for a footer that contradicts itself.
     """
     types = {path: find_path(schema, path)[-1].data_type for path in columns if path in leaves}
     groups = stats_from_parquet_footer(footer, leaves, types)
-    rows = groups.num_records.to_pylist()  # of few groups: plain numbers are quicker than arrays
+    rows = groups.num_records.to_pylist()  # there are few groups: plain numbers are faster than arrays
     nulls = {path: _null_counts(counts, rows) for path, counts in groups.null_count.items()}
     bounded = {path: kind for path, kind in types.items() if is_bounded(kind)}
     with_values = {
@@ -56,12 +58,12 @@ def footer_stats(
 
 
 def _null_counts(counts: pa.Int64Array, rows: Sequence[int]) -> list[int | None]:
-    """Of each row group; None is unknown."""
+    """The null count of each row group; None is unknown."""
     return [n if row_count else 0 for n, row_count in zip(counts.to_pylist(), rows, strict=True)]
 
 
 def _whole(bounds: pa.Array, with_values: Sequence[bool], side: str) -> pa.Scalar | None:
-    """The bound of all row groups together, where each has one or no value at all."""
+    """The bound of all row groups together; None if a row group with values has no bound."""
     if bounds.null_count and any(has and not bound.is_valid for has, bound in zip(with_values, bounds, strict=True)):
         return None
     return bounds[0] if len(bounds) == 1 else pc.min_max(bounds)[side]

@@ -1,8 +1,9 @@
-"""JSON texts as columns: many objects, one a text, of which a schema says what is wanted.
+"""Read many JSON texts into columns: each text is one object, and a schema names the requested members.
 
-    read_json_objects(texts, schema)        # a struct a text; what is missing, damaged or does not fit is null
+    read_json_objects(texts, schema)        # one struct per text; a missing, damaged or unfit value is null
 
-All texts go through one reader where they fit the schema; where some do not, these and their neighbours are decoded one by one.
+If all texts fit the schema, one reader reads them together. Otherwise, the texts that do not fit and their neighbours are decoded
+one by one.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ import pyarrow.compute as pc
 
 from delta_py.types.arrow_values import array, scalar
 
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # of a pair that was cut apart
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # half of a surrogate pair that was cut
 _LINE_BREAK = scalar("\n", pa.string())
-_ALONE = 64  # texts, from which on each is decoded by itself
+_ALONE = 64  # number of texts: in pieces of this size or less, each text is decoded separately
 
 
 def read_json_objects(json: pa.Array | pa.ChunkedArray, schema: pa.Schema) -> pa.StructArray:
-    """The objects as JSON has them; what does not fit is null. json: strings; a null is an object without members."""
+    """The objects in the JSON texts. A value that does not fit is null. json: strings; a null counts as an empty object."""
     texts = _documents(json)
     parsed = _read_documents(texts, schema) if len(json) else None
     return _read_piecewise(_mended(texts), schema) if parsed is None else parsed
 
 
 def _documents(json: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The texts, `{}` where there is none or where the text cannot be one JSON object.
+    """The texts, with `{}` in place of nulls and of texts that cannot be one JSON object.
 
-    Every text begins with `{` and ends with `}`: so a stream of n of them, a newline after each, that parses as n objects
-    has one object for each text, and no damage can shift one file's statistics to another.
+    Every result begins with `{` and ends with `}`. So if n of them, with a newline after each, parse as n objects, then each text
+    is one object, and no damage can move the statistics of one file to another.
     """
     flat = json.combine_chunks() if isinstance(json, pa.ChunkedArray) else json
     if not pa.types.is_string(flat.type):
@@ -56,16 +57,16 @@ def _any(mask: pa.Array) -> bool:
 
 
 def _mended(texts: pa.Array) -> pa.Array:
-    """The texts without what the bulk reader cannot take, though writers write it: NaN and infinities as text (read as
-    unknown, in a text column too), and line breaks between tokens, which it reads only where no block ends."""
+    """Remove parts that some writers write but the bulk reader cannot read: NaN and infinities as text (which become unknown, in
+    text columns too), and line breaks between tokens (which the reader accepts only inside a block)."""
     texts = pc.replace_substring(texts, "\n", " ")
     return pc.replace_substring_regex(texts, r':\s*"[+-]?(?:NaN|Inf|Infinity)"', ":null")
 
 
 def _read_documents(texts: pa.Array, schema: pa.Schema) -> pa.StructArray | None:
-    """All texts through one JSON reader; None if any of them does not fit the schema.
+    """Read all texts with one JSON reader; None if any text does not fit the schema.
 
-    A quarter of the time of decoding each text by itself, and the reader works on all cores.
+    This takes a quarter of the time of decoding each text separately, and the reader uses all cores.
     """
     from pyarrow import json as pyarrow_json
 
@@ -82,7 +83,8 @@ def _read_documents(texts: pa.Array, schema: pa.Schema) -> pa.StructArray | None
 
 
 def _read_piecewise(texts: pa.Array, schema: pa.Schema) -> pa.StructArray:
-    """The texts of a batch in which some do not fit: in ever smaller pieces, so that only their neighbours are slow."""
+    """Read a batch in which some texts do not fit. It is split again and again, so that only the neighbours of such texts are
+    slow."""
     if len(texts) <= _ALONE:
         return _read_each(texts, schema)
     parsed = _read_documents(texts, schema)
@@ -93,7 +95,7 @@ def _read_piecewise(texts: pa.Array, schema: pa.Schema) -> pa.StructArray:
 
 
 def _read_each(texts: pa.Array, schema: pa.Schema) -> pa.StructArray:
-    """Each text by itself: what does not fit is null, the rest of the text counts."""
+    """Read each text separately. A value that does not fit is null; the other values of the text count."""
     return _struct_of([_document(text) for text in texts.to_pylist()], pa.struct(list(schema)))
 
 
@@ -118,7 +120,7 @@ def _struct_of(values: list[Any], kind: pa.StructType) -> pa.StructArray:
 
 
 def _fitting(value: Any, kind: pa.DataType) -> Any:
-    """A decoded JSON value as one of the Arrow type; None if it is of another kind or does not fit."""
+    """A decoded JSON value as a value of the Arrow type; None if it has another type or does not fit."""
     number = isinstance(value, int | Decimal | float) and not isinstance(value, bool)
     if pa.types.is_int64(kind):
         return value if number and isinstance(value, int) and -(2**63) <= value < 2**63 else None

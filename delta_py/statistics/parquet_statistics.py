@@ -1,7 +1,7 @@
-"""Statistics in a Parquet file's footer, asked for only where the footer does not contradict itself.
+"""Statistics in a Parquet file's footer. They are read only if the footer does not contradict itself.
 
-statistics = chunk_statistics(footer, group=0, column=3)       # None where there are none
-nulls = chunk_null_count(footer, group=0, column=3)            # None where it is not said
+statistics = chunk_statistics(footer, group=0, column=3)       # None if there are none
+nulls = chunk_null_count(footer, group=0, column=3)            # None if the footer does not have it
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import pyarrow as pa
 
 
 def chunk_statistics(footer: Any, group: int, column: int) -> Any | None:
-    """footer: pyarrow.parquet.FileMetaData. The Statistics of a column chunk; None where it has none.
+    """The Statistics of a column chunk; None if it has none. footer: pyarrow.parquet.FileMetaData.
 
-    Raises pyarrow.ArrowInvalid for a chunk of another type than the schema's: asked for these, pyarrow ends the process.
+    Raises pyarrow.ArrowInvalid if the chunk's type differs from the schema's: reading such statistics makes pyarrow crash the
+    process.
     """
     chunk = footer.row_group(group).column(column)
     declared = footer.schema.column(column).physical_type
@@ -24,10 +25,10 @@ def chunk_statistics(footer: Any, group: int, column: int) -> Any | None:
 
 
 def chunk_null_count(footer: Any, group: int, column: int) -> int | None:
-    """How many rows of a row group have no value in a column; None where the footer does not say. Raises as chunk_statistics."""
+    """The number of nulls in a column of a row group; None if the footer does not have it. Raises as chunk_statistics."""
     return null_count_of(chunk_statistics(footer, group, column))
 
 
 def null_count_of(statistics: Any | None) -> int | None:
-    """statistics: of chunk_statistics."""
+    """The null count in the result of chunk_statistics; None if it has none."""
     return int(statistics.null_count) if statistics is not None and statistics.has_null_count else None

@@ -1,9 +1,9 @@
-"""Per-file statistics: the JSON text of `add.stats`, a checkpoint's `stats_parsed`, a Parquet footer, as columns.
+"""Per-file statistics as columns: from the JSON text of `add.stats`, a checkpoint's `stats_parsed`, or a Parquet footer.
 
-In: statistics of many files. Out: FileStats, one Arrow value a file for each leaf asked for. Whatever is missing,
-damaged or of another type is null, which means unknown and keeps the file. Names are physical (column mapping).
-Bounds are made a little wider where writers are known to have cut or rounded them, never narrower.
-What is written for a new file is collected by stats_collector.py.
+In: statistics of many files. Out: FileStats, with one Arrow value per file for each requested leaf. A value that is missing,
+damaged or of another type is null. Null means unknown, so the file is kept. Names are physical (column mapping).
+Bounds are made a little wider where writers are known to cut or round them, never narrower.
+stats_collector.py collects the statistics of a new file.
 Protocol: Per-file Statistics.
 """
 
@@ -26,7 +26,8 @@ from delta_py.types.arrow_values import NULL, TRUE, ZERO, NestedColumns, all_tru
 from delta_py.types.schema import DataType, DecimalType, Path, PrimitiveType, to_arrow_type
 
 RULES = 4
-"""Of what comes out for a file's statistics: to be raised when it changes, because parsed statistics are kept on disks."""
+"""The version of the parsing rules. Increase it when the result for a file's statistics changes, because parsed statistics are
+cached on disks."""
 
 _PIECE_BYTES = 64 * 1024 * 1024
 _INTEGERS = frozenset({"long", "integer", "short", "byte"})
@@ -36,11 +37,11 @@ _TIMESTAMPS = frozenset({"timestamp", "timestamp_ntz"})
 
 @dataclass(frozen=True, slots=True)
 class FileStats:
-    """Statistics of file_count files, aligned. Arrays are typed as the leaf's rows; null is unknown.
+    """Statistics of file_count files, aligned. Arrays have the type of the leaf's rows; null is unknown.
 
-    num_records: rows in the data file, deleted ones included. tight_bounds: never null; false means that bounds and null
-    counts may speak of rows that a deletion vector hides. minimum, maximum: bounds, possibly wider than the values
-    (cut strings, timestamps widened by 1 ms). A leaf that is not a key is unknown for every file.
+    num_records: rows in the data file, including deleted rows. tight_bounds: never null; false means that bounds and null counts
+    may include rows that a deletion vector hides. minimum, maximum: bounds, possibly wider than the values (cut strings,
+    timestamps widened by 1 ms). A leaf that is not a key is unknown for every file.
     """
 
     file_count: int
@@ -51,7 +52,7 @@ class FileStats:
     null_count: Mapping[Path, pa.Int64Array] = field(default_factory=dict)
 
     def filter(self, keep: pa.BooleanArray) -> FileStats:
-        """The statistics of the files for which keep, never null, is true."""
+        """The statistics of the files for which keep is true. keep must not have nulls."""
         return FileStats(
             keep.true_count,
             self.num_records.filter(keep),
@@ -63,7 +64,7 @@ class FileStats:
 
 
 def unknown_stats(file_count: int) -> FileStats:
-    """Nothing is known of any file."""
+    """The statistics of files of which nothing is known."""
     return FileStats(file_count, pa.nulls(file_count, pa.int64()), all_true(file_count))
 
 
@@ -93,9 +94,9 @@ def concat_stats(parts: Sequence[FileStats]) -> FileStats:
 
 
 def parse_stats(json: pa.Array | pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> FileStats:
-    """Statistics of many files from their JSON, in bulk; only the named leaves are looked at.
+    """Parse the JSON statistics of many files in bulk. Only the requested leaves are read.
 
-    json: string array, null or '' where a file has none. One file's damaged text makes that file unknown, no other.
+    json: string array, null or '' if a file has no statistics. A damaged text makes only its own file unknown.
     """
     count = len(json)
     if count > 1 and json.nbytes > _PIECE_BYTES:
@@ -106,7 +107,7 @@ def parse_stats(json: pa.Array | pa.ChunkedArray, leaves: Mapping[Path, DataType
 
 
 def _json_type(data_type: DataType) -> pa.DataType | None:
-    """As what a bound of this type is read from JSON; None where there are no bounds (binary, arrays, maps, ...)."""
+    """The Arrow type in which a bound of this type is read from JSON; None if the type has no bounds (binary, arrays, ...)."""
     match data_type:
         case DecimalType():
             return to_arrow_type(data_type)
@@ -141,7 +142,7 @@ def _nested(types: Mapping[Path, pa.DataType]) -> pa.StructType:
 
 
 def stats_struct_type(leaves: Mapping[Path, DataType], *, tight_bounds: bool) -> pa.StructType:
-    """The type of `stats_parsed`: bounds typed as the leaves' rows. tight_bounds: for tables with deletion vectors."""
+    """The type of `stats_parsed`: bounds have the types of the leaves' rows. tight_bounds: for tables with deletion vectors."""
     bounds = _nested({path: to_arrow_type(kind) for path, kind in leaves.items() if _json_type(kind) is not None})
     fields = [pa.field("numRecords", pa.int64())] + ([pa.field("tightBounds", pa.bool_())] if tight_bounds else [])
     named = (("minValues", bounds), ("maxValues", bounds), ("nullCount", _nested({path: pa.int64() for path in leaves})))
@@ -149,7 +150,7 @@ def stats_struct_type(leaves: Mapping[Path, DataType], *, tight_bounds: bool) ->
 
 
 def json_to_struct(json: pa.Array, leaves: Mapping[Path, DataType], *, tight_bounds: bool) -> pa.StructArray:
-    """The statistics as they are written, not widened: stats_struct_type. null where a file has none."""
+    """The statistics as written, without widening, of type stats_struct_type. Null if a file has none."""
     count = len(json)
     if count > 1 and json.nbytes > _PIECE_BYTES:
         halves = (json.slice(0, count // 2), json.slice(count // 2))
@@ -162,7 +163,7 @@ def json_to_struct(json: pa.Array, leaves: Mapping[Path, DataType], *, tight_bou
 def struct_to_struct(
     parsed: pa.StructArray, leaves: Mapping[Path, DataType], *, tight_bounds: bool, missing: pa.BooleanArray | None = None
 ) -> pa.StructArray:
-    """Statistics that were written for other types, or other leaves, as stats_struct_type. missing: files without any."""
+    """Convert statistics of other types, or of other leaves, to stats_struct_type. missing: files without statistics."""
 
     fields = _fields_of(parsed)
 
@@ -183,14 +184,14 @@ def struct_to_struct(
 
 
 def _plain(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """numRecords, tightBounds and counts; None for a column of another kind."""
+    """A column of numRecords, tightBounds or counts; None if the column has another type."""
     if array.type == kind:
         return array
     return _count(array) if pa.types.is_int64(kind) else None
 
 
 def stats_from_struct(stats_parsed: pa.StructArray | pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> FileStats:
-    """Statistics from a checkpoint's `stats_parsed`. Leaves or sections that it lacks are unknown."""
+    """Statistics from a checkpoint's `stats_parsed`. Missing leaves or sections are unknown."""
     flat = stats_parsed.combine_chunks() if isinstance(stats_parsed, pa.ChunkedArray) else stats_parsed
     return _assemble(flat, leaves, len(flat))
 
@@ -223,20 +224,20 @@ def _fields_of(parsed: pa.StructArray) -> NestedColumns:
 
 
 def _count(array: pa.Array | None) -> pa.Array | None:
-    """A count as int64, null where it is below 0; None if there is none."""
+    """A column of counts as int64, with null for counts below 0; None if there is no column of integers."""
     if array is None or not pa.types.is_integer(array.type):
         return None
     counts = array.cast(pa.int64())
     return pc.if_else(pc.less(counts, ZERO), NULL, counts)
 
 
-# ---------------------------------------------------------------- a bound as the table's type
+# ---------------------------------------------------------------- conversion of bounds to the table's type
 
 
 def _bound(array: pa.Array | None, data_type: DataType, side: int) -> pa.Array | None:
-    """A column of bounds as the leaf's type, widened where that is due. side: -1 for minimum, 1 for maximum.
+    """A column of bounds in the leaf's type, widened if necessary. side: -1 for minimum, 1 for maximum.
 
-    A value that does not fit is null; None if there is no column, or one of a type whose order may be another.
+    A value that does not fit is null. None if there is no column, or its type may have another order.
     """
     if array is None or _json_type(data_type) is None:
         return None
@@ -245,7 +246,7 @@ def _bound(array: pa.Array | None, data_type: DataType, side: int) -> pa.Array |
 
 
 def _typed(array: pa.Array, data_type: DataType) -> pa.Array | None:
-    """The values as the leaf's type, by casts that keep their order; None for a column of another family."""
+    """Cast the values to the leaf's type with casts that keep their order; None for a column of another family of types."""
     target, source = to_arrow_type(data_type), array.type
     if pa.types.is_dictionary(source):
         return _typed(array.dictionary_decode(), data_type)
@@ -255,7 +256,7 @@ def _typed(array: pa.Array, data_type: DataType) -> pa.Array | None:
         case PrimitiveType(name) if name in _INTEGERS:
             return _cast_or_null(array, target) if pa.types.is_integer(source) else None
         case PrimitiveType("float"):
-            # The shortest text of a float is the text of another double: nearest is right.
+            # The shortest text of a float parses as another double, so rounding to the nearest float is right.
             return array.cast(target, safe=False) if pa.types.is_floating(source) else None
         case PrimitiveType("double"):
             return _cast_or_null(array, target) if pa.types.is_floating(source) or pa.types.is_integer(source) else None
@@ -277,8 +278,8 @@ def _dates(array: pa.Array, target: pa.DataType) -> pa.Array | None:
 
 
 def _timestamps(array: pa.Array, target: pa.DataType) -> pa.Array | None:
-    """Instants or wall clocks as microseconds; texts with an offset are instants, without one they are read as UTC."""
-    if pa.types.is_date(array.type):  # of before the column was widened from date
+    """Instants or wall clocks as microseconds. A text with an offset is an instant; a text without one is read as UTC."""
+    if pa.types.is_date(array.type):  # written before the column was widened from date
         return array.cast(pa.timestamp("us"), safe=False).cast(target)
     if pa.types.is_timestamp(array.type):
         return array.cast(pa.timestamp("us", array.type.tz), safe=False).cast(pa.int64()).cast(target)
@@ -291,7 +292,7 @@ def _timestamps(array: pa.Array, target: pa.DataType) -> pa.Array | None:
 
 
 def _odd_timestamps(texts: pa.Array) -> pa.Array:
-    """Timestamps in mixed spellings as microseconds; digits beyond are cut."""
+    """Timestamps in mixed formats as microseconds. Further digits are cut."""
     texts = pc.replace_substring_regex(texts, r"^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(\.\d{1,6})?\d*\s*", r"\1T\2\3")
     instants = _cast_matching(texts, r"^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)$", pa.timestamp("us", "UTC"))
     plain = _cast_matching(texts, r"^\d{4}-\d\d-\d\d(?:T[\d:.]+)?$", pa.timestamp("us"))
@@ -307,7 +308,7 @@ def _cast_matching(texts: pa.Array, pattern: str, target: pa.DataType) -> pa.Arr
 
 
 def _cast_or_null(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast; values that do not fit become null, found by halving."""
+    """Cast values. A value that does not fit becomes null; a binary search finds these values."""
     try:
         return array.cast(target)
     except pa.ArrowInvalid:
@@ -319,7 +320,7 @@ def _cast_or_null(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 # ---------------------------------------------------------------- from a Parquet footer
 
-# Before these, files of older writers count days in another calendar than the table does: no bound there is trusted.
+# Before these times, older writers count days in another calendar than the table, so no earlier bound is trusted.
 _FIRST_SAFE_DAY = -141_427  # 1582-10-15
 _FIRST_SAFE_MICROS = -2_208_988_800_000_000  # 1900-01-01T00:00Z
 _MICROS_PER_DAY = 86_400_000_000
@@ -327,7 +328,7 @@ _TO_MICROS = {"milliseconds": (1_000, 1), "microseconds": (1, 1), "nanoseconds":
 
 
 def without_old_times(array: pa.Array) -> pa.Array:
-    """Statistics out of a file in the other calendar, as a struct: null, which is unknown, where days may have another number."""
+    """Replace times in the statistics of a file in the old calendar by null (unknown) if their day number may differ."""
     kind = array.type
     if pa.types.is_struct(kind):
         inner = [without_old_times(array.field(place)) for place in range(kind.num_fields)]
@@ -340,7 +341,7 @@ def without_old_times(array: pa.Array) -> pa.Array:
 
 
 def stats_from_parquet_footer(footer: Any, columns: Mapping[Path, int], leaves: Mapping[Path, DataType]) -> FileStats:
-    """One "file" a row group. footer: pyarrow.parquet.FileMetaData; columns: index of each leaf's Parquet column.
+    """Statistics with one "file" per row group. footer: pyarrow.parquet.FileMetaData. columns: each leaf's Parquet column index.
 
     Raises pyarrow.ArrowInvalid for a footer that contradicts itself.
     """
@@ -369,8 +370,8 @@ def _footer_bounds(statistics: Sequence[Any], data_type: DataType, side: str) ->
 
 
 def _footer_bound(statistics: Any, data_type: DataType, side: str) -> Any:
-    """A footer's bound as a value of the table's type (dates in days, timestamps in microseconds), None where the two do
-    not obviously agree. Raw values are used where there are any: the others need pandas for nanoseconds."""
+    """A footer's bound as a value of the table's type (dates in days, timestamps in microseconds). None if the two types do not
+    clearly agree. Raw values are used if there are any, because the other values need pandas for nanoseconds."""
     raw = getattr(statistics, f"{side}_raw")
     match data_type:
         case PrimitiveType(name) if name in _INTEGERS:
@@ -394,7 +395,7 @@ def _footer_bound(statistics: Any, data_type: DataType, side: str) -> Any:
 
 
 def _text(raw: bytes) -> str | None:
-    """None for bytes that are no UTF-8: Spark keeps them in texts as they are."""
+    """The text; None if the bytes are not valid UTF-8. Spark keeps such bytes in texts unchanged."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

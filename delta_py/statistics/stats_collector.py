@@ -1,9 +1,9 @@
-"""Statistics of a file that is being written, gathered batch by batch, as the JSON text of `add.stats`.
+"""Statistics of a file that is being written, collected batch by batch, as the JSON text of `add.stats`.
 
-Bounds of integers, dates, timestamps and short decimals come from the file's own footer, where the Parquet writer has counted
-them exactly; those of texts, floats and nested leaves from the rows.
-Bounds and null counts of the chosen leaves; strings cut to a prefix (a cut maximum is rounded up), timestamps cut to
-milliseconds, decimals exact. A bound that JSON or the protocol cannot hold is left out, which readers take as unknown.
+Bounds of integers, dates, timestamps and short decimals come from the file's own footer, where the Parquet writer recorded them
+exactly. Bounds of texts, floats and nested leaves come from the rows.
+The chosen leaves get bounds and null counts. Strings are cut to a prefix (a cut maximum is rounded up), timestamps are cut to
+milliseconds, decimals are exact. A bound that JSON or the protocol cannot represent is left out; readers treat it as unknown.
 Protocol: Per-file Statistics.
 """
 
@@ -30,9 +30,9 @@ _LAST_CHARACTER = "\U0010ffff"
 
 
 class StatsCollector:
-    """schema: the physical schema of the data file; columns: paths of the leaves that get statistics (an array, map or
-    variant counts as a leaf and gets a null count only); string_prefix: characters kept of a string's bounds.
-    use_footer: take_footer will be called with the footer of the file that holds the rows."""
+    """schema: the physical schema of the data file. columns: paths of the leaves that get statistics (an array, map or variant
+    counts as a leaf and gets only a null count). string_prefix: the length to which bounds of strings are cut. use_footer: the
+    caller will call take_footer with the footer of the file that holds the rows."""
 
     def __init__(self, schema: StructType, columns: Sequence[Path], *, string_prefix: int = 32, use_footer: bool = False) -> None:
         self._leaves = [(path, find_path(schema, path)[-1].data_type) for path in columns]
@@ -49,7 +49,7 @@ class StatsCollector:
         return self._row_count
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """Take in the rows of one batch with the physical names of the file."""
+        """Add the rows of one batch, whose columns have the physical names of the file."""
         self._row_count += batch.num_rows
         columns = NestedColumns(batch.column)
         for path, data_type in self._leaves:
@@ -60,10 +60,10 @@ class StatsCollector:
                 self._widen(path, column)
 
     def take_footer(self, footer: Any) -> None:
-        """Take in the bounds that the rows' own file states. footer: pyarrow's FileMetaData of the finished file, written with
-        integers for short decimals. A bound that it lacks for rows that are not null stays unknown."""
+        """Add the bounds from the footer of the file that holds the rows. footer: pyarrow's FileMetaData of the finished file,
+        which stores short decimals as integers. If the footer has no bound for rows that are not null, the bound is unknown."""
         columns = [(index, footer.schema.column(index)) for index in range(footer.num_columns)]
-        # A nested column's path may be spelled like a top-level name with dots; only top-level ones have one level.
+        # A nested column's path may look like a top-level name with dots. Only top-level columns have one definition level.
         positions = {column.path: index for index, column in columns if column.max_definition_level == 1}
         for path, data_type in self._leaves:
             if path in self._in_footer:
@@ -78,7 +78,7 @@ class StatsCollector:
         minimum: Mapping[Path, pa.Scalar],
         maximum: Mapping[Path, pa.Scalar],
     ) -> None:
-        """Take in what is known of all rows of a file in the place of the rows; what a mapping lacks is unknown."""
+        """Set the statistics of all rows of a file directly, instead of reading rows. A leaf that a mapping lacks is unknown."""
         self._row_count = row_count
         self._null_counts = dict(null_counts)
         self._minimum, self._maximum = dict(minimum), dict(maximum)
@@ -98,7 +98,7 @@ class StatsCollector:
             self._maximum[path] = high
 
     def to_json(self) -> str:
-        """The statistics of all rows so far; tightBounds is true because no row of a new file is deleted."""
+        """The statistics of all rows so far. tightBounds is true, because no row of a new file is deleted."""
         minimum: dict[str, Any] = {}
         maximum: dict[str, Any] = {}
         nulls: dict[str, Any] = {}
@@ -115,7 +115,7 @@ class StatsCollector:
         return value[: self._string_prefix] if isinstance(value, str) else _json_value(value)
 
     def _upper(self, path: Path) -> Any:
-        # NaN is larger than any number, and JSON has none: no upper bound.
+        # NaN is larger than any number, and JSON cannot represent it, so there is no upper bound.
         value = None if path in self._has_nan else _python_value(self._maximum.get(path))
         return _round_up(value, self._string_prefix) if isinstance(value, str) else _json_value(value)
 
@@ -132,7 +132,7 @@ def _is_in_footer(data_type: DataType) -> bool:
 
 
 def _footer_bounds(footer: Any, index: int) -> tuple[int, int] | None:
-    """The smallest and largest stored integer of a column over all row groups; None where one does not say."""
+    """The smallest and largest stored integer of a column over all row groups; None if a row group does not have them."""
     lows, highs = [], []
     for number in range(footer.num_row_groups):
         statistics = chunk_statistics(footer, number, index)
@@ -154,7 +154,7 @@ def _typed(raw: int, data_type: DataType) -> pa.Scalar:
 
 
 def _python_value(bound: pa.Scalar | None) -> Any:
-    """The bound as a Python value; None for none and for dates outside of the years 1 to 9999."""
+    """The bound as a Python value; None if there is no bound, or its date is outside the years 1 to 9999."""
     try:
         return None if bound is None else bound.as_py()
     except (OverflowError, ValueError):
@@ -170,14 +170,15 @@ def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
 
 
 def _round_up(text: str, prefix: int) -> str | None:
-    """A text of about `prefix` characters that no string starting like `text` exceeds; None if there is none."""
+    """A text of about `prefix` characters that is greater than every string with the same prefix as `text`; None if there is
+    none."""
     if len(text) <= prefix:
         return text
     return None if text[prefix] == _LAST_CHARACTER else text[:prefix] + _LAST_CHARACTER
 
 
 def _json_value(value: Any) -> Any:
-    """A bound as JSON holds it; None where it cannot."""
+    """A bound as a JSON value; None if JSON cannot represent it."""
     match value:
         case datetime():
             stamp = value.replace(microsecond=value.microsecond // 1000 * 1000)

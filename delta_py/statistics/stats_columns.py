@@ -21,13 +21,13 @@ _STATS_COLUMNS = 32
 
 
 def stats_columns(config: TableConfig) -> tuple[Path, ...]:
-    """Physical paths of the leaves with statistics: those that the table names, else the first so many data leaves."""
+    """Physical paths of the leaves with statistics: the leaves that a table property names, otherwise the first data leaves."""
     partitions = set(config.partition_columns)
     data = [path for path, leaf in leaves(config.schema) if path[0] not in partitions and _may_have(leaf)]
     named = config.properties.get(PROPERTY)
     if named is not None:
-        wanted = [split_name(text) for text in split_list(named)]
-        chosen = [path for path in data if any(_starts_with(path, prefix) for prefix in wanted)]
+        prefixes = [split_name(text) for text in split_list(named)]
+        chosen = [path for path in data if any(_starts_with(path, prefix) for prefix in prefixes)]
     else:
         count = config.properties.integer("delta.dataSkippingNumIndexedCols", _STATS_COLUMNS)
         chosen = data if count < 0 else data[:count]
@@ -39,20 +39,20 @@ def check_stats_columns(config: TableConfig) -> None:
     named = config.properties.get(PROPERTY)
     if named is None:
         return
-    known: set[tuple[str, ...]] = set()
+    folded_names: set[tuple[str, ...]] = set()
     for text in split_list(named):
         path = find_path(config.schema, split_name(text))
         folded = tuple(name.lower() for name in split_name(text))
-        if folded in known:
+        if folded in folded_names:
             raise _refused(text, "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", "42701", "is named twice")
-        known.add(folded)
+        folded_names.add(folded)
         if folded[0] in {name.lower() for name in config.partition_columns}:
             condition = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"
-            raise _refused(text, condition, "0AKDC", "is a partition column, whose values the log has anyway")
+            raise _refused(text, condition, "0AKDC", "is a partition column, and the log already has its values")
         kind = path[-1].data_type
         if isinstance(kind, ArrayType | MapType) or kind == VOID:
             condition = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
-            raise _refused(text, condition, "0AKDC", f"is {type_name(kind)}, of which there are no statistics")
+            raise _refused(text, condition, "0AKDC", f"is of type {type_name(kind)}, which has no statistics")
 
 
 def _refused(name: str, condition: str, sql_state: str, why: str) -> SchemaMismatchError:
@@ -73,19 +73,19 @@ def _starts_with(path: Path, prefix: Path) -> bool:
 
 
 def with_paths(columns: tuple[Path, ...], needed: Sequence[Path]) -> tuple[Path, ...]:
-    """The columns with statistics, and those that need some besides. Protocol: Writer Requirements for Clustered Table."""
+    """The columns with statistics, and the other columns that need them. Protocol: Writer Requirements for Clustered Table."""
     return (*columns, *(path for path in needed if path not in columns))
 
 
 def check_clustering(config: TableConfig, domain: DomainMetadata) -> None:
-    """Raises SchemaMismatchError (DELTA_CLUSTERING_COLUMN_MISSING_STATS) for clustering columns that the properties leave without
-    statistics."""
+    """Raises SchemaMismatchError (DELTA_CLUSTERING_COLUMN_MISSING_STATS) for clustering columns that get no statistics because of
+    the table properties."""
     with_stats = set(stats_columns(config))
     names = clustering_columns(config.schema, domain)
     lacking = [name for name, path in zip(names, clustering_paths(domain), strict=True) if path not in with_stats]
     if lacking:
         raise SchemaMismatchError(
-            f"The table collects no statistics of {', '.join(lacking)}, so that no reader could skip files by an order of it. "
+            f"The table collects no statistics of {', '.join(lacking)}, so no reader could use this clustering to skip files. "
             "Nothing was changed. Name the column in delta.dataSkippingStatsColumns, or cluster by another one.",
             error_class="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
             sql_state="22000",

@@ -1,6 +1,6 @@
-"""Statistics that exist as a struct only (`stats_parsed`), back as the JSON text of `add.stats`, in bulk.
+"""Convert statistics that exist only as a struct (`stats_parsed`) back to the JSON text of `add.stats`, in bulk.
 
-What JSON cannot hold (NaN, infinities) and what is unknown is left out.
+Values that JSON cannot represent (NaN, infinities) and unknown values are left out.
 Protocol: Per-file Statistics.
 """
 
@@ -14,7 +14,7 @@ _CONTROLS = r"[\x00-\x1f]"
 
 
 def struct_to_json(parsed: pa.StructArray) -> pa.StringArray:
-    """One document a file; null where the struct is null or says nothing."""
+    """One JSON document per file; null if the struct is null or has no values."""
     text = _object(parsed)
     return pc.if_else(pc.and_(parsed.is_valid(), pc.not_equal(text, "{}")), text, pa.scalar(None, pa.string()))
 
@@ -29,7 +29,7 @@ def _object(struct: pa.StructArray) -> pa.StringArray:
 
 
 def _member(name: str, values: pa.Array) -> pa.StringArray:
-    """`,"name":value`, empty where there is no value."""
+    """`,"name":value`, or an empty text if there is no value."""
     if pa.types.is_struct(values.type):
         inner = _object(values)
         text = pc.if_else(pc.equal(inner, "{}"), pa.scalar(None, pa.string()), inner)
@@ -54,7 +54,7 @@ def _value(values: pa.Array) -> pa.StringArray:
 
 
 def _timestamp_text(values: pa.Array) -> pa.StringArray:
-    """ISO 8601, with Z where they are instants: all digits that the struct has."""
+    """ISO 8601 with all digits that the struct has, and with Z for instants."""
     walls = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64()).cast(pa.timestamp("us"))
     text = pc.replace_substring(walls.cast(pa.string()), " ", "T")
     return text if values.type.tz is None else pc.binary_join_element_wise(text, "Z", "")

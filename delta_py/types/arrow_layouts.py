@@ -1,4 +1,4 @@
-"""Arrow types without their layout: many Arrow types hold the same values and differ in how these lie in memory.
+"""Arrow types without their layout: many Arrow types hold the same values and differ only in their memory layout.
 
     plain_type(dictionary<values=string_view, indices=uint32>)  -> string
     plain_type(large_list_view<item: run_end_encoded<int64>>)   -> list<item: int64>
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-# Shapes keep their extension type, since its metadata has the CRS that row_rules/geospatial.py compares with the column's.
+# Shapes keep their extension type: its metadata has the CRS that row_rules/geospatial.py compares with the column's CRS.
 _SHAPES = "geoarrow."
 
 
@@ -46,7 +46,7 @@ def is_shape(kind: pa.DataType) -> bool:
 
 
 def is_list_like(kind: pa.DataType) -> bool:
-    """Whether values are lists, in any of Arrow's five layouts of them."""
+    """Whether values are lists, in any of Arrow's five list layouts."""
     types = pa.types
     return bool(
         types.is_list(kind)

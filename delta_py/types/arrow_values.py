@@ -1,8 +1,8 @@
-"""Arrow's values out of Python's and numpy's, made without pandas.
+"""Convert Python and numpy values to Arrow values without pandas.
 
-pyarrow imports pandas, where it is installed, for the first value that it takes from Python or numpy (`pa.array`, `pa.scalar`,
-`pc.equal(column, 3)`): that takes longer than all else in the plan of a small table. On the way from the log to a plan the common
-kinds of values are put together from bytes instead.
+If pandas is installed, pyarrow imports it for the first value that it converts from Python or numpy (`pa.array`, `pa.scalar`,
+`pc.equal(column, 3)`). That import takes longer than everything else in planning a scan of a small table. So, between the log and
+the plan, the common types of values are built from bytes instead.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _OFFSETS: dict[pa.DataType, np.dtype[Any]] = {pa.string(): np.dtype("int32"), pa
 
 
 def array(values: Collection[Any], kind: pa.DataType) -> Any:
-    """As pa.array, with its errors; without pandas for whole numbers, texts, booleans and nulls."""
+    """As pa.array, with its errors, but without pandas for integers, texts, booleans and nulls."""
     types = set(map(type, values))
     if kind in _NUMBERS and types <= {int, type(None)}:
-        made = _whole_numbers(values, kind)
+        converted = _whole_numbers(values, kind)
     elif kind in _OFFSETS and types <= {str, type(None)}:
-        made = _texts(values, kind)
+        converted = _texts(values, kind)
     elif kind == pa.bool_() and types <= {bool}:
-        made = from_numpy(np.array([*values], np.bool_))
+        converted = from_numpy(np.array([*values], np.bool_))
     else:
-        made = pa.nulls(len(values), kind) if types <= {type(None)} else None
-    return pa.array(values, kind) if made is None else made
+        converted = pa.nulls(len(values), kind) if types <= {type(None)} else None
+    return pa.array(values, kind) if converted is None else converted
 
 
 def _whole_numbers(values: Collection[int | None], kind: pa.DataType) -> Any:
-    """None where a number does not fit."""
+    """An array of integers; None if a number does not fit."""
     limits, present = np.iinfo(_NUMBERS[kind]), [value for value in values if value is not None]
     if present and not limits.min <= min(present) <= max(present) <= limits.max:
         return None
@@ -46,7 +46,7 @@ def _whole_numbers(values: Collection[int | None], kind: pa.DataType) -> Any:
 
 
 def _texts(values: Collection[str | None], kind: pa.DataType) -> Any:
-    """None where they are too long for one array."""
+    """An array of texts; None if they are too long for one array."""
     encoded = [b"" if value is None else value.encode() for value in values]
     offsets = np.array([0, *accumulate(map(len, encoded))], np.int64)
     if offsets[-1] > np.iinfo(_OFFSETS[kind]).max:
@@ -57,7 +57,7 @@ def _texts(values: Collection[str | None], kind: pa.DataType) -> Any:
 
 
 def from_numpy(values: np.ndarray[Any, np.dtype[Any]], nulls: np.ndarray[Any, np.dtype[np.bool_]] | None = None) -> Any:
-    """Signed whole numbers or booleans; where `nulls` is true, null."""
+    """An array of signed integers or booleans. Values are null where `nulls` is true."""
     bitmap = None if nulls is None else _bitmap(nulls)
     if values.dtype == np.bool_:
         return pa.Array.from_buffers(pa.bool_(), len(values), [bitmap, _bits(values)])
@@ -74,12 +74,12 @@ def _bits(values: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Buffer:
 
 
 def scalar(value: Any, kind: pa.DataType) -> Any:
-    """As pa.scalar; without pandas for the same values."""
+    """As pa.scalar, but without pandas for the values that `array` converts without it."""
     return array([value], kind)[0]
 
 
 def to_numpy(values: pa.Array) -> Any:
-    """Numbers or booleans without nulls, numbers without a copy. Raises pa.ArrowInvalid where there are nulls."""
+    """Convert numbers or booleans to numpy; numbers are not copied. Raises pa.ArrowInvalid if there are nulls."""
     if values.null_count or not (values.type in _NUMBERS or values.type == pa.bool_()):
         return values.to_numpy()
     end, buffer = values.offset + len(values), values.buffers()[1] or b""
@@ -91,22 +91,23 @@ def to_numpy(values: pa.Array) -> Any:
 def struct_children(array: pa.StructArray) -> list[pa.Array]:
     """The values of each field, null where the struct is null.
 
-    This costs what pyarrow's `struct_field` costs for one field: the kernel looks at all fields of the struct for each call.
+    This costs as much as one call of pyarrow's `struct_field`: that kernel reads all fields of the struct in each call.
     """
     return array.flatten() if array.null_count else [array.field(position) for position in range(array.type.num_fields)]
 
 
 class NestedColumns:
-    """Columns, and the fields of structs in them, by path. Each struct is taken apart once, for however many of its fields.
+    """Columns, and the fields of structs in them, by path. Each struct is split only once, even if many of its fields are read.
 
-    top: gives a column by its name; None if there is none."""
+    top: returns a column by its name; None if there is none."""
 
     def __init__(self, top: Callable[[str], pa.Array | None]) -> None:
         self._top = top
         self._fields: dict[tuple[str, ...], Mapping[str, pa.Array]] = {}
 
     def find(self, path: tuple[str, ...]) -> pa.Array | None:
-        """Null where a struct above it is null. None where the path leads to nothing, or to several fields of one name."""
+        """The column at a path. Its values are null where a struct above it is null. None if no field, or more than one field,
+        has this path."""
         parent, name = path[:-1], path[-1]
         if not parent:
             return self._top(name)
@@ -116,7 +117,7 @@ class NestedColumns:
 
 
 def _fields_by_name(array: pa.Array | None) -> Mapping[str, pa.Array]:
-    """Without those whose name others have too; none for what is no struct."""
+    """The fields of a struct that have a unique name; empty if the array is not a struct."""
     if array is None or not pa.types.is_struct(array.type):
         return {}
     names = [f.name for f in array.type]

@@ -1,8 +1,8 @@
-"""CHAR(n) and VARCHAR(n): which texts of a column have a length.
+"""CHAR(n) and VARCHAR(n): which texts of a column have a maximum length.
 
-The log has the type string for them; the declared type stands as DDL (Spark's `catalogString`, such as
-`struct<a:char(5),b:array<varchar(3)>>`) in the metadata of the top-level field. Spark heeds it only there: the same key
-on a nested field is left over from another table and means nothing.
+In the log, these columns have the type string. The metadata of the top-level field has the declared type as DDL (Spark's
+`catalogString`, such as `struct<a:char(5),b:array<varchar(3)>>`). Spark reads the key only there. On a nested field, the key
+comes from another table and has no meaning.
 """
 
 from __future__ import annotations
@@ -21,27 +21,28 @@ DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 _LEAF = re.compile(r"\s*(char|character|varchar)\s*\(\s*(\d{1,9})\s*\)\s*", re.IGNORECASE)
 _NESTED = re.compile(r"\s*(struct|array|map)\s*<", re.IGNORECASE)
 _QUOTED_NAME = re.compile(r"\s*(?P<name>`(?:[^`]|``)*`)\s*:?")
-_PLAIN_NAME = re.compile(r"\s*([^:<>,\s][^:<>,]*):")  # the blanks once: they may be very many
+_PLAIN_NAME = re.compile(r"\s*([^:<>,\s][^:<>,]*):")  # matches blanks only once, because there may be very many
 _OTHER = re.compile(r"[^<>,(]*(?:\([^()]*\))?[^<>,()]*")
 
 
 @dataclass(frozen=True, slots=True)
 class CharType:
-    """A text of at most n characters, blanks included. kind `char`: written as it is, padded with blanks to n when read."""
+    """A text of at most n characters, including blanks. A `char` text is written unchanged and padded with blanks to n when
+    read."""
 
     kind: Literal["char", "varchar"]
     length: int
 
 
-# Where the lengths of a type are: here; by struct field; of a list's elements; of a map's keys and values.
+# The lengths in a type: its own length; by struct field; of a list's elements; of a map's keys and values.
 CharTypes: TypeAlias = "CharType | Mapping[str, CharTypes] | tuple[CharTypes, ...] | None"
 
 
 def char_types(field: StructField, *, strict: bool = False) -> CharTypes:
-    """The lengths that a top-level field's declared type asks for; None if it asks for none.
+    """The lengths in the declared type of a top-level field; None if it has none.
 
-    strict: raise CorruptTableError for a declared type that cannot be read or that is of another shape than the field's
-    type, as a writer must; otherwise such a type, or the part of it that does not fit, asks for nothing.
+    strict: raise CorruptTableError if the declared type cannot be parsed or its shape differs from the field's type. A writer
+    must do this. Otherwise such a type, or the part of it that does not fit, counts as a type without lengths.
     """
     declared = field.metadata.get(DECLARED_TYPE)
     if declared is None:
@@ -68,7 +69,7 @@ def char_type_at(field: StructField, inner: Path = ()) -> CharType | None:
 
 
 def only_kind(types: CharTypes, kind: Literal["char", "varchar"]) -> CharTypes:
-    """The same without the other kind; None where nothing is left."""
+    """The lengths of one kind, without the other kind; None if there are none."""
     match types:
         case CharType():
             return types if types.kind == kind else None
@@ -81,21 +82,21 @@ def only_kind(types: CharTypes, kind: Literal["char", "varchar"]) -> CharTypes:
     return None
 
 
-# ---------------------------------------------------------------- as a type of the schema
+# ---------------------------------------------------------------- lengths in the schema's types
 
 
 def with_texts(schema: StructType) -> StructType:
-    """The schema with string in place of CHAR(n) and VARCHAR(n), and these as the declared types of their top-level fields.
+    """Replace CHAR(n) and VARCHAR(n) in the schema by string, and store them as the declared types of their top-level fields.
 
-    Some writers put them straight into the schema's JSON; Spark reads such columns as it reads those that are only declared.
-    A declared type that is there already stays.
+    Some writers write them directly into the schema's JSON. Spark reads such columns like columns that only declare these types.
+    An existing declared type does not change.
     """
     return StructType(tuple(_with_texts(f) for f in schema.fields))
 
 
 def with_lengths(field: StructField) -> StructField:
-    """The top-level field with CHAR(n) and VARCHAR(n) in the places of its type that its declared type gives a length, and
-    without a declared type: as with_texts takes it."""
+    """The reverse of with_texts: put CHAR(n) and VARCHAR(n) into the type of a top-level field, wherever its declared type has a
+    length, and remove the declared type."""
     if DECLARED_TYPE not in field.metadata:
         return field
     metadata = {key: value for key, value in field.metadata.items() if key != DECLARED_TYPE}
@@ -116,7 +117,7 @@ def _lengths(data_type: DataType, types: CharTypes) -> DataType:
 
 
 def char_type_of(data_type: DataType) -> CharType | None:
-    """What CHAR(n) or VARCHAR(n) as a type means; None for any other type."""
+    """The kind and length of a type CHAR(n) or VARCHAR(n); None for any other type."""
     leaf = _LEAF.fullmatch(data_type.name) if isinstance(data_type, PrimitiveType) else None
     return None if leaf is None else CharType("varchar" if leaf[1].lower() == "varchar" else "char", int(leaf[2]))
 
@@ -145,7 +146,7 @@ def _texts(data_type: DataType) -> DataType:
 
 
 class _NotDdl(Exception):
-    """The text is no type, or the type is not the field's."""
+    """The text is not a type, or not the type of the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ def _parse(text: str) -> _Declared:
 
 
 def _type_at(text: str, place: int) -> tuple[_Declared, int]:
-    """The type that begins at `place`, and where it ends. None for a type without lengths inside."""
+    """The type that begins at `place`, and where it ends. The type is None if it contains no lengths."""
     if leaf := _LEAF.match(text, place):
         kind: Literal["char", "varchar"] = "varchar" if leaf[1].lower() == "varchar" else "char"
         return CharType(kind, int(leaf[2])), leaf.end()
@@ -206,11 +207,11 @@ def _after_blanks(text: str, place: int) -> int:
     return place + len(text[place:]) - len(text[place:].lstrip())
 
 
-# ---------------------------------------------------------------- beside the field's own type
+# ---------------------------------------------------------------- comparison with the field's own type
 
 
 def _fitted(declared: _Declared, data_type: DataType, *, strict: bool) -> CharTypes:
-    """The lengths at places that the type has; fields of a struct that it no longer has, or has since, are no fault."""
+    """The declared lengths of the parts that the type has. Struct fields may have been dropped or added since the declaration."""
     match declared, data_type:
         case None, _:
             return None

@@ -1,4 +1,4 @@
-"""Rules that columns carry in their metadata: the keys under which their SQL texts and records stand.
+"""Rules in the metadata of columns: the keys of their SQL texts and records.
 
 Protocol: Type Change Metadata; Generated Columns; Default Columns; Column Invariants.
 """

@@ -1,7 +1,7 @@
-"""JSON in a table: parsed and written, and nested no deeper than what walks it and writes it again can go.
+"""Parse and write JSON in a table, with a limit for its depth, so that all code that walks or writes the values can do so.
 
-The parser takes four times as many levels as the encoder writes, and functions that call themselves for each level stop somewhere
-between. So values that are walked or written again are bounded here, where they are read.
+The parser accepts four times as many levels as the encoder writes, and the limit of recursive functions is somewhere between
+these. So the depth of values that are walked or written again is limited here, where the values are read.
 """
 
 from __future__ import annotations
@@ -11,29 +11,30 @@ from typing import Any
 import orjson
 
 MAX_DEPTH = 200
-"""Levels of arrays and objects. The encoder writes some 250."""
+"""Levels of arrays and objects. The encoder can write about 250."""
 
 
 def parse_json(text: bytes | str) -> Any:
-    """Raises ValueError for what is no JSON, and for what is nested deeper than MAX_DEPTH."""
+    """Parse JSON. Raises ValueError if the text is not JSON, or is nested deeper than MAX_DEPTH."""
     value = orjson.loads(text)
     _check_depth(value, text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{"))
     return value
 
 
 def write_json(value: Any) -> str:
-    """Raises ValueError for what parse_json would refuse: text that is no Unicode, what JSON has no form for, and what is nested
-    too deep."""
+    """Write JSON. Raises ValueError if parse_json would refuse the value: its text is not valid Unicode, JSON cannot represent
+    it, or it is nested too deeply."""
     try:
         text = orjson.dumps(value).decode()
     except orjson.JSONEncodeError as error:
-        raise ValueError(f"it cannot be said in JSON ({error})") from error
+        raise ValueError(f"it cannot be written as JSON ({error})") from error
     _check_depth(value, text.count("[") + text.count("{"))
     return text
 
 
 def _check_depth(value: Any, openings: int) -> None:
-    """openings: brackets and braces in the text; where they are few, nothing is walked."""
+    """Raises ValueError if a value is nested too deeply. openings: number of opening brackets and braces in its text; if it is
+    small, the value need not be walked."""
     if openings > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
 

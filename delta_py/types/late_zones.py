@@ -1,8 +1,8 @@
-"""Offsets of time zones from 2037 on, where compiled time zone data ends and a zone's last rule goes on for ever.
+"""Offsets of time zones from 2037 on. Compiled time zone data ends there, and the last rule of a zone continues for ever.
 
-Changes are looked up in Python's zoneinfo year by year to 2128 (a few zones have exceptions until 2087). The last rule
-depends on a year's calendar only: its length, and the weekday on which it begins. The 28 years to 2128 have all 14
-calendars, so every later year is like one of them.
+The clock changes come from Python's zoneinfo, year by year to 2128 (a few zones have exceptions until 2087). The last rule
+depends only on a year's calendar: its length, and the weekday on which it begins. The 28 years up to 2128 have all 14 calendars,
+so every later year has the calendar of one of them.
 """
 
 from __future__ import annotations
@@ -25,21 +25,27 @@ FIRST_LATE_MICROS = 67 * 365 * 86_400_000_000 + 17 * 86_400_000_000  # 2037-01-0
 
 
 def late_offsets(micros: _Int64, region: str, *, local: bool) -> _Int64:
-    """The offsets, in microseconds, at times from 2037 on: instants, or with `local` wall clocks (one in a gap has the
-    offset before it, one in an overlap the first). Raises ExpressionError for a region whose rules cannot be read."""
+    """The offsets in microseconds at times from 2037 on. The times are instants or, with `local`, wall clocks: in a gap the
+    offset before it counts, in an overlap the first one. Raises ExpressionError if the rules of the region cannot be read."""
     changes, thresholds, offsets = _rules(region)
     seconds = micros // _SECOND_MICROS
     # The year is that of UTC or of the wall clock; no rule changes the clocks at the turn of a year.
     year = _years_of(seconds)
-    moved = seconds - (_start_of(year) - _start_of(_like(year)))
-    offset_micros: _Int64 = offsets[np.searchsorted(thresholds if local else changes, moved, side="right")] * _SECOND_MICROS
+    seconds_in_like_year = seconds - (_start_of(year) - _start_of(_like(year)))
+    offset_micros: _Int64 = (
+        offsets[np.searchsorted(thresholds if local else changes, seconds_in_like_year, side="right")] * _SECOND_MICROS
+    )
     return offset_micros
 
 
 def _start_of(year: _Int64) -> _Int64:
     """Seconds from 1970 to the first day of the year."""
-    before = year - 1
-    days = (year - 1970) * 365 + (before // 4 - before // 100 + before // 400) - (1969 // 4 - 1969 // 100 + 1969 // 400)
+    year_before = year - 1
+    days = (
+        (year - 1970) * 365
+        + (year_before // 4 - year_before // 100 + year_before // 400)
+        - (1969 // 4 - 1969 // 100 + 1969 // 400)
+    )
     return np.asarray(days * _DAY_SECONDS)
 
 
@@ -50,16 +56,16 @@ def _years_of(seconds: _Int64) -> _Int64:
 
 
 def _like(year: _Int64) -> _Int64:
-    """A year to 2128 with the same rule: the year itself, or one of the last 28 with the same calendar."""
+    """A year up to 2128 with the same rule: the year itself, or one of the last 28 years with the same calendar."""
     return np.where(year <= _LAST_YEAR, year, _calendar_table()[year % 400])
 
 
 @lru_cache(maxsize=1)
 def _calendar_table() -> _Int64:
-    known: dict[tuple[int, bool], int] = {}
+    years_by_calendar: dict[tuple[int, bool], int] = {}
     for year in range(_FIRST_OF_CYCLE, _LAST_YEAR + 1):
-        known.setdefault(_calendar(year), year)
-    return np.array([known[_calendar(2000 + offset)] for offset in range(400)], np.int64)
+        years_by_calendar.setdefault(_calendar(year), year)
+    return np.array([years_by_calendar[_calendar(2000 + offset)] for offset in range(400)], np.int64)
 
 
 def _calendar(year: int) -> tuple[int, bool]:
@@ -68,8 +74,8 @@ def _calendar(year: int) -> tuple[int, bool]:
 
 @lru_cache(maxsize=64)
 def _rules(region: str) -> tuple[_Int64, _Int64, _Int64]:
-    """When the clocks change in 2037 to 2128 (seconds since 1970), the wall clocks from which the new offset holds, and the
-    offsets in seconds: one more than changes."""
+    """When the clocks change from 2037 to 2128 (seconds since 1970), the wall clocks from which the new offset holds, and the
+    offsets in seconds. There is one offset more than changes."""
     try:
         zone = zone_rules(region)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Names of columns as text: quoted with backticks where they stand in SQL, and taken apart again."""
+"""Names of columns as text: quote them with backticks for SQL, and split them again."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Sequence
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever characters are in it."""
+    """A name in backticks, which SQL accepts with any characters."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def unquoted(name: str) -> str:
-    """A name without the backticks around it, if there are some."""
+    """A name without the backticks around it, if it has any."""
     return name[1:-1].replace("``", "`") if len(name) > 1 and name[0] == name[-1] == "`" else name
 
 
 def split_name(text: str) -> tuple[str, ...]:
-    """`a.`b.c`` -> ("a", "b.c"): the names on the way to a column or field."""
+    """`a.`b.c`` -> ("a", "b.c"): the names in the path of a column or field."""
     return tuple(unquoted(part) for part in _split(text, "."))
 
 
 def joined_name(path: Sequence[str]) -> str:
-    """("a", "b.c") -> `a.`b.c``: what split_name takes apart, with backticks only where it needs them."""
+    """("a", "b.c") -> `a.`b.c``: the reverse of split_name, with backticks only where they are needed."""
     return ".".join(quoted(name) if "." in name or "`" in name else name for name in path)
 
 
 def split_list(text: str) -> list[str]:
-    """`a, b.c, `x,y`` -> the names, with their backticks; empty ones are left out."""
+    """`a, b.c, `x,y`` -> the names with their backticks, without empty ones."""
     return [name for name in list_parts(text) if name]
 
 
@@ -36,7 +36,7 @@ def list_parts(text: str) -> list[str]:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Where the separator stands outside of backticks."""
+    """Split at separators outside backticks."""
     parts, inside = [""], False
     for character in text:
         if character == "`":

@@ -1,6 +1,6 @@
 """A table's schema: its types, their JSON, and the Arrow types that rows have in memory.
 
-In: the `schemaString` of a metaData action. Out: frozen values. Names and order are the schema's own; name lookups in
+In: the `schemaString` of a metaData action. Out: frozen values. Names and their order are those of the schema. Name lookups in
 Spark are case-insensitive, so `StructType.find` is too.
 Protocol: Schema Serialization Format.
 """
@@ -39,7 +39,7 @@ class DecimalType:
 class GeospatialType:
     """`geometry` or `geography`: shapes as WKB in one coordinate reference system.
 
-    kind: which of the two. crs: as the schema writes it, such as OGC:CRS84 or EPSG:3857. algorithm: how edges run between
+    kind: `geometry` or `geography`. crs: as in the schema, such as OGC:CRS84 or EPSG:3857. algorithm: how edges run between
     points, in lower case; None for geometry. text: the type's name in the schema's JSON; two spellings of one type are equal.
     """
 
@@ -50,7 +50,7 @@ class GeospatialType:
 
     @property
     def srid(self) -> int | None:
-        """The number of the CRS, as Spark has it beside each value; None for a CRS that has no number."""
+        """The number of the CRS, which Spark stores with each value; None if the CRS has no number."""
         number = self.crs.partition(":")[2]
         return _SRID_OF_DEFAULT if self.crs == DEFAULT_CRS else int(number) if number.isdecimal() else None
 
@@ -79,7 +79,7 @@ class StructField:
 @dataclass(frozen=True, slots=True)
 class StructType:
     fields: tuple[StructField, ...] = ()
-    # Made by the first search by name. A table may have thousands of columns, and each of them is searched for.
+    # Built by the first lookup by name. A table may have thousands of columns, and each of them is looked up.
     _positions: FieldPositions | None = field(default=None, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[type[StructType], tuple[tuple[StructField, ...]]]:
@@ -105,7 +105,7 @@ class StructType:
 
 @dataclass(frozen=True, slots=True)
 class FieldPositions:
-    """The position of the first of each name. folded: by the name in lower case."""
+    """The position of the first field of each name. folded: by the name in lower case."""
 
     exact: Mapping[str, int]
     folded: Mapping[str, int]
@@ -120,7 +120,7 @@ class FieldPositions:
         return cls(exact, folded)
 
     def find(self, name: str) -> int | None:
-        """By name: exactly, else whatever the case; None when there is none."""
+        """The position of a name: an exact match first, then ignoring case; None if there is none."""
         position = self.exact.get(name)
         return self.folded.get(name.lower()) if position is None else position
 
@@ -143,7 +143,7 @@ VOID = PrimitiveType("void")
 VARIANT = PrimitiveType("variant")
 
 DEFAULT_CRS = "OGC:CRS84"
-ANY_CRS = "SRID:ANY"  # each value in a CRS of its own, which files cannot say
+ANY_CRS = "SRID:ANY"  # each value has its own CRS, which files cannot store
 _SRID_OF_DEFAULT = 4326
 _EDGES = "spherical"
 _CRS = re.compile(r"\w+:[^\s(),]+")
@@ -174,7 +174,7 @@ _ARROW: dict[str, pa.DataType] = {
 
 
 def is_known_type(data_type: DataType) -> bool:
-    """Whether a type, by itself, is one that this library can hold; those inside of it are others."""
+    """Whether this library supports a type. The types inside it are not checked."""
     return not isinstance(data_type, PrimitiveType) or data_type.name in _ARROW
 
 
@@ -182,7 +182,7 @@ def is_known_type(data_type: DataType) -> bool:
 
 
 def parse_schema(text: str | bytes) -> StructType:
-    """Schema JSON -> StructType. Raises CorruptTableError for text that is not a struct schema, and for one nested too deep."""
+    """Schema JSON -> StructType. Raises CorruptTableError if the text is not a struct schema, or is nested too deeply."""
     try:
         parsed = _type_from_json(parse_json(text))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -193,13 +193,13 @@ def parse_schema(text: str | bytes) -> StructType:
 
 
 def schema_to_json(schema: StructType) -> str:
-    """Raises UnsupportedOperationError for a schema that parse_schema would refuse."""
+    """StructType -> schema JSON. Raises UnsupportedOperationError for a schema that parse_schema would refuse."""
     try:
         return write_json(_type_to_json(schema))
     except (ValueError, RecursionError) as error:
         raise UnsupportedOperationError(
-            f"The schema cannot be written: {error}. Nothing was written. Columns that are nested less deep, and plain texts as "
-            "names and comments, can be."
+            f"The schema cannot be written: {error}. Nothing was written. Use columns that are nested less deeply, and plain "
+            "text in names and comments."
         ) from error
 
 
@@ -226,7 +226,7 @@ def _field_from_json(value: Any) -> StructField:
 
 
 def primitive_from_name(name: str) -> DataType:
-    """The type of a name in the schema JSON. An unknown name is kept as it is: reading its column is refused later."""
+    """The type of a name in the schema JSON. An unknown name is kept unchanged; reading its column is refused later."""
     if name == "decimal":
         return DecimalType(10, 0)
     if name.startswith("decimal(") and name.endswith(")"):
@@ -238,7 +238,7 @@ def primitive_from_name(name: str) -> DataType:
 
 
 def _geospatial(name: str) -> GeospatialType | None:
-    """CRS and algorithm may be left out, as Spark writes and reads them."""
+    """Parse a geospatial type. CRS and algorithm may be left out, as in Spark."""
     if name in ("geometry", "geography"):
         kind, arguments = name, []
     elif name.startswith(("geometry(", "geography(")) and name.endswith(")"):
@@ -299,8 +299,8 @@ def field_to_json(f: StructField) -> dict[str, Any]:
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type of a column's rows in memory: what Spark's `to_arrow_schema(schema, timezone="UTC")` gives, except that
-    geometry and geography are WKB alone, without the number of their CRS, which is the type's.
+    """The Arrow type of a column's rows in memory. It is the result of Spark's `to_arrow_schema(schema, timezone="UTC")`, except
+    that geometry and geography are only WKB, without the number of the CRS, which belongs to the type.
 
     Raises UnsupportedOperationError for a type that this version cannot read.
     """
@@ -333,11 +333,11 @@ def to_arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def from_arrow_type(arrow: pa.DataType, name: str = "") -> DataType:
-    """The Delta type for an Arrow type's values, in whatever layout these lie (arrow_layouts.py).
+    """The Delta type for the values of an Arrow type, in any layout (arrow_layouts.py).
 
-    Each value fits, but for numbers that are wider than any Delta type: unsigned integers of 64 bits become bigint, decimals of
-    more than 38 digits keep 38. Values that do not fit are refused when they are written. name: of the column, for the error.
-    Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) for a type that no Delta type holds.
+    All values fit, except numbers that are wider than any Delta type: unsigned integers of 64 bits become bigint, and decimals of
+    more than 38 digits get 38. The writer refuses values that do not fit. name: of the column, for the error.
+    Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) if no Delta type can hold the values.
     """
     arrow = plain_type(arrow)
     if isinstance(arrow, pa.BaseExtensionType):
@@ -346,7 +346,7 @@ def from_arrow_type(arrow: pa.DataType, name: str = "") -> DataType:
     if simple is not None:
         return simple
     if pa.types.is_decimal(arrow) and arrow.scale <= min(arrow.precision, MOST_DIGITS):
-        whole_digits = arrow.precision - min(arrow.scale, 0)  # a scale below 0 stands for zeros at the end
+        whole_digits = arrow.precision - min(arrow.scale, 0)  # a negative scale means zeros at the end
         return DecimalType(min(whole_digits, MOST_DIGITS), max(arrow.scale, 0))
     if pa.types.is_timestamp(arrow):
         return TIMESTAMP_NTZ if arrow.tz is None else TIMESTAMP
@@ -359,7 +359,7 @@ def from_arrow_type(arrow: pa.DataType, name: str = "") -> DataType:
         return VARIANT if _is_variant(arrow) else StructType(tuple(_from_arrow_field(f, _inside(name, f.name)) for f in arrow))
     raise UnsupportedOperationError(
         f"{f'Column {name} has the Arrow type {arrow}' if name else f'The Arrow type is {arrow}'}, and no type of a Delta table "
-        f"holds its values. {_remedy(arrow)}",
+        f"can hold its values. {_remedy(arrow)}",
         error_class="DELTA_UNSUPPORTED_DATA_TYPES",
         sql_state="0AKDC",
         column=name,
@@ -376,7 +376,7 @@ def _remedy(arrow: pa.DataType) -> str:
     if types.is_time(arrow) or types.is_duration(arrow) or types.is_interval(arrow):
         return "Cast the column to a number, such as microseconds, or to text before writing."
     if types.is_union(arrow):
-        return "Give each of its types a column of its own, or write a struct of them."
+        return "Use a separate column for each of its types, or write a struct of them."
     return "Cast the column before writing."
 
 
@@ -416,7 +416,7 @@ def _from_arrow_field(f: pa.Field, name: str) -> StructField:
 
 
 def from_arrow_schema(schema: pa.Schema) -> StructType:
-    """Raises as from_arrow_type, naming the column."""
+    """Raises as from_arrow_type, with the name of the column."""
     return StructType(tuple(_from_arrow_field(f, f.name) for f in schema))
 
 
@@ -426,13 +426,13 @@ Path: TypeAlias = tuple[str, ...]
 
 
 def find_named(schema: StructType, name: str) -> tuple[StructField, ...]:
-    """The fields along a name, ignoring case. A name with dots may be one column's, or a nested one's; in backticks
-    it is one column's. Raises as find_path."""
+    """The fields in the path of a name, ignoring case. A name with dots may be the name of one column or a path to a nested
+    field; in backticks it is the name of one column. Raises as find_path."""
     return find_path(schema, (name,) if schema.find(name) is not None else split_name(name))
 
 
 def leaves(schema: StructType) -> Iterator[tuple[Path, StructField]]:
-    """Leaf fields in schema order with their paths; only structs are entered (arrays and maps are leaves)."""
+    """Leaf fields in schema order with their paths. Arrays and maps are leaves: only structs are entered."""
     for f in schema.fields:
         if isinstance(f.data_type, StructType):
             for path, leaf in leaves(f.data_type):
@@ -442,7 +442,7 @@ def leaves(schema: StructType) -> Iterator[tuple[Path, StructField]]:
 
 
 def map_fields(schema: StructType, change: Callable[[StructField], StructField]) -> StructType:
-    """The schema with every struct field, at any depth, replaced by what `change` makes of it; inner ones first."""
+    """The schema with every struct field, at any depth, replaced by the result of `change`; inner fields first."""
 
     def visit(data_type: DataType) -> DataType:
         match data_type:
@@ -460,16 +460,16 @@ def map_fields(schema: StructType, change: Callable[[StructField], StructField])
 def find_path(schema: StructType, path: Path) -> tuple[StructField, ...]:
     """The fields along a path of struct field names, ignoring case.
 
-    Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) naming the columns that are there.
+    Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) with the names of the existing columns.
     """
     fields: list[StructField] = []
     struct: DataType = schema
     for name in path:
         step = struct.find(name) if isinstance(struct, StructType) else None
         if step is None:
-            known = ", ".join(struct.names) if isinstance(struct, StructType) else type_name(struct)
+            known_names = ", ".join(struct.names) if isinstance(struct, StructType) else type_name(struct)
             raise SchemaMismatchError(
-                f"Column {'.'.join(path)} is not in the schema: {name!r} is not among {known}.",
+                f"Column {'.'.join(path)} is not in the schema: {name!r} is not among {known_names}.",
                 error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
                 sql_state="42703",
                 column=".".join(path),

@@ -1,11 +1,11 @@
-"""A schema with one of its parts changed, at any depth: `a.b`, `list.element.x`, `map.key`, `map.value.y`.
+"""Change one part of a schema at any depth: `a.b`, `list.element.x`, `map.key`, `map.value.y`.
 
     path = resolve_path(schema, "orders.element.price")          # as the schema spells it
     edit_field(schema, path, lambda f: replace(f, nullable=True))
     edit_fields(schema, path[:-1], lambda fields: (*fields, new))
 
-A path goes through the fields of structs by name, ignoring case, and through `element` of an array, `key` and `value` of a map.
-These three have no field of their own; they are shown as one of that name, of which only the type can change.
+A path contains the names of struct fields, ignoring case, and `element` for an array, `key` and `value` for a map. The latter
+three are not fields in the schema. The functions here represent each as a field of that name, of which only the type can change.
 Protocol: Schema Serialization Format.
 """
 
@@ -22,8 +22,8 @@ Fields = tuple[StructField, ...]
 
 
 def resolve_path(schema: StructType, name: str | Sequence[str]) -> Path:
-    """The path of a part of the schema, as the schema spells it. name: dotted, with backticks around names that have dots; or
-    the names one by one. A name with dots that is a column's means this column.
+    """The path of a part of the schema, as the schema spells it. name: dotted, with backticks around names that contain dots; or
+    a sequence of names. A name with dots means a column if a column has exactly this name.
 
     Raises SchemaMismatchError: DELTA_COLUMN_NOT_FOUND_IN_SCHEMA, or DELTA_COLUMN_PATH_NOT_NESTED for a name below a plain type.
     """
@@ -31,29 +31,29 @@ def resolve_path(schema: StructType, name: str | Sequence[str]) -> Path:
         names: Path = (name,) if schema.find(name) is not None else split_name(name)
     else:
         names = tuple(name)
-    spelled: list[str] = []
+    schema_names: list[str] = []
     part: DataType = schema
     for step in names:
         inner = part_of(part, step)
         if inner is None:
-            raise _not_found(part, names, len(spelled))
-        spelled.append(inner.name)
+            raise _not_found(part, names, len(schema_names))
+        schema_names.append(inner.name)
         part = inner.data_type
-    return tuple(spelled)
+    return tuple(schema_names)
 
 
 def field_at(schema: StructType, path: Path) -> StructField:
-    """The field at a path of resolve_path."""
-    found = StructField("", schema)
+    """The field at a path that resolve_path returned."""
+    current = StructField("", schema)
     for step in path:
-        inner = part_of(found.data_type, step)
+        inner = part_of(current.data_type, step)
         assert inner is not None, f"{path} was resolved"
-        found = inner
-    return found
+        current = inner
+    return current
 
 
 def part_of(data_type: DataType, name: str) -> StructField | None:
-    """The field of this name directly inside a type, ignoring case; None when there is none."""
+    """The field of this name directly inside a type, ignoring case; None if there is none."""
     match data_type:
         case StructType():
             return data_type.find(name)
@@ -66,7 +66,7 @@ def part_of(data_type: DataType, name: str) -> StructField | None:
 
 
 def edit_type(schema: StructType, path: Path, change: Callable[[DataType], DataType]) -> StructType:
-    """The schema with the type at a path of resolve_path replaced by what `change` makes of it."""
+    """The schema with the type at a path replaced by the result of `change`. path: from resolve_path."""
     edited = _edited(schema, path, change)
     assert isinstance(edited, StructType)
     return edited
@@ -90,7 +90,8 @@ def edit_fields(schema: StructType, parent: Path, change: Callable[[Fields], Fie
 
 
 def edit_field(schema: StructType, path: Path, change: Callable[[StructField], StructField]) -> StructType:
-    """The schema with the field at a path replaced by what `change` makes of it; of an array's or map's part only the type."""
+    """The schema with the field at a path replaced by the result of `change`. For a part of an array or map, only the type is
+    replaced."""
     *outer, name = path
     parent = field_at(schema, tuple(outer)).data_type
     if isinstance(parent, StructType):
@@ -99,21 +100,21 @@ def edit_field(schema: StructType, path: Path, change: Callable[[StructField], S
 
 
 def is_field(schema: StructType, path: Path) -> bool:
-    """Whether a path leads to a field of a struct, and not to an array's or map's part."""
+    """Whether a path leads to a field of a struct, and not to a part of an array or map."""
     return isinstance(field_at(schema, path[:-1]).data_type, StructType)
 
 
 def placed(fields: Fields, field: StructField, after: str | None) -> Fields:
-    """The fields with one more behind another, whose name is found ignoring case; None: before all.
+    """The fields with a new field inserted after the field named `after`, ignoring case. None inserts it before all fields.
 
     Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA).
     """
     if after is None:
         return (field, *fields)
-    known = StructType(fields).find(after)
-    if known is None:
+    preceding = StructType(fields).find(after)
+    if preceding is None:
         raise _not_found(StructType(fields), (after,), 0)
-    place = fields.index(known) + 1
+    place = fields.index(preceding) + 1
     return (*fields[:place], field, *fields[place:])
 
 
@@ -121,17 +122,17 @@ def _edited(data_type: DataType, path: Path, change: Callable[[DataType], DataTy
     if not path:
         return change(data_type)
     name, *inner = path
-    rest = tuple(inner)
+    inner_path = tuple(inner)
     match data_type:
         case StructType(fields):
-            parts = (replace(f, data_type=_edited(f.data_type, rest, change)) if f.name == name else f for f in fields)
+            parts = (replace(f, data_type=_edited(f.data_type, inner_path, change)) if f.name == name else f for f in fields)
             return StructType(tuple(parts))
         case ArrayType(element, contains_null):
-            return ArrayType(_edited(element, rest, change), contains_null)
+            return ArrayType(_edited(element, inner_path, change), contains_null)
         case MapType(key, value, contains_null) if name == "key":
-            return MapType(_edited(key, rest, change), value, contains_null)
+            return MapType(_edited(key, inner_path, change), value, contains_null)
         case MapType(key, value, contains_null):
-            return MapType(key, _edited(value, rest, change), contains_null)
+            return MapType(key, _edited(value, inner_path, change), contains_null)
     raise AssertionError(f"{path} was resolved")
 
 
@@ -139,11 +140,11 @@ def _not_found(part: DataType, names: Path, depth: int) -> SchemaMismatchError:
     name, where = ".".join(names), ".".join(names[:depth])
     match part:
         case StructType():
-            known = ", ".join(part.names)
+            known_names = ", ".join(part.names)
         case ArrayType():
-            known = "element"
+            known_names = "element"
         case MapType():
-            known = "key, value"
+            known_names = "key, value"
         case _:
             return SchemaMismatchError(
                 f"Column {name} is not in the schema: {where} is {type_name(part)}, which has nothing inside. Nothing was "
@@ -153,7 +154,7 @@ def _not_found(part: DataType, names: Path, depth: int) -> SchemaMismatchError:
                 column=name,
             )
     return SchemaMismatchError(
-        f"Column {name} is not in the schema: {names[depth]!r} is not among {known}{f' of {where}' if where else ''}. "
+        f"Column {name} is not in the schema: {names[depth]!r} is not among {known_names}{f' of {where}' if where else ''}. "
         "Nothing was changed.",
         error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
         sql_state="42703",

@@ -1,7 +1,7 @@
-"""The way between instants and wall clocks of a time zone.
+"""Convert between instants and wall clocks of a time zone.
 
-Arrays of instants are timestamp[us, UTC], wall clocks timestamp[us]. Gaps and overlaps follow java.time: a wall clock
-in a gap moves on by the gap's length, one in an overlap means the earlier instant. A zone that is not known is an
+Arrays of instants are timestamp[us, UTC], arrays of wall clocks are timestamp[us]. Gaps and overlaps follow java.time: a wall
+clock in a gap moves forward by the gap's length, and a wall clock in an overlap means the earlier instant. An unknown zone raises
 ExpressionError (INVALID_TIMEZONE).
 """
 
@@ -30,7 +30,7 @@ _Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
 @lru_cache(maxsize=256)
 def region(zone: str) -> str:
-    """The region's name as Arrow's time zone database knows it. Raises ExpressionError for an unknown one."""
+    """The region's name in Arrow's time zone database. Raises ExpressionError for an unknown region."""
     name = region_name(zone)
     if not name[:1].isalpha():
         raise _unknown(zone)
@@ -43,7 +43,7 @@ def region(zone: str) -> str:
 
 def _unknown(zone: str) -> ExpressionError:
     return ExpressionError(
-        f"The time zone {zone!r} is not known here. Use a region such as Europe/Paris or an offset such as +01:00.",
+        f"The time zone {zone!r} is unknown. Use a region such as Europe/Paris or an offset such as +01:00.",
         error_class="INVALID_TIMEZONE",
         sql_state="22009",
         timezone=zone,
@@ -51,7 +51,7 @@ def _unknown(zone: str) -> ExpressionError:
 
 
 def check_zone(zone: str) -> None:
-    """Raises ExpressionError (INVALID_TIMEZONE) for a zone that is not known."""
+    """Raises ExpressionError (INVALID_TIMEZONE) for an unknown zone."""
     if offset_seconds(zone) is None:
         region(zone)
 
@@ -68,21 +68,21 @@ def to_instants(wall_clocks: Any, zone: str) -> Any:
     offset = offset_seconds(zone)
     if offset is not None:
         return _shift(wall_clocks, -offset, INSTANT)
-    before = pc.assume_timezone(wall_clocks, region(zone), ambiguous="earliest", nonexistent="earliest")
-    # In a gap `before` is the last instant before it; its own offset is the one that java.time goes on with.
-    offset_then = pc.subtract(pc.local_timestamp(before).cast(pa.int64()), before.cast(pa.int64()))
+    last_before_gap = pc.assume_timezone(wall_clocks, region(zone), ambiguous="earliest", nonexistent="earliest")
+    # In a gap, this is the last instant before the gap. java.time continues with the offset of that instant.
+    offset_then = pc.subtract(pc.local_timestamp(last_before_gap).cast(pa.int64()), last_before_gap.cast(pa.int64()))
     instants = pc.subtract(wall_clocks.cast(pa.int64()), offset_then).cast(INSTANT)
     return _with_late(instants, wall_clocks, lambda late: late - late_offsets(late, region(zone), local=True))
 
 
 def _with_late(converted: Any, times: Any, change: Callable[[_Int64], _Int64]) -> Any:
-    """`converted`, and for times from 2037 on what `change` makes of them: there Arrow no longer changes the clocks."""
+    """`converted`, but with the result of `change` for times from 2037 on, because Arrow changes no clocks then."""
     micros = times.cast(pa.int64())
     late = pc.fill_null(pc.greater_equal(micros, _FIRST_LATE), FALSE)
     if not pc.any(late).as_py():
         return converted
-    found = micros.filter(late)
-    changed = change(to_numpy(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found))
+    late_micros = micros.filter(late)
+    changed = change(to_numpy(late_micros.combine_chunks() if isinstance(late_micros, pa.ChunkedArray) else late_micros))
     return pc.replace_with_mask(converted, late, from_numpy(changed).cast(converted.type))
 
 

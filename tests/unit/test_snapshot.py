@@ -99,7 +99,7 @@ def test_damaged_compaction_is_replaced_by_its_commits(
     name = table.compact(1, 3)
     table.write(name, store.read(f"_delta_log/{name}")[:-30])
     assert live(Snapshot.load(store)) == expected(table)
-    assert f"{name} is passed over" in caplog.text
+    assert f"{name} is ignored" in caplog.text
 
 
 @pytest.mark.parametrize("damaged", [b"{]", b"", b"[]\n", b'{"metaData":{}\n', b'"x"\n{}'])
@@ -377,7 +377,7 @@ def test_number_of_files_that_alone_contradicts_the_checkpoint_may_be_deleted(
     table.write(name, doubled(store.read(f"_delta_log/{name}"), rows=3))
     for version in range(4):
         table.delete(f"{version:020d}.json")
-    with pytest.raises(CorruptTableError, match=f"{record} says 8 .delete that, if you know the checkpoint to be whole"):
+    with pytest.raises(CorruptTableError, match=f"{record} says 8 .delete that, if you know that the checkpoint is complete"):
         live(Snapshot.load(store))
     table.delete(record)
     assert len(live(Snapshot.load(store))) > 0

@@ -315,7 +315,7 @@ def test_other_file_in_the_place_of_a_sidecar_is_unreadable_by_name(table: Table
     for content in (table.store.read(f"_delta_log/{other}"), pq_of_no_action()):
         table.write(name, content)
         message = unreadable(table).message
-        assert name in message and f"it has {len(content)} bytes, and {len(data)} are told of" in message
+        assert name in message and f"it has {len(content)} bytes, but its sidecar action says {len(data)}" in message
 
 
 def pq_of_no_action() -> bytes:
