@@ -218,7 +218,7 @@ class _Committer:
 
     def _ratify(self, placed: Sequence[_Placed]) -> None:
         try:
-            self._try_to_ratify(placed, [one.staged for one in placed if one.staged is not None])
+            self._try_to_ratify(placed, [placed_commit.staged for placed_commit in placed if placed_commit.staged is not None])
         except BaseException:
             _leave_in_doubt(placed)  # all waiting writers get this error, not only the leader
             raise
@@ -241,21 +241,22 @@ class _Committer:
         _leave_in_doubt(placed)
 
     def _win(self, placed: Sequence[_Placed], staged: Sequence[Ratified]) -> None:
-        for one in placed:
-            one.waiting.coordinated.took(staged)
-            one.waiting.prepared, one.waiting.actions, one.waiting.is_settled = one.prepared, one.actions, True
-        self._remember([WinningCommit.parse(one.prepared.version, one.data) for one in placed])
+        for placed_commit in placed:
+            waiting = placed_commit.waiting
+            waiting.coordinated.took(staged)
+            waiting.prepared, waiting.actions, waiting.is_settled = placed_commit.prepared, placed_commit.actions, True
+        self._remember([WinningCommit.parse(placed_commit.prepared.version, placed_commit.data) for placed_commit in placed])
         self._newest = placed[-1].prepared.version
 
     def _lose(self, placed: Sequence[_Placed], error: VersionTakenError | CoordinatorContendedError) -> None:
-        for one in placed:
-            one.drop()
+        for placed_commit in placed:
+            placed_commit.drop()
         if isinstance(error, CoordinatorContendedError):
             return _lose_to_other_tables(placed, error)
         newest = error.message_parameters["version"]
         if newest is None:  # the ledger no longer knows the table
-            for one in placed:
-                one.waiting.has_left = one.waiting.is_settled = True
+            for placed_commit in placed:
+                placed_commit.waiting.has_left = placed_commit.waiting.is_settled = True
             return
         self._newest, first = newest, placed[0].waiting
         if newest < placed[0].prepared.version - 1:
@@ -267,17 +268,17 @@ class _Committer:
 
 def _staged(placed: Sequence[_Placed]) -> Sequence[_Placed]:
     """The commits that are staged and may be ratified: all before the first that could not be staged."""
-    steps = [one.stage for one in placed]
+    steps = [placed_commit.stage for placed_commit in placed]
     if placed:
         in_threads(steps, _THREADS if placed[0].waiting.coordinated.is_remote else 1, _NAME)
-    good = list(takewhile(lambda one: one.staged is not None, placed))
-    for one in placed[len(good) :]:
-        one.drop()
-        if isinstance(one.error, OSError):
-            one.waiting.failed("the commit cannot be staged", one.error)
-        elif one.error is not None:
-            one.waiting.fail(one.error)
-    return good
+    ratifiable = list(takewhile(lambda placed_commit: placed_commit.staged is not None, placed))
+    for placed_commit in placed[len(ratifiable) :]:
+        placed_commit.drop()
+        if isinstance(placed_commit.error, OSError):
+            placed_commit.waiting.failed("the commit cannot be staged", placed_commit.error)
+        elif placed_commit.error is not None:
+            placed_commit.waiting.fail(placed_commit.error)
+    return ratifiable
 
 
 def _is_ours(placed: _Placed) -> bool | None:
@@ -292,31 +293,31 @@ def _is_ours(placed: _Placed) -> bool | None:
 
 def _lose_to_other_tables(placed: Sequence[_Placed], error: CoordinatorContendedError) -> None:
     """The versions are still free. A commit that lost too often is not tried again: other writers wait for their turn."""
-    for one in placed:
-        one.waiting.contended += 1
-        if one.waiting.contended >= _CONTENDED_ROUNDS:
-            one.waiting.fail(error)
+    for placed_commit in placed:
+        placed_commit.waiting.contended += 1
+        if placed_commit.waiting.contended >= _CONTENDED_ROUNDS:
+            placed_commit.waiting.fail(error)
 
 
 def _lose_to_older_ledger(placed: Sequence[_Placed], newest: int) -> None:
     """The ledger has ratified versions that it no longer knows."""
     first = placed[0]
-    coordinated, known = first.waiting.coordinated, first.prepared.version - 1
+    coordinated, ratified_version = first.waiting.coordinated, first.prepared.version - 1
     error = CorruptTableError(
         f"The coordinator {coordinated.ledger.shown} knows the table at {coordinated.root} up to version {newest}, and it had "
-        f"ratified version {known}. Nothing was committed. Was the ledger restored from a backup, it is older than the table: "
-        "have it rebuilt in an empty database (rebuild_ledger, of delta_py.repair.rebuild_ledger). Were the versions given up, "
-        "run the operation again.",
-        version=known,
+        f"ratified version {ratified_version}. Nothing was committed. If the ledger was restored from a backup, it is older than "
+        "the table: have it rebuilt in an empty database (rebuild_ledger, of delta_py.repair.rebuild_ledger). If the versions "
+        "were given up, run the operation again.",
+        version=ratified_version,
     )
-    for one in placed:
-        one.waiting.fail(error)
+    for placed_commit in placed:
+        placed_commit.waiting.fail(error)
 
 
 def _leave_in_doubt(placed: Sequence[_Placed]) -> None:
-    for one in placed:
-        if not one.waiting.is_settled:
-            one.waiting.fail(unknown_outcome(one.waiting.attempts.store, one.prepared))
+    for placed_commit in placed:
+        if not placed_commit.waiting.is_settled:
+            placed_commit.waiting.fail(unknown_outcome(placed_commit.waiting.attempts.store, placed_commit.prepared))
 
 
 @lru_cache(maxsize=1024)

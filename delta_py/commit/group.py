@@ -87,7 +87,7 @@ class _Tried:
         if not proposed:
             return cls(table)
         base = Snapshot.load(table.store, version=table.base)
-        parsed = [from_json(one.described, table.store, base.config) for one in proposed]
+        parsed = [from_json(proposal.described, table.store, base.config) for proposal in proposed]
         if table.is_serializable:
             parsed = [_serializable(prepared) for prepared in parsed]
         return cls(table, base, [replace(prepared, checksum=base.checksum) for prepared in parsed])
@@ -152,8 +152,8 @@ def commit_group(
     """
     proposed = ledger.proposed(transaction)
     by_place: dict[str, list[Proposed]] = {}
-    for one in proposed:
-        by_place.setdefault(one.commit.table, []).append(one)
+    for proposal in proposed:
+        by_place.setdefault(proposal.commit.table, []).append(proposal)
     if strange := by_place.keys() - tables.keys():
         raise strange_tables(transaction, "changed", strange)
     tried: dict[str, _Tried] = {}
@@ -164,7 +164,7 @@ def commit_group(
         placed: list[_Placed] = []
         try:
             with ledger.turn(by_place) if attempt else nullcontext():  # other writers are competing
-                expected = {place: one.follow() for place, one in tried.items() if place not in by_place}
+                expected = {place: table.follow() for place, table in tried.items() if place not in by_place}
                 placing = [partial(_place, tried[place], placed) for place in by_place]
                 _each(placing, tables.values())
                 placed.sort(key=lambda one_table: one_table.coordinated.place)
@@ -228,18 +228,18 @@ def _parse(tried: dict[str, _Tried], place: str, table: GroupTable, proposed: Se
     tried[place] = _Tried.of(table, proposed)
 
 
-def _place(one: _Tried, all_placed: list[_Placed]) -> None:
+def _place(tried_table: _Tried, all_placed: list[_Placed]) -> None:
     """Add a table's commits for the versions after its newest one. Raises a conflict."""
-    store, base, coordinated = one.table.store, one.base, named_coordination(one.table.store)
+    store, base, coordinated = tried_table.table.store, tried_table.base, named_coordination(tried_table.table.store)
     assert base is not None
-    newest = one.follow()
-    placed = _Placed(store, coordinated, base, bool(one.winners))
+    newest = tried_table.follow()
+    placed = _Placed(store, coordinated, base, bool(tried_table.winners))
     all_placed.append(placed)  # also if this fails: its new files must then be deleted
-    for number, proposed_commit in enumerate(one.ours):
+    for number, proposed_commit in enumerate(tried_table.ours):
         prepared = proposed_commit
-        if one.winners:
-            _check_alone(one.ours, proposed_commit)
-            prepared = rebase(replace(proposed_commit, version=one.table.base + 1), one.winners)
+        if tried_table.winners:
+            _check_alone(tried_table.ours, proposed_commit)
+            prepared = rebase(replace(proposed_commit, version=tried_table.table.base + 1), tried_table.winners)
             if prepared.shared:
                 prepared, path = settle_shared(store, prepared)
                 placed.new_paths.extend([] if path is None else [path])
@@ -253,8 +253,8 @@ def _place(one: _Tried, all_placed: list[_Placed]) -> None:
 def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> None:
     """Commits of one transaction to one table that build on each other cannot be rebased one by one: the row ids that the first
     assigns would differ from those that the second refers to."""
-    added = {add.path for commit in ours if commit is not prepared for add in commit.adds}
-    if prepared.row_id_high_water_mark is not None and any(remove.path in added for remove in prepared.removes):
+    added_paths = {add.path for commit in ours if commit is not prepared for add in commit.adds}
+    if prepared.row_id_high_water_mark is not None and any(remove.path in added_paths for remove in prepared.removes):
         raise ConcurrentWriteException(
             "Another writer has committed to a table with row tracking, in which this transaction has changed rows that it had "
             "written itself. Nothing of it was committed. Run it again."
@@ -277,10 +277,14 @@ def _behind(prepared: PreparedCommit, before: Sequence[Sequence[Action]]) -> Pre
 
 def _name_group(placed: Sequence[_Placed], transaction: str) -> None:
     """Each commit names all commits of the transaction, so that the tables' logs show it without the ledger."""
-    participants = [{"tableId": one.base.metadata.id, "version": prepared.version} for one in placed for prepared in one.prepared]
+    participants = [
+        {"tableId": placed_table.base.metadata.id, "version": prepared.version}
+        for placed_table in placed
+        for prepared in placed_table.prepared
+    ]
     group: dict[str, Any] = {"transactionId": transaction, "participants": participants}
-    for one in placed:
-        one.actions = [list(named_group(actions, group)) for actions in one.actions]
+    for placed_table in placed:
+        placed_table.actions = [list(named_group(actions, group)) for actions in placed_table.actions]
 
 
 def _stage(placed: _Placed) -> None:
@@ -289,10 +293,10 @@ def _stage(placed: _Placed) -> None:
 
 
 def _drop(placed: Sequence[_Placed]) -> None:
-    for one in placed:
-        for staged in one.staged:
-            one.coordinated.drop_staged(staged)
-        delete_files(one.store, one.new_paths)
+    for placed_table in placed:
+        for staged in placed_table.staged:
+            placed_table.coordinated.drop_staged(staged)
+        delete_files(placed_table.store, placed_table.new_paths)
 
 
 def _ratify(
@@ -360,16 +364,16 @@ def _unknown(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
 def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:
     """Do the work that follows the commit, table by table. The transaction is already committed."""
     stale: dict[str, list[Ratified]] = {}
-    for earlier in proposed:
-        stale.setdefault(earlier.commit.table, []).append(earlier.commit)
-    _each([partial(_follow, one, stale[one.coordinated.place]) for one in placed], placed)
+    for proposal in proposed:
+        stale.setdefault(proposal.commit.table, []).append(proposal.commit)
+    _each([partial(_follow, placed_table, stale[placed_table.coordinated.place]) for placed_table in placed], placed)
 
 
 def _follow(placed: _Placed, stale: Sequence[Ratified]) -> None:
     """stale: the commits as they were proposed. They are no longer needed."""
     placed.coordinated.took(placed.staged)
-    for earlier in stale:
-        placed.coordinated.drop_staged(earlier)
+    for proposed_commit in stale:
+        placed.coordinated.drop_staged(proposed_commit)
     config, previous_snapshot = placed.base.config, None if placed.follows_others else placed.base
     checksum = placed.prepared[0].checksum
     for prepared, actions in zip(placed.prepared, placed.actions, strict=True):

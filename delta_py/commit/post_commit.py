@@ -174,9 +174,7 @@ def _nothing(config: TableConfig) -> VersionChecksum:
     return VersionChecksum("", config.protocol, config.metadata, 0, 0, None, (), ())
 
 
-def _replayed(
-    store: ObjectStore, version: int, actions: Sequence[Action], before: Snapshot | None
-) -> VersionChecksum | None:
+def _replayed(store: ObjectStore, version: int, actions: Sequence[Action], before: Snapshot | None) -> VersionChecksum | None:
     """Compute the checksum from the log, if that is small."""
     if before is not None and not _is_cheap(before.segment):
         return None
@@ -189,8 +187,7 @@ def _is_cheap(segment: LogSegment) -> bool:
 
 
 def counted_checksum(snapshot: Snapshot, actions: Sequence[Action] = ()) -> VersionChecksum:
-    """The checksum of a version, computed from its state. actions: of its commit; a checksum that is written contains its txnId.
-    """
+    """The checksum of a version, computed from its state. actions: of its commit; a written checksum contains its txnId."""
     sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
     return VersionChecksum(
         "",
