@@ -132,7 +132,7 @@ def winning_commit(store: ObjectStore, version: int) -> WinningCommit:
         return WinningCommit.parse(version, data)
     except CorruptTableError as error:
         raise CorruptTableError(
-            f"Version {version} of the table at {store.root}, which was committed meanwhile, cannot be read: "
+            f"Version {version} of the table at {store.root}, which another writer committed, cannot be read: "
             f"{error.message} What it says is unknown, so our commit cannot follow it. The data files are kept.",
             version=version,
         ) from error

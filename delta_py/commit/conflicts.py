@@ -91,7 +91,7 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
 
 def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
     if ours.next_version_only and ours.read_version != NEW_TABLE:
-        raise _conflict(ConcurrentWriteException, ours, winner, "took the version that this one speaks of")
+        raise _conflict(ConcurrentWriteException, ours, winner, "took the version that this one names")
     if ours.read_version == NEW_TABLE:
         raise _conflict(
             ProtocolChangedException,
@@ -111,13 +111,17 @@ def _check_names(ours: PreparedCommit, winner: WinningCommit) -> None:
     if shared:
         what = f"recorded a transaction of the application {sorted(shared)[0]}, as this one does"
         raise _conflict(
-            ConcurrentTransactionException, ours, winner, what, "See to it that one stream or job at a time writes under that id."
+            ConcurrentTransactionException,
+            ours,
+            winner,
+            what,
+            "Make sure that only one stream or job at a time writes under that id.",
         )
     domains = {domain.domain for domain in ours.domains} & winner.domains.keys()
     what = "as this one does"
     if ours.reads.all_files and not domains:
         domains = winner.domains.keys() - {ROW_TRACKING_DOMAIN}
-        what = "which may speak of files that this one replaces"
+        what = "which may describe files that this one replaces"
     if domains:
         raise _conflict(
             ConcurrentWriteException,
@@ -148,7 +152,7 @@ def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) 
     """Files that were only rearranged hold no new rows; _check_removed handles the files that they replace. Shared files hold no
     new rows either; their rows are compared later. But no new file may remain next to a commit that replaces every file."""
     if ours.reads.all_files and winner.adds:
-        what = f"added {_files({add.path for add in winner.adds})}, and this one has to write every file of the table anew"
+        what = f"added {_files({add.path for add in winner.adds})}, and this one must rewrite every file of the table"
         raise _conflict(ConcurrentAppendException, ours, winner, what)
     level = IsolationLevel.SERIALIZABLE if ours.metadata is not None else ours.isolation
     if ours.reads.may_match is None or level is IsolationLevel.SNAPSHOT_ISOLATION:

@@ -201,8 +201,8 @@ def strange_tables(transaction: str, what: str, places: Iterable[str]) -> Unsupp
     """what: what the transaction did to them."""
     return UnsupportedOperationError(
         f"The transaction {transaction} has {what} {', '.join(sorted(places))}, and does not know by which path, or the "
-        "coordinator does not know the table any more, as one that was deleted. Nothing was committed. Name tables by the "
-        "methods of the transaction, and those that are there."
+        "coordinator no longer knows the table, for example because it was deleted. Nothing was committed. Open tables by the "
+        "methods of the transaction, and only tables that exist."
     )
 
 

@@ -65,7 +65,7 @@ def _row_count(store: ObjectStore, add: AddFile) -> int:
         return stored_row_count(store, add.path, add.size_bytes)
     except (OSError, pa.ArrowException) as error:
         raise DataFileError(
-            f"The log does not say how many rows {add.path} of the table at {store.root} has, and the file cannot be asked: "
+            f"The log does not say how many rows {add.path} of the table at {store.root} has, and the file cannot be read: "
             f"{error}. Nothing was committed. Restore the file from a backup.",
             path=add.path,
         ) from error

@@ -204,7 +204,7 @@ def _check_vectors(snapshot: Snapshot, files: pa.RecordBatch) -> None:
         raise UnsupportedOperationError(
             f"Rows of the table at {snapshot.table_root} are deleted by deletion vectors, such as in {path}; engines that read "
             "by manifests would show them. Nothing was written. Set delta.enableDeletionVectors to false, and have OPTIMIZE "
-            "write the files anew (spark.databricks.delta.optimize.maxDeletedRowsRatio set to 0).",
+            "rewrite the files (spark.databricks.delta.optimize.maxDeletedRowsRatio set to 0).",
             error_class="DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS",
             sql_state="0A000",
             path=path,

@@ -55,7 +55,7 @@ class DynamoDbItems:
             what = f"it has {', '.join(unknown)}" if unknown else "it names no table, or more than a table"
             raise InvalidOptionError(
                 f"The URL of a coordinator in DynamoDB cannot be used: {what}. Write dynamodb://TABLE, with any of "
-                f"{', '.join((*_TEXTS, *_SECONDS))} behind a question mark.",
+                f"{', '.join((*_TEXTS, *_SECONDS))} after a question mark.",
                 option="coordinator",
             )
         self._name = parts.netloc

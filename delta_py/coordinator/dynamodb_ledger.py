@@ -309,7 +309,7 @@ class DynamoDbLedger:
     def _used_token(self, token: str, token_item: Item | None, moment: int, call: str) -> Item:
         now = _now_ms()
         if token_item is not None and token_item["time_ms"] >= now - _KEPT_TOKENS_MS:
-            what = f"What the token {token} stands for was done already; nothing was done again."
+            what = f"The call with the token {token} was already carried out; nothing was done again."
             raise TokenUsedError(what, moment=token_item["moment"])
         values = {"moment": moment, "time_ms": now, "call": call, "expireTime": (now + _KEPT_TOKENS_MS) // 1000}
         return self.items.put(_token_key(token), values, same={} if token_item is None else {"call": token_item["call"]})

@@ -281,7 +281,7 @@ def contended(ledger: str, seconds: float) -> CoordinatorContendedError:
 def unavailable(ledger: str, error: Any) -> CoordinatorUnavailableError:
     reason = " ".join(str(error).split()).rstrip(".")  # databases put line breaks into messages
     return CoordinatorUnavailableError(
-        f"The coordinator {ledger} gave no answer: {reason}. See to it that its database can be reached, and written by "
+        f"The coordinator {ledger} gave no answer: {reason}. Make sure that its database can be reached, and written by "
         "readers too, then run the operation again.",
         coordinator=ledger,
     )
@@ -306,8 +306,8 @@ def not_remembered(ledger: str, table: str, transaction: str) -> TransactionEnde
 
 def another_ledger(ledger: str, present: str, expected: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"The database {ledger} is the ledger {present}, and not {expected}. Nothing was read or written. Start the process anew "
-        "if the database was made anew meanwhile; for a ledger that is to be rebuilt name an empty database.",
+        f"The database {ledger} is the ledger {present}, and not {expected}. Nothing was read or written. Restart the process "
+        "if the database was created again in the meantime; to rebuild a ledger, name an empty database.",
         identity=present,
     )
 

@@ -313,7 +313,9 @@ def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:
     sql.do("DELETE FROM tokens WHERE time_ms < ?", now - _KEPT_TOKENS_MS)
     rows = sql.run("SELECT moment FROM tokens WHERE token = ?", token)
     if rows:
-        raise TokenUsedError(f"What the token {token} stands for was done already; nothing was done again.", moment=rows[0][0])
+        raise TokenUsedError(
+            f"The call with the token {token} was already carried out; nothing was done again.", moment=rows[0][0]
+        )
     sql.do("INSERT INTO tokens VALUES (?, ?, ?)", token, moment, now)
 
 

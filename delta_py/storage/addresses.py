@@ -127,9 +127,13 @@ def is_within(root: str, other: str) -> bool:
     """Whether a place is the same as another one, in the sense of is_same_place, or lies below it."""
     if kind_of(root) is None or kind_of(other) is None:
         return kind_of(root) is kind_of(other) and _begins(os.path.realpath(root), os.path.realpath(other))
-    one, two = address_of(root), address_of(other)
-    is_account = one.account == two.account or not (one.account and two.account)
-    return is_account and (one.kind, one.container) == (two.kind, two.container) and _begins(one.key, two.key)
+    address, other_address = address_of(root), address_of(other)
+    is_account = address.account == other_address.account or not (address.account and other_address.account)
+    return (
+        is_account
+        and (address.kind, address.container) == (other_address.kind, other_address.container)
+        and _begins(address.key, other_address.key)
+    )
 
 
 def _begins(path: str, other: str) -> bool:

@@ -201,8 +201,8 @@ class CoordinatedStore:
             return
         if name.version == 0 and self._has_no_log():
             raise StorageError(
-                f"The coordinator {self.ledger.shown} knows a table at {self.root}, which is not there: it was deleted. Nothing "
-                f"was committed. Have the ledger forget the place first ({to_forget(self.place)}), or use another one.",
+                f"The coordinator {self.ledger.shown} knows a table at {self.root}, which no longer exists: it was deleted. "
+                f"Nothing was committed. Have the ledger forget the place first ({to_forget(self.place)}), or use another one.",
                 root=self.root,
             )
         if name.version <= tail.version:
@@ -252,9 +252,9 @@ class CoordinatedStore:
         if newest is None or newest.version < version:
             raise CorruptTableError(
                 f"{place} of {self.root} is no commit that the coordinator {self.ledger.shown} has ratified. Nothing was "
-                "committed or deleted. Was the ledger restored from a backup, it is older than the table: have it rebuilt in an "
-                "empty database (rebuild_ledger, of delta_py.repair.rebuild_ledger). Else the file was written by a writer "
-                "that did not ask the ledger: move it away.",
+                "committed or deleted. If the ledger was restored from a backup, it is older than the table: have it rebuilt in "
+                "an empty database (rebuild_ledger, of delta_py.repair.rebuild_ledger). Otherwise the file was written by a "
+                "writer that did not ask the ledger: move it away.",
                 version=version,
             )
 
@@ -362,7 +362,7 @@ class CoordinatedStore:
         if self.transaction is not None and is_of_log:
             raise UnsupportedOperationError(
                 f"{path} of the table at {self.root} would be changed outside of the transaction {self.transaction}, in which "
-                "the table was opened. Nothing was changed. Do it behind the transaction.",
+                "the table was opened. Nothing was changed. Do it after the transaction.",
                 path=path,
             )
 

@@ -34,8 +34,8 @@ def storage_error(error: OSError, root: str | None = None) -> StorageError:
     file = f" ({', '.join(names)})" if names else ""
     table = "" if root is None else f" of the table at {root}"
     return StorageError(
-        f"A file{table} could not be read or written: {what}{file}. What was committed before stays, and what was not is in no "
-        "version. See to permissions and space, then run it again.",
+        f"A file{table} could not be read or written: {what}{file}. Committed versions are not affected; uncommitted changes "
+        "are in no version. Check permissions and disk space, then run it again.",
         root=root,
         path=names[0] if names else root,
         errno=error.errno,

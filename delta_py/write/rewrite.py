@@ -355,8 +355,8 @@ class _Taker:
             count += lawful.batch.num_rows
         if count != len(places):
             raise RowCountMismatchError(
-                f"Of data file {file.path} {len(places)} rows go, and {count} of them were found for the change data feed. "
-                "Nothing was committed.",
+                f"{len(places)} rows of data file {file.path} are removed, and {count} of them were found for the change data "
+                "feed. Nothing was committed.",
                 path=file.path,
             )
 
@@ -433,7 +433,7 @@ def _mismatch(file: ScanFile, rows: _Rows, what: str) -> RowCountMismatchError:
     return RowCountMismatchError(
         f"The rows of data file {file.path} do not add up: of {rows.row_count} rows {len(rows.present)} were deleted before, "
         f"{len(rows.deleted)} are to be deleted and {len(rows.updated)} updated, and {what}. Nothing was committed. The file has "
-        "changed since it was written, or this is a mistake of pydelta's: please report it.",
+        "changed since it was written, or this is an error in pydelta: please report it.",
         path=file.path,
         rows=rows.row_count,
     )
@@ -443,7 +443,7 @@ def _repeated(file: ScanFile, count: int, distinct: int, repeats: Repeats) -> De
     if repeats is Repeats.FORBIDDEN:
         return RowCountMismatchError(
             f"{count} rows of data file {file.path} were to be changed, but these are {distinct} different rows. Nothing was "
-            "committed. This is a mistake of pydelta's: please report it.",
+            "committed. This is an error in pydelta: please report it.",
             path=file.path,
         )
     return multiple_matches(f"{count} changes were to be made to {distinct} rows of data file {file.path}")
