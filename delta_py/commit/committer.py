@@ -194,16 +194,16 @@ class _Committer:
 
     def _placed(self, batch: Sequence[_Waiting]) -> list[_Placed]:
         placed: list[_Placed] = []
-        ahead: list[WinningCommit] = []  # commits of this round
+        round_commits: list[WinningCommit] = []  # commits of this round
         for waiting in batch:
             try:
                 prepared = waiting.prepared
-                if ahead:
-                    prepared = waiting.attempts.follow(prepared, ahead, waiting.new_paths)
+                if round_commits:
+                    prepared = waiting.attempts.follow(prepared, round_commits, waiting.new_paths)
                 actions = prepared.actions(waiting.attempts.clock_ms())
                 data = commit_bytes(actions)
             except DeltaConcurrentModificationException:
-                assert ahead
+                assert round_commits
                 continue  # the commit that it conflicts with is not ratified yet: the next round decides
             except DeltaError as error:
                 waiting.fail(error)
@@ -211,7 +211,7 @@ class _Committer:
                 waiting.failed("rows that others took out of the same files cannot be read", error)
             else:
                 placed.append(_Placed(waiting, prepared, actions, data))
-                ahead.append(WinningCommit.parse(prepared.version, data))
+                round_commits.append(WinningCommit.parse(prepared.version, data))
         return placed
 
     # ------------------------------------------------------------ ratify together

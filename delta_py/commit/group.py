@@ -245,7 +245,7 @@ def _place(tried_table: _Tried, all_placed: list[_Placed]) -> None:
                 placed.new_paths.extend([] if path is None else [path])
             prepared = replace(prepared, version=newest + 1 + number)
         if number:
-            prepared = _behind(prepared, placed.actions)
+            prepared = _after_own_commits(prepared, placed.actions)
         placed.prepared.append(prepared)
         placed.actions.append(prepared.actions(time.time_ns() // 1_000_000))
 
@@ -261,12 +261,12 @@ def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> No
         )
 
 
-def _behind(prepared: PreparedCommit, before: Sequence[Sequence[Action]]) -> PreparedCommit:
+def _after_own_commits(prepared: PreparedCommit, earlier_actions: Sequence[Sequence[Action]]) -> PreparedCommit:
     """Row ids and time after those of the transaction's own earlier commits."""
-    info = next(action for action in before[-1] if isinstance(action, CommitInfo))
+    info = next(action for action in earlier_actions[-1] if isinstance(action, CommitInfo))
     mark = prepared.row_id_high_water_mark
     if mark is not None:
-        domains = [action for actions in before for action in actions if isinstance(action, DomainMetadata)]
+        domains = [action for actions in earlier_actions for action in actions if isinstance(action, DomainMetadata)]
         marks = [row_id_high_water_mark(domain) for domain in domains if domain.domain == ROW_TRACKING_DOMAIN]
         mark = max([mark, *marks])
     return replace(prepared, previous_timestamp_ms=info.in_commit_timestamp_ms, row_id_high_water_mark=mark)

@@ -135,25 +135,27 @@ def checkpoint_interval(config: TableConfig) -> int:
 
 
 def _derived(
-    store: ObjectStore, config: TableConfig, version: int, actions: Sequence[Action], before: Snapshot | None
+    store: ObjectStore, config: TableConfig, version: int, actions: Sequence[Action], previous_snapshot: Snapshot | None
 ) -> VersionChecksum | None:
     """Derive the checksum from the previous version and the commit's own actions."""
-    if before is not None and before.segment.last_commit.size_bytes == 0:
+    if previous_snapshot is not None and previous_snapshot.segment.last_commit.size_bytes == 0:
         return None  # its checksum may describe actions that are lost
-    checksum = _nothing(config) if version == 0 else _previous(store, config, version, before)
+    checksum = _nothing(config) if version == 0 else _previous(store, config, version, previous_snapshot)
     return None if checksum is None else checksum.after(config, actions)
 
 
-def _previous(store: ObjectStore, config: TableConfig, version: int, before: Snapshot | None) -> VersionChecksum | None:
+def _previous(
+    store: ObjectStore, config: TableConfig, version: int, previous_snapshot: Snapshot | None
+) -> VersionChecksum | None:
     """The checksum of the previous version. Without one, it is computed from the checksum of one of the last few versions, or
     from the log if that is small."""
-    if before is None:
+    if previous_snapshot is None:
         return _looked_back(store, config, version - 1, version)
-    if before.checksum is not None:
-        return before.checksum
-    newest = before.segment.last_checksum_version  # a table whose writers write no checksums has none to search for
+    if previous_snapshot.checksum is not None:
+        return previous_snapshot.checksum
+    newest = previous_snapshot.segment.last_checksum_version  # a table whose writers write no checksums has none to search for
     checksum = None if newest is None else _looked_back(store, config, newest, version)
-    return counted_checksum(before) if checksum is None and _is_cheap(before.segment) else checksum
+    return counted_checksum(previous_snapshot) if checksum is None and _is_cheap(previous_snapshot.segment) else checksum
 
 
 def _looked_back(store: ObjectStore, config: TableConfig, newest: int, version: int) -> VersionChecksum | None:
@@ -174,9 +176,11 @@ def _nothing(config: TableConfig) -> VersionChecksum:
     return VersionChecksum("", config.protocol, config.metadata, 0, 0, None, (), ())
 
 
-def _replayed(store: ObjectStore, version: int, actions: Sequence[Action], before: Snapshot | None) -> VersionChecksum | None:
+def _replayed(
+    store: ObjectStore, version: int, actions: Sequence[Action], previous_snapshot: Snapshot | None
+) -> VersionChecksum | None:
     """Compute the checksum from the log, if that is small."""
-    if before is not None and not _is_cheap(before.segment):
+    if previous_snapshot is not None and not _is_cheap(previous_snapshot.segment):
         return None
     segment = load_segment(store, version)
     return counted_checksum(Snapshot.of_segment(store, segment), actions) if _is_cheap(segment) else None

@@ -203,8 +203,8 @@ class PreparedCommit:
         deletes rows: the vector of conflicts.merged_rows; None if no row remains and the file is removed."""
         changed = {file.path: file for file in self.shared if file.ours is not None}
         assert changed.keys() == vectors.keys()
-        adds = (_behind(changed[add.path], vectors[add.path]) if add.path in changed else add for add in self.adds)
-        removes = (_remove_behind(changed[r.path].theirs, r) if r.path in changed else r for r in self.removes)
+        adds = (_rebased_add(changed[add.path], vectors[add.path]) if add.path in changed else add for add in self.adds)
+        removes = (_rebased_remove(changed[r.path].theirs, r) if r.path in changed else r for r in self.removes)
         return replace(
             self,
             shared=(),
@@ -343,7 +343,7 @@ class SharedFile:
         return self.theirs.path
 
 
-def _behind(file: SharedFile, vector: DeletionVectorDescriptor | None) -> AddFile | None:
+def _rebased_add(file: SharedFile, vector: DeletionVectorDescriptor | None) -> AddFile | None:
     """The file as it is after the winners, without our deleted rows."""
     assert file.ours is not None
     if vector is None:
@@ -351,7 +351,7 @@ def _behind(file: SharedFile, vector: DeletionVectorDescriptor | None) -> AddFil
     return replace(file.theirs, deletion_vector=vector, stats=file.ours.stats, data_change=file.ours.data_change)
 
 
-def _remove_behind(theirs: AddFile, remove: RemoveFile) -> RemoveFile:
+def _rebased_remove(theirs: AddFile, remove: RemoveFile) -> RemoveFile:
     """Our remove of the file, with the vector that is live after the winners."""
     return replace(
         remove,

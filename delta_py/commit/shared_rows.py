@@ -44,7 +44,7 @@ def settle_shared(store: ObjectStore, commit: PreparedCommit) -> tuple[PreparedC
 def _merged(store: ObjectStore, commit: PreparedCommit, file: SharedFile) -> BitMap64:
     ours = None if file.ours is None else file.ours.deletion_vector
     try:
-        before, theirs, our_rows = (
+        rows_before, theirs, our_rows = (
             BitMap64() if vector is None else read_deletion_vector(store, vector)
             for vector in (file.before, file.theirs.deletion_vector, ours)
         )
@@ -54,7 +54,7 @@ def _merged(store: ObjectStore, commit: PreparedCommit, file: SharedFile) -> Bit
             f"are the same: a deletion vector cannot be read ({error})"
         )
         raise shared_conflict(commit, file, what) from error
-    return merged_rows(commit, file, before, theirs, None if ours is None else our_rows)
+    return merged_rows(commit, file, rows_before, theirs, None if ours is None else our_rows)
 
 
 def _put_vectors(store: ObjectStore, rows: Sequence[BitMap64]) -> tuple[DeletionVectorDescriptor, ...]:

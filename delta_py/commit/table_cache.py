@@ -29,12 +29,12 @@ class CountPerTable:
         with self._lock:
             return key in self._counts
 
-    def add(self, key: str, more: int) -> int | None:
+    def add(self, key: str, difference: int) -> int | None:
         """Add to the number and return the sum; None if there is no number."""
         with self._lock:
             count = self._counts.get(key)
             if count is not None:
-                self._counts[key] = count = count + more
+                self._counts[key] = count = count + difference
             return count
 
     def put(self, key: str, count: int | None) -> None:

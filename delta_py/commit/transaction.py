@@ -258,19 +258,23 @@ class Transaction:
             delete_files(self._store, written.new_paths)
             raise
         try:
-            done, actions = settle(self._attempts, writer, prepared, new_paths)
+            committed, actions = settle(self._attempts, writer, prepared, new_paths)
         except (CommitOutcomeUnknownError, CorruptTableError):
             raise
         except DeltaError:
             delete_files(self._store, new_paths)
             raise
         delete_files(self._store, _outdated_vectors(written, new_paths, actions))
-        if done.followed_metadata is not None:
-            config = TableConfig(config.protocol, done.followed_metadata)
-        previous_snapshot = self._snapshot if self._snapshot is not None and self._snapshot.version == done.version - 1 else None
+        if committed.followed_metadata is not None:
+            config = TableConfig(config.protocol, committed.followed_metadata)
+        previous_snapshot = (
+            self._snapshot if self._snapshot is not None and self._snapshot.version == committed.version - 1 else None
+        )
         if not is_in_transaction(self._store):  # whose version numbers may still change
-            run_post_commit(self._store, writer, config, done.version, actions, before=previous_snapshot, checksum=done.checksum)
-        return done.version
+            run_post_commit(
+                self._store, writer, config, committed.version, actions, before=previous_snapshot, checksum=committed.checksum
+            )
+        return committed.version
 
     def commit_nothing(self) -> None:
         """Declare that there is nothing to commit. A transaction over tables still depends on what it read: its ledger stores the

@@ -35,7 +35,7 @@ class Connections:
         with self._turn:
             self._in_use += 1
         try:
-            with self._taken() as connection:
+            with self._checked_out() as connection:
                 yield connection
         finally:
             with self._turn:
@@ -43,7 +43,7 @@ class Connections:
                 self._turn.notify_all()
 
     @contextlib.contextmanager
-    def _taken(self) -> Iterator[Any]:
+    def _checked_out(self) -> Iterator[Any]:
         try:
             connection = self._free.pop()
         except IndexError:

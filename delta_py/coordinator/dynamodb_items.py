@@ -197,11 +197,11 @@ class DynamoDbItems:
                 items=count,
             )
 
-    def check_length(self, what: str, text: str, most: int) -> None:
-        if (length := len(text.encode())) > most:
+    def check_length(self, what: str, text: str, limit_bytes: int) -> None:
+        if (length := len(text.encode())) > limit_bytes:
             raise UnsupportedOperationError(
                 f"The coordinator {self.shown} cannot have the {what} {shown(text[:100])}..., which has {length} bytes: in "
-                f"DynamoDB it may have {most}. Nothing was done. Use a shorter one, or a coordinator in PostgreSQL.",
+                f"DynamoDB it may have {limit_bytes}. Nothing was done. Use a shorter one, or a coordinator in PostgreSQL.",
                 bytes=length,
             )
 

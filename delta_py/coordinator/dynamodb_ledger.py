@@ -461,14 +461,14 @@ class DynamoDbLedger:
         if self.state_of(transaction) != _OPEN:
             return []
         headers = find()
-        complete_items = self._whole(transaction, headers)
+        complete_items = self._complete_items(transaction, headers)
         if self.state_of(transaction) != _OPEN:
             return []
         if len(complete_items) != len(headers):
             raise unavailable(self.shown, f"parts of what the transaction {transaction} has proposed or read were deleted")
         return complete_items
 
-    def _whole(self, transaction: str, headers: list[Item]) -> list[tuple[Item, bytes]]:
+    def _complete_items(self, transaction: str, headers: list[Item]) -> list[tuple[Item, bytes]]:
         """The items whose parts all exist. After a transaction has ended, another process may have deleted some parts."""
         complete_items = []
         for item in headers:
@@ -496,7 +496,7 @@ class DynamoDbLedger:
             changes = {"state": _ABORTED, "call": call}
             if self.items.write([self.items.update(_transaction_key(transaction), changes, {"state": _OPEN})]):
                 break
-        proposals = self._whole(transaction, self._headers(transaction, None))
+        proposals = self._complete_items(transaction, self._headers(transaction, None))
         with self.items.clean_up():
             self._drop_proposals(transaction)
         return _as_proposed(proposals)
@@ -523,9 +523,9 @@ class DynamoDbLedger:
     def _step(self, ledger: Item, changes: Item) -> Item:
         return self.items.update(_LEDGER, changes, {name: ledger[name] for name in _STEPS})
 
-    def _has_moved(self, before: Item, ledger: Item) -> bool:
+    def _has_moved(self, tried_ledger: Item, ledger: Item) -> bool:
         """Whether a step that requires the ledger's earlier item can no longer succeed, even if it arrives late."""
-        return any(before[name] != ledger[name] for name in _STEPS)
+        return any(tried_ledger[name] != ledger[name] for name in _STEPS)
 
     def _moment_item(self, moment: int, now: int) -> Item:
         return self.items.put(("moments", f"{_padded(now)} {_padded(moment)}"), {"moment": moment})

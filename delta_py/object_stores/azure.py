@@ -167,19 +167,21 @@ class AzureClient:
                 raise BeyondTheEnd from error
             raise self._meaning(where, error) from error
         except ServiceRequestError as error:
-            raise NotAnswered(self._said(error), is_unreachable=any(words in str(error) for words in _UNREACHABLE)) from error
+            raise NotAnswered(
+                self._error_text(error), is_unreachable=any(words in str(error) for words in _UNREACHABLE)
+            ) from error
         except (ServiceResponseError, IncompleteReadError) as error:
-            raise NotAnswered(self._said(error)) from error
+            raise NotAnswered(self._error_text(error)) from error
         except (AzureError, ValueError) as error:  # ValueError: the answer is not one that the store would send
-            raise NotAnswered(self._said(error)) from error
+            raise NotAnswered(self._error_text(error)) from error
 
     def _meaning(self, where: str, error: HttpResponseError) -> Exception:
         status = int(error.status_code or 0)
         if status not in REFUSALS:
-            return NotAnswered(self._said(error))
+            return NotAnswered(self._error_text(error))
         cure = _CURES.get(status, "Make the container, or correct its name." if error.error_code == "ContainerNotFound" else "")
         return StorageError(
-            f"The store refuses a request to {where}: {self._said(error)} {cure}".rstrip(),
+            f"The store refuses a request to {where}: {self._error_text(error)} {cure}".rstrip(),
             where=where,
             status=status,
             code=str(error.error_code),
@@ -190,9 +192,9 @@ class AzureClient:
         service."""
         if error.status_code is not None:
             return self._meaning(where, error)
-        return StorageError(f"There are no credentials for {where}: {self._said(error)}. {_NO_CREDENTIALS}", where=where)
+        return StorageError(f"There are no credentials for {where}: {self._error_text(error)}. {_NO_CREDENTIALS}", where=where)
 
-    def _said(self, error: Exception) -> str:
+    def _error_text(self, error: Exception) -> str:
         return self._options.hide(str(getattr(error, "message", None) or error).partition("\n")[0])
 
 

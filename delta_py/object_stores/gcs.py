@@ -199,27 +199,29 @@ class GcsClient:
         except InvalidResponse as error:
             raise self._meaning(where, int(error.response.status_code), error) from error
         except (requests.exceptions.ConnectTimeout, requests.exceptions.SSLError) as error:
-            raise NotAnswered(self._said(error), is_unreachable=True) from error
+            raise NotAnswered(self._error_text(error), is_unreachable=True) from error
         except requests.exceptions.RequestException as error:
-            raise NotAnswered(self._said(error), is_unreachable=any(name in repr(error) for name in _UNREACHABLE)) from error
+            raise NotAnswered(
+                self._error_text(error), is_unreachable=any(name in repr(error) for name in _UNREACHABLE)
+            ) from error
         except (google.auth.exceptions.TransportError, ConnectionError, TimeoutError) as error:
-            raise NotAnswered(self._said(error)) from error
+            raise NotAnswered(self._error_text(error)) from error
         except google.auth.exceptions.GoogleAuthError as error:
             raise self._no_credentials(error) from error
 
     def _meaning(self, where: str, status: int, error: Exception) -> Exception:
         if status not in REFUSALS:
-            return NotAnswered(self._said(error))
+            return NotAnswered(self._error_text(error))
         return StorageError(
-            f"The store refuses a request to {where}: {self._said(error)}. {_CURES.get(status, '')}".rstrip(),
+            f"The store refuses a request to {where}: {self._error_text(error)}. {_CURES.get(status, '')}".rstrip(),
             where=where,
             status=status,
         )
 
     def _no_credentials(self, error: Exception) -> StorageError:
-        return StorageError(f"There are no credentials for Google Cloud Storage: {self._said(error)}. {_NO_CREDENTIALS}")
+        return StorageError(f"There are no credentials for Google Cloud Storage: {self._error_text(error)}. {_NO_CREDENTIALS}")
 
-    def _said(self, error: Exception) -> str:
+    def _error_text(self, error: Exception) -> str:
         return self._options.hide(str(error))
 
 

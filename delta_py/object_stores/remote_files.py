@@ -126,7 +126,7 @@ class RemoteInput(io.RawIOBase):
     def _gaps(self, start: int, end: int) -> list[tuple[int, int]]:
         """The parts of a stretch that are not fetched yet."""
         gaps, place = [], start
-        for stretch in self._known():
+        for stretch in self._available_stretches():
             if stretch.end <= place or stretch.start >= end:
                 continue
             if stretch.start > place:
@@ -134,7 +134,7 @@ class RemoteInput(io.RawIOBase):
             place = max(place, stretch.end)
         return [*gaps, (place, end)] if place < end else gaps
 
-    def _known(self) -> list[_Stretch]:
+    def _available_stretches(self) -> list[_Stretch]:
         """The stretches that are fetched or requested, in order."""
         tail = [] if self._tail is None else [_Stretch(self._tail[0], self._size, memoryview(self._tail[1]), [])]
         return sorted([*self._stretches, *tail], key=lambda stretch: (stretch.start, stretch.end))
@@ -148,11 +148,11 @@ class RemoteInput(io.RawIOBase):
 
     def _read(self, start: int, length: int) -> bytes | memoryview:
         parts, place, end = list[bytes | memoryview](), start, start + length
-        for stretch in self._known():
+        for stretch in self._available_stretches():
             if stretch.end <= place or stretch.start >= end:
                 continue
             if stretch.start > place:
-                parts.append(self._whole_of(self._get(place, stretch.start - place), stretch.start - place))
+                parts.append(self._checked_length(self._get(place, stretch.start - place), stretch.start - place))
                 place = stretch.start
             last = min(stretch.end, end)
             parts.append(self._content(stretch, place, last))
@@ -171,13 +171,13 @@ class RemoteInput(io.RawIOBase):
     def _fetch_more(self, start: int, length: int) -> bytes | memoryview:
         """Read bytes that were not announced; small reads are mostly followed by more reads."""
         if length >= _LEAST_REQUEST_BYTES:
-            return self._whole_of(self._get(start, length), length)
+            return self._checked_length(self._get(start, length), length)
         end = min(start + _LEAST_REQUEST_BYTES, self._size)
-        data = self._whole_of(self._get(start, end - start), end - start)
+        data = self._checked_length(self._get(start, end - start), end - start)
         self._stretches = [_Stretch(start, end, memoryview(data), [])]
         return data[:length]
 
-    def _whole_of(self, data: bytes, length: int) -> bytes:
+    def _checked_length(self, data: bytes, length: int) -> bytes:
         if len(data) != length:
             raise self._was_replaced()
         return data

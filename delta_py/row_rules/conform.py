@@ -336,12 +336,12 @@ class _Column:
     empty_is_null: bool = False
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
-        values = self._given(batch)
+        values = self._source_values(batch)
         if self.empty_is_null and pc.any(empty := pc.equal(pc.binary_length(values), 0)).as_py():
             values = pc.if_else(empty, None, values)
         return values
 
-    def _given(self, batch: pa.RecordBatch) -> pa.Array:
+    def _source_values(self, batch: pa.RecordBatch) -> pa.Array:
         if self.place is not None:
             values = batch.column(self.place)
             return values if self.convert is None else self.convert(values)

@@ -31,16 +31,16 @@ def check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: s
             for child, f in zip(struct_children(array), fields, strict=True):
                 check_not_null(child, f.data_type, f.nullable, f"{name}.{f.name}")
         case ArrayType(element, contains_null):
-            check_not_null(_given(array.flatten(), contains_null), element, contains_null, f"{name}.element")
+            check_not_null(_without_allowed_nulls(array.flatten(), contains_null), element, contains_null, f"{name}.element")
         case MapType(key, value, contains_null):
-            valid_maps = _given(array, True)
+            valid_maps = _without_allowed_nulls(array, True)
             _, first, count = runs(valid_maps)
             check_not_null(valid_maps.keys.slice(first, count), key, True, f"{name}.key")
             values = valid_maps.items.slice(first, count)
-            check_not_null(_given(values, contains_null), value, contains_null, f"{name}.value")
+            check_not_null(_without_allowed_nulls(values, contains_null), value, contains_null, f"{name}.value")
 
 
-def _given(elements: pa.Array, contains_null: bool) -> pa.Array:
+def _without_allowed_nulls(elements: pa.Array, contains_null: bool) -> pa.Array:
     """The elements without allowed nulls."""
     return elements.drop_null() if contains_null and elements.null_count else elements
 

@@ -129,7 +129,7 @@ def _atomic(source: pa.DataType, target: DataType, name: str, times: TimeRules) 
     exact = _exactly(source, to_arrow_type(source_type), target, name)
     if pa.types.is_timestamp(source) and source.unit == "ns":
         exact = _to_micros(to_arrow_type(source_type), target, name, truncates=times.truncate_nanoseconds)
-    return exact if source_type == target else _after(exact, _cast(source_type, target, name, times))
+    return exact if source_type == target else _in_sequence(exact, _cast(source_type, target, name, times))
 
 
 def _type_of(source: pa.DataType, target: DataType | None = None) -> DataType | None:
@@ -229,11 +229,11 @@ def _unwrapped(source: pa.DataType, target: DataType, name: str, times: TimeRule
     if isinstance(source, pa.BaseExtensionType):
         if isinstance(target, GeospatialType) and extension_crs(source) not in (None, target.crs):
             raise _type_mismatch(source, target, name, f"Its CRS is {extension_crs(source)}.")
-        return _after(lambda array: array.storage, converter(source.storage_type, target, name, times))
+        return _in_sequence(lambda array: array.storage, converter(source.storage_type, target, name, times))
     return None
 
 
-def _after(convert_first: Converter | None, convert_second: Converter | None) -> Converter | None:
+def _in_sequence(convert_first: Converter | None, convert_second: Converter | None) -> Converter | None:
     if convert_first is None or convert_second is None:
         return convert_first or convert_second
     return lambda array: convert_second(convert_first(array))

@@ -86,15 +86,15 @@ def without_recorded_changes(schema: StructType) -> StructType:
     )
 
 
-def _inner(before: DataType, after: DataType, version: int | None) -> DataType:
-    match before, after:
+def _inner(old_type: DataType, new_type: DataType, version: int | None) -> DataType:
+    match old_type, new_type:
         case StructType(), StructType():
-            return with_recorded_changes(before, after, version)
+            return with_recorded_changes(old_type, new_type, version)
         case ArrayType(old, _), ArrayType(new, nulls):
             return ArrayType(_inner(old, new, version), nulls)
         case MapType(old_key, old_value, _), MapType(key, value, nulls):
             return MapType(_inner(old_key, key, version), _inner(old_value, value, version), nulls)
-    return after
+    return new_type
 
 
 def _changed(old: DataType, new: DataType, inside: Path) -> Iterator[tuple[Path, DataType, DataType]]:

@@ -153,7 +153,7 @@ class _NewRows:
 
     def _write(self, batch: pa.RecordBatch, kind: int) -> None:
         assert self._rows is not None, "rows were handed over to a task that writes none"
-        rows = pa.RecordBatch.from_struct_array(_whole(batch.column(NEW)))
+        rows = pa.RecordBatch.from_struct_array(_checked_rows(batch.column(NEW)))
         row_ids = self._state.row_ids
         if row_ids is not None:
             rows = row_ids.beside(rows, batch.column(ROW_ID), pa.nulls(batch.num_rows, pa.int64()))
@@ -167,7 +167,7 @@ class _NewRows:
         return written if self._rows is None else replace(written, identity_marks=self._gate.identity_marks)
 
 
-def _whole(structs: pa.Array) -> pa.Array:
+def _checked_rows(structs: pa.Array) -> pa.Array:
     """A null among new rows would become a row of nulls, which is never intended."""
     assert structs.null_count == 0, "a new row is null"
     return structs
