@@ -142,7 +142,7 @@ def unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutco
     return CommitOutcomeUnknownError(
         f"The store neither confirmed nor refused version {prepared.version} of the table at {store.root}, and does not "
         f"show it. The commit may still appear. The data files are kept. Look into the history for the txnId {prepared.txn_id} "
-        "before you run the operation again: if it is there, all is done.",
+        "before you run the operation again: if it is there, the operation is complete.",
         version=prepared.version,
         txn_id=prepared.txn_id,
     )
@@ -150,7 +150,7 @@ def unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutco
 
 def too_many_attempts(attempts: int, prepared: PreparedCommit) -> ConcurrentWriteException:
     return ConcurrentWriteException(
-        f"{attempts} versions were tried up to {prepared.version - 1}; others took each of them. "
+        f"{attempts} versions were tried up to {prepared.version - 1}; other writers took each of them. "
         "Nothing of this operation was committed. Run it again when fewer writers are at work.",
         error_class="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
         sql_state="40000",

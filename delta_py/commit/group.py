@@ -356,7 +356,7 @@ def _unknown(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
     return CommitOutcomeUnknownError(
         f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "
         "of its tables or in none. What was written is kept. Look into the history of one of them for the transactionGroup "
-        "with this id before you run the transaction again: if it is there, all is done.",
+        "with this id before you run the transaction again: if it is there, the transaction is complete.",
         transaction=transaction,
     )
 

@@ -84,7 +84,7 @@ class Tail:
         versions = [commit.version for commit in self.commits]
         if not _is_count(self.version) or versions != list(range(self.version + 1 - len(versions), self.version + 1)):
             what = f"The ledger says that {shown(self.version)} is the newest version of a table"
-            raise CorruptTableError(f"{what}, whose newest commits are {shown(versions)}. It is damaged, or was written by hand.")
+            raise CorruptTableError(f"{what}, whose newest commits are {shown(versions)}. It is damaged, or was edited by hand.")
 
 
 @dataclass(frozen=True, slots=True)

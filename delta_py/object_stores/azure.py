@@ -74,7 +74,7 @@ class AzureClient:
                 self._service = BlobServiceClient(_endpoint(account, options), _credential(account, options), **settings)
         except (ValueError, AzureError) as error:
             raise StorageError(
-                f"No client for Azure can be made: {options.hide(str(error))}. Look at the options azure.*."
+                f"No client for Azure can be made: {options.hide(str(error))}. Check the options azure.*."
             ) from None
 
     def _container(self, name: str) -> ContainerClient:

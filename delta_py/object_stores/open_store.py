@@ -106,7 +106,7 @@ def _path_of(file_url: str) -> str:
 def _local(path: str) -> ObjectStore:
     if not can_be_name(path):
         raise InvalidOptionError(
-            f"The path {shown(path)} of the table holds what no name of a file can hold. Correct it.", option="path"
+            f"The path {shown(path)} of the table contains characters that no file name can contain. Correct it.", option="path"
         )
     return LocalStore(path)
 

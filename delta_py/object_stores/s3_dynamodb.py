@@ -158,7 +158,7 @@ class DynamoDbStore(RemoteStore):
             old_entry = self._run("look for", lambda: self._commits.find(name))
             if old_entry is not None and old_entry.is_complete and not self._exists(f"{LOG_DIRECTORY}/{name}"):
                 raise StorageError(
-                    f"The DynamoDB table has a commit {name} of {self.root}, which does not exist: a table was deleted at this "
+                    f"The DynamoDB table has a commit {name} of {self.root}, whose file is missing: a table was deleted at this "
                     "place. Nothing was committed. Delete the items of its tablePath first, or use another place.",
                     root=self.root,
                 )

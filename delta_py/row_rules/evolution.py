@@ -260,8 +260,8 @@ def _cannot_merge(path: Path, table: DataType, data: DataType) -> SchemaMismatch
     name = ".".join(path)
     return SchemaMismatchError(
         f"Failed to merge fields '{name}' and '{name}': the table's type is {type_name(table)}, the data's {type_name(data)}, "
-        "and values of it would not stay what they are. Nothing was written. Cast the column before writing; or, where the "
-        "data's type is a wider one, set delta.enableTypeWidening to true, and the column takes it.",
+        "and its values would change. Nothing was written. Cast the column before writing; or, if the "
+        "data's type is wider, set delta.enableTypeWidening to true, and the column gets that type.",
         error_class="DELTA_FAILED_TO_MERGE_FIELDS",
         sql_state="22005",
         column=name,

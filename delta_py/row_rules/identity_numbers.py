@@ -35,7 +35,7 @@ class IdentityValues:
         if tasks is not None and not 0 <= task < tasks:
             raise UnsupportedOperationError(
                 f"The write was to have {tasks} tasks, and task {task} would give the same identity numbers as another: the rows "
-                "come in more parts than when they were planned. Nothing was written. Run it again.",
+                "arrive in more parts than were planned. Nothing was written. Run it again.",
                 task=task,
                 tasks=tasks,
             )

@@ -384,8 +384,8 @@ def _has_nanoseconds(name: str, target: DataType, value: pa.Scalar) -> SchemaMis
 
 def extra_columns(extra: list[str], names: tuple[str, ...], where: str) -> SchemaMismatchError:
     return SchemaMismatchError(
-        f"The data has columns that {where} lacks: {', '.join(extra)}. Known are: {', '.join(names)}. Nothing was written. "
-        "Write with the option mergeSchema set to true to add them to the table, or drop or rename them.",
+        f"The data has columns that {where} lacks: {', '.join(extra)}. The known columns are: {', '.join(names)}. "
+        "Nothing was written. Write with the option mergeSchema set to true to add them to the table, or drop or rename them.",
         error_class="DELTA_METADATA_MISMATCH",
         sql_state="42KDG",
         columns=extra,

@@ -77,7 +77,7 @@ def address_of(url: str) -> Address:
     parts, kind = _URL.fullmatch(url), kind_of(url)
     assert parts is not None and kind is not None, "ask kind_of first"
     if not can_be_name(url):
-        raise _unusable(shown(url), "It holds what no name of an object can hold.")
+        raise _unusable(shown(url), "It contains characters that no object name can contain.")
     scheme, authority, key = parts[1].lower(), parts[2], parts[3].rstrip("/")
     if kind == "az" and scheme != "az":
         named = _AZURE_HOST.fullmatch(authority)
@@ -86,7 +86,7 @@ def address_of(url: str) -> Address:
         account, cloud = named["account"].lower(), named["cloud"].lower()
         return Address(kind, account if cloud == _AZURE_CLOUD else f"{account}.{cloud}", named["container"], key)
     if "@" in authority:
-        raise _unusable(url, "Credentials in URLs end in logs: give them as options, or by the environment.")
+        raise _unusable(url, "Credentials in URLs end up in logs: give them as options or environment variables.")
     if not authority:
         raise _unusable(url, "It names no bucket or container.")
     return Address(kind, "", authority, key)

@@ -102,8 +102,8 @@ class ObjectStore(Protocol):
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         """Write a new object, as a whole.
 
-        durably: it survives a failure of the machine. If readers can do without the object when it is missing or damaged, the
-        caller need not wait for the disk.
+        durably: the object survives a failure of the machine. False: do not wait for the disk; only for an object that readers do
+        without when it is missing or damaged.
         Raises FileExistsError, and changes nothing, if the object exists: of two callers exactly one succeeds.
         """
 
