@@ -1,10 +1,10 @@
-"""Whether files that others have added hold rows that ours has read: told by their partition values and statistics, and where
-these leave it open, by the rows themselves.
+"""Decide whether files that other writers added hold rows that our commit has read. Partition values and statistics decide first.
+If they do not, the rows themselves decide.
 
     read_rows = ReadRows.of(store, config, predicate, timezone)
     read_rows.may_match(adds)                # [True, False, ...]
 
-Files are read only where there would be a conflict otherwise, and only few and small ones.
+Files are read only if there would be a conflict otherwise, and only if they are few and small.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from delta_py.types.schema import StructType
 
 _log = logging.getLogger("delta_py")
 _MOST_FILES, _MOST_BYTES = 64, 64 << 20
-_MOST_ROWS = 4_000_000  # values that repeat take next to no bytes
+_MOST_ROWS = 4_000_000  # repeated values take almost no bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """The rows for which a predicate is true. state: of a scan that gives just these rows of files that may hold some; None where
-    their rows would tell no more."""
+    """The rows for which a predicate is true. state: the scan that returns exactly these rows of the files that may hold some;
+    None if reading rows would not decide more than the pruner."""
 
     pruner: FilePruner
     state: ScanState | None = None
@@ -43,8 +43,7 @@ class ReadRows:
 
     @classmethod
     def of(cls, store: ObjectStore, config: TableConfig, predicate: Expression | None, timezone: str) -> ReadRows:
-        """predicate: None for all rows. Parts of it that rows by themselves do not decide, such as what the clock says, count as
-        true."""
+        """predicate: None for all rows. Parts of it that depend on more than the row, such as the current time, count as true."""
         pruner = FilePruner.of(config, predicate, timezone)
         if predicate is None:
             return cls(pruner)
@@ -60,7 +59,7 @@ class ReadRows:
         return cls(pruner, state if state.drop_rows else None)
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
-        """For each file whether it may hold such a row."""
+        """For each file, whether it may hold such a row."""
         answers = self.pruner.may_match(adds)
         doubtful = [add for add, may_match in zip(adds, answers, strict=True) if may_match]
         if self.state is None or _is_much(doubtful):
@@ -87,12 +86,12 @@ class ReadRows:
 
 
 def _is_much(adds: Sequence[AddFile]) -> bool:
-    """Whether more would have to be read than a conflict is worth. A file that does not say how many rows it has may have any."""
+    """Whether reading these files costs more than a conflict. A file without a stated row count may have any number of rows."""
     row_counts = [num_records(add) for add in adds]
-    known = [count for count in row_counts if count is not None]
+    known_counts = [count for count in row_counts if count is not None]
     return (
         len(adds) > _MOST_FILES
         or sum(add.size_bytes for add in adds) > _MOST_BYTES
-        or len(known) < len(row_counts)
-        or sum(known) > _MOST_ROWS
+        or len(known_counts) < len(row_counts)
+        or sum(known_counts) > _MOST_ROWS
     )

@@ -1,9 +1,9 @@
-"""How a prepared commit becomes a version of its table: it is tried until it is settled.
+"""How a prepared commit becomes a version of its table: it is tried until its outcome is certain.
 
     done, actions = Attempts(store, RetryPolicy.of(store)).settle(writer, prepared, new_paths)
 
-An attempt is a put-if-absent; on a lost race the commits since are read, checked (conflicts.rebase) and followed. A confirmation
-that got lost is recognised by the txnId in our own commitInfo.
+An attempt is a put-if-absent. After a lost race, the commits since then are read and checked, and our commit is rebased on them
+(conflicts.rebase). If a confirmation was lost, the txnId in our own commitInfo shows that the commit succeeded.
 Protocol: Creation of New Log Entries; Commit Provenance Information.
 """
 
@@ -38,9 +38,9 @@ _log = logging.getLogger("delta_py")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """conflict_attempts: versions tried before giving up against other writers. unsettled_attempts: how often in a row the
-    store may leave us in doubt. Waits double from first_wait_seconds to longest_wait_seconds, while in doubt to
-    longest_doubt_seconds, each cut at random."""
+    """conflict_attempts: how many versions are tried before giving up because of other writers. unsettled_attempts: how many
+    times in a row the store may leave the outcome unknown. Waits double from first_wait_seconds up to longest_wait_seconds, or up
+    to longest_doubt_seconds while the outcome is unknown. Each wait is shortened at random."""
 
     conflict_attempts: int = 1000
     unsettled_attempts: int = 10
@@ -50,7 +50,7 @@ class RetryPolicy:
 
     @classmethod
     def of(cls, store: ObjectStore) -> Self:
-        """A remote store that throttles, or a network that fails, takes longer to come back than a disk."""
+        """The policy for a store. A remote store that throttles, or a network that fails, needs longer to recover than a disk."""
         return cls(unsettled_attempts=14, longest_doubt_seconds=8.0) if store.is_remote else cls()
 
     def wait_seconds(self, attempt: int, *, in_doubt: bool = False) -> float:
@@ -60,7 +60,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """store: the table's. clock_ms: ms since 1970; sleep: seconds. Both are for tests and simulations."""
+    """store: the table's store. clock_ms: ms since 1970; sleep: seconds. Both exist for tests and simulations."""
 
     store: ObjectStore
     policy: RetryPolicy
@@ -68,10 +68,11 @@ class Attempts:
     sleep: Callable[[float], None] = time.sleep
 
     def settle(self, writer: LogWriter, prepared: PreparedCommit, new_paths: list[str]) -> tuple[PreparedCommit, list[Action]]:
-        """The commit at the version that it got, and its actions. They change with the version only: an attempt that is repeated
-        repeats them, so that it does not matter which of the attempts the store carried out.
+        """Return the commit at the version that it got, and its actions. The actions change only with the version: a repeated
+        attempt writes the same actions, so it does not matter which of the attempts the store carried out.
 
-        new_paths: files that an attempt makes are added to it."""
+        new_paths: files that an attempt creates are added to this list.
+        """
         actions, unsettled = prepared.actions(self.clock_ms()), 0
         for attempt in range(self.policy.conflict_attempts):
             if attempt:
@@ -95,9 +96,10 @@ class Attempts:
         raise too_many_attempts(self.policy.conflict_attempts, prepared)
 
     def follow(self, prepared: PreparedCommit, winners: list[WinningCommit], new_paths: list[str]) -> PreparedCommit:
-        """The commit behind the winners; ours is in none of their versions, nor can it be any more. Raises as rebase.
+        """Rebase our commit on the winners. Our commit is none of their versions, and cannot become one. Raises as rebase.
 
-        new_paths: files that this makes are added to it."""
+        new_paths: files that this creates are added to this list.
+        """
         later = rebase(prepared, winners)
         if not later.shared:
             return later
@@ -106,31 +108,31 @@ class Attempts:
         return settled
 
     def _winners(self, prepared: PreparedCommit) -> list[WinningCommit]:
-        """The commits from the version that we tried on; [] when none is there or the store does not answer.
+        """The commits from the version that we tried; [] if there are none or the store does not answer.
 
         The first may be ours: only our own commit carries our txnId, and no version has two commits.
         """
         winners: list[WinningCommit] = []
         while True:
-            number = prepared.version + len(winners)
+            version = prepared.version + len(winners)
             try:
-                winners.append(winning_commit(self.store, number))
+                winners.append(winning_commit(self.store, version))
             except FileNotFoundError:
                 return winners
             except (OSError, StorageError) as error:
-                _log.warning("commit %s cannot be read while ours is retried: %s", number, error)
+                _log.warning("commit %s cannot be read while ours is retried: %s", version, error)
                 return winners
 
 
 def winning_commit(store: ObjectStore, version: int) -> WinningCommit:
-    """A commit that others made meanwhile. Raises FileNotFoundError, OSError, StorageError, and CorruptTableError for one that
-    breaks the protocol."""
+    """A commit that another writer made in the meantime. Raises FileNotFoundError, OSError, StorageError, and CorruptTableError
+    for a commit that breaks the protocol."""
     data = store.read(f"{LOG_DIRECTORY}/{commit_file_name(version)}")
     try:
         return WinningCommit.parse(version, data)
     except CorruptTableError as error:
         raise CorruptTableError(
-            f"Version {version} of the table at {store.root}, which was committed meanwhile, cannot be read: "
+            f"Version {version} of the table at {store.root}, which another writer committed, cannot be read: "
             f"{error.message} What it says is unknown, so our commit cannot follow it. The data files are kept.",
             version=version,
         ) from error
@@ -140,7 +142,7 @@ def unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutco
     return CommitOutcomeUnknownError(
         f"The store neither confirmed nor refused version {prepared.version} of the table at {store.root}, and does not "
         f"show it. The commit may still appear. The data files are kept. Look into the history for the txnId {prepared.txn_id} "
-        "before you run the operation again: if it is there, all is done.",
+        "before you run the operation again: if it is there, the operation is complete.",
         version=prepared.version,
         txn_id=prepared.txn_id,
     )
@@ -148,7 +150,7 @@ def unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutco
 
 def too_many_attempts(attempts: int, prepared: PreparedCommit) -> ConcurrentWriteException:
     return ConcurrentWriteException(
-        f"{attempts} versions were tried up to {prepared.version - 1}; others took each of them. "
+        f"{attempts} versions were tried up to {prepared.version - 1}; other writers took each of them. "
         "Nothing of this operation was committed. Run it again when fewer writers are at work.",
         error_class="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
         sql_state="40000",

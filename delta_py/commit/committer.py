@@ -1,11 +1,11 @@
-"""Group commit: what writers of one process have ready for a coordinated table at the same time is ratified at once.
+"""Group commit: commits that several writers of one process have ready for a coordinated table are ratified together.
 
-    done, actions = settle(attempts, writer, prepared, new_paths)      # of any table; alone where no ledger has its commits
+    done, actions = settle(attempts, writer, prepared, new_paths)      # any table; a table without a ledger commits alone
 
-Whoever comes first leads: it puts all commits that wait behind those that others made meanwhile and behind each other, by the
-rules of every commit (conflicts.rebase), stages them at consecutive versions, and has the ledger ratify all of them in one
-transaction. A commit that may not follow one of them fails alone. While a leader is at work the next ones gather. Leaders of
-several processes that get in each other's way take turns (coordinator/turns.py).
+The first writer leads. It rebases all waiting commits on the commits of other writers and on each other, by the usual rules
+(conflicts.rebase). It stages them at consecutive versions, and the ledger ratifies all of them in one transaction. A commit that
+conflicts with one of them fails alone. The next commits gather while a leader works. Leaders of several processes that get in
+each other's way take turns (coordinator/turns.py).
 Protocol: Commit Protocol.
 """
 
@@ -33,8 +33,8 @@ from delta_py.threads import in_threads
 _log = logging.getLogger("delta_py")
 
 _MOST_AT_ONCE = 64
-_CONTENDED_ROUNDS = 2  # each of which takes as long as the ledger's patience
-_CONTENDED_SECONDS = 60.0  # in which, behind a lost race, turns are taken at the table
+_CONTENDED_ROUNDS = 2  # each round lasts as long as the ledger keeps trying
+_CONTENDED_SECONDS = 60.0  # how long leaders take turns at the table after a lost race
 _THREADS, _NAME = 8, "delta_py-committer"
 _KEPT_WINNERS, _KEPT_FILES = 256, 64
 
@@ -42,7 +42,7 @@ _KEPT_WINNERS, _KEPT_FILES = 256, 64
 def settle(
     attempts: Attempts, writer: LogWriter, prepared: PreparedCommit, new_paths: list[str]
 ) -> tuple[PreparedCommit, list[Action]]:
-    """The commit at the version that it got, and its actions. Raises as Attempts.settle."""
+    """Return the commit at the version that it got, and its actions. Raises as Attempts.settle."""
     coordinated = coordination_of(attempts.store)
     tail = None if coordinated is None or coordinated.transaction is not None else coordinated.last_tail
     if coordinated is None or tail is None or prepared.version == 0:
@@ -58,9 +58,9 @@ def settle(
 
 @dataclass(slots=True)
 class _Waiting:
-    """A commit of one writer. prepared: for the version behind all that is known to be there, or as it was committed. failures:
-    of the store, in a row. contended: rounds in which writers of the ledger's other tables were always before. error: why it was
-    not committed. has_left: the table is coordinated no more."""
+    """A commit of one writer. prepared: the commit for the version after all known versions, or as it was committed. failures:
+    how many times in a row the store failed. contended: rounds in which writers of the ledger's other tables were always first.
+    error: why it was not committed. has_left: the table is no longer coordinated."""
 
     attempts: Attempts
     coordinated: CoordinatedStore
@@ -78,7 +78,7 @@ class _Waiting:
         self.error, self.is_settled = error, True
 
     def failed(self, what: str, error: OSError) -> None:
-        """The store did not answer: it may when it is asked again. Nothing of the commit is ratified."""
+        """The store did not answer. It may answer the next time. No part of the commit is ratified."""
         self.failures += 1
         _log.warning("%s: %s: %s", self.attempts.store.root, what, error)
         if self.failures >= self.attempts.policy.unsettled_attempts:
@@ -90,7 +90,7 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Placed:
-    """A commit that waits, at the version that it is to have in this round."""
+    """A waiting commit at the version that it will get in this round."""
 
     waiting: _Waiting
     prepared: PreparedCommit
@@ -111,15 +111,15 @@ class _Placed:
 
 
 class _Committer:
-    """Of one table."""
+    """The committer of one table."""
 
     def __init__(self) -> None:
-        self._turn = threading.Lock()  # of the leader
+        self._turn = threading.Lock()  # held by the leader
         self._changing = threading.Lock()
         self._waiting: list[_Waiting] = []
-        self._newest = -1  # of the versions that are known to be ratified
+        self._newest = -1  # the newest version that is known to be ratified
         self._winners: dict[int, WinningCommit] = {}
-        self._contended_until = 0.0  # until when turns are taken, as a race was lost lately; by time.monotonic
+        self._contended_until = 0.0  # leaders take turns until then because a race was lost recently; in time.monotonic
 
     def settle(self, waiting: _Waiting) -> None:
         with self._changing:
@@ -133,7 +133,8 @@ class _Committer:
                 self._waiting = [other for other in self._waiting if other is not waiting]
 
     def _round(self) -> None:
-        """Try once to have all that wait ratified. The first of them is settled then, or knows more of the versions before it."""
+        """Try once to have all waiting commits ratified. Afterwards the first of them is settled, or knows more of the versions
+        before it."""
         if time.monotonic() >= self._contended_until:
             return self._try_once()
         coordinated = next(waiting for waiting in self._waiting if not waiting.is_settled).coordinated
@@ -142,8 +143,8 @@ class _Committer:
             self._try_once()
 
     def _look(self, coordinated: CoordinatedStore) -> None:
-        """Where others are by now, so that nothing is staged behind what is not the newest. A ledger that does not tell it is
-        asked again when it is to ratify."""
+        """Ask the ledger for the newest version, so that no commit is staged after an older one. If the ledger does not answer,
+        it is asked again when it ratifies."""
         try:
             tail = coordinated.tail()
         except CoordinatorUnavailableError as error:
@@ -158,10 +159,10 @@ class _Committer:
         if placed:
             self._ratify(placed)
 
-    # ------------------------------------------------------------ behind the winners, and behind each other
+    # ------------------------------------------------------------ rebase on the winners, and on each other
 
     def _follow_winners(self, waiting: _Waiting) -> bool:
-        """Bring the commit behind all that is ratified; whether it is."""
+        """Rebase the commit on all ratified commits. Returns whether that succeeded."""
         waiting.rounds += 1
         versions = range(waiting.prepared.version, self._newest + 1)
         try:
@@ -193,37 +194,37 @@ class _Committer:
 
     def _placed(self, batch: Sequence[_Waiting]) -> list[_Placed]:
         placed: list[_Placed] = []
-        ahead: list[WinningCommit] = []  # of this round
+        round_commits: list[WinningCommit] = []  # commits of this round
         for waiting in batch:
             try:
                 prepared = waiting.prepared
-                if ahead:
-                    prepared = waiting.attempts.follow(prepared, ahead, waiting.new_paths)
+                if round_commits:
+                    prepared = waiting.attempts.follow(prepared, round_commits, waiting.new_paths)
                 actions = prepared.actions(waiting.attempts.clock_ms())
                 data = commit_bytes(actions)
             except DeltaConcurrentModificationException:
-                assert ahead
-                continue  # what it may not follow is not ratified yet: the next round tells
+                assert round_commits
+                continue  # the commit that it conflicts with is not ratified yet: the next round decides
             except DeltaError as error:
                 waiting.fail(error)
             except OSError as error:
                 waiting.failed("rows that others took out of the same files cannot be read", error)
             else:
                 placed.append(_Placed(waiting, prepared, actions, data))
-                ahead.append(WinningCommit.parse(prepared.version, data))
+                round_commits.append(WinningCommit.parse(prepared.version, data))
         return placed
 
-    # ------------------------------------------------------------ ratified at once
+    # ------------------------------------------------------------ ratify together
 
     def _ratify(self, placed: Sequence[_Placed]) -> None:
         try:
-            self._try_to_ratify(placed, [one.staged for one in placed if one.staged is not None])
+            self._try_to_ratify(placed, [placed_commit.staged for placed_commit in placed if placed_commit.staged is not None])
         except BaseException:
-            _leave_in_doubt(placed)  # those who wait, not the one whose turn it is, are told so
+            _leave_in_doubt(placed)  # all waiting writers get this error, not only the leader
             raise
 
     def _try_to_ratify(self, placed: Sequence[_Placed], staged: Sequence[Ratified]) -> None:
-        """The same commits at the same versions, until the ledger has said what became of them."""
+        """Send the same commits at the same versions until the ledger says what happened to them."""
         coordinated, attempts = placed[0].waiting.coordinated, placed[0].waiting.attempts
         for attempt in range(attempts.policy.unsettled_attempts):
             if attempt:
@@ -232,7 +233,7 @@ class _Committer:
                 coordinated.ratify(staged)
                 return self._win(placed, staged)
             except (VersionTakenError, CoordinatorContendedError) as error:
-                is_ours = _is_ours(placed[0])  # by a call whose answer was lost
+                is_ours = _is_ours(placed[0])  # an earlier call may have succeeded although its answer was lost
                 if is_ours is not None:
                     return self._win(placed, staged) if is_ours else self._lose(placed, error)
             except CoordinatorUnavailableError as error:
@@ -240,21 +241,22 @@ class _Committer:
         _leave_in_doubt(placed)
 
     def _win(self, placed: Sequence[_Placed], staged: Sequence[Ratified]) -> None:
-        for one in placed:
-            one.waiting.coordinated.took(staged)
-            one.waiting.prepared, one.waiting.actions, one.waiting.is_settled = one.prepared, one.actions, True
-        self._remember([WinningCommit.parse(one.prepared.version, one.data) for one in placed])
+        for placed_commit in placed:
+            waiting = placed_commit.waiting
+            waiting.coordinated.took(staged)
+            waiting.prepared, waiting.actions, waiting.is_settled = placed_commit.prepared, placed_commit.actions, True
+        self._remember([WinningCommit.parse(placed_commit.prepared.version, placed_commit.data) for placed_commit in placed])
         self._newest = placed[-1].prepared.version
 
     def _lose(self, placed: Sequence[_Placed], error: VersionTakenError | CoordinatorContendedError) -> None:
-        for one in placed:
-            one.drop()
+        for placed_commit in placed:
+            placed_commit.drop()
         if isinstance(error, CoordinatorContendedError):
             return _lose_to_other_tables(placed, error)
         newest = error.message_parameters["version"]
-        if newest is None:  # the ledger does not know the table any more
-            for one in placed:
-                one.waiting.has_left = one.waiting.is_settled = True
+        if newest is None:  # the ledger no longer knows the table
+            for placed_commit in placed:
+                placed_commit.waiting.has_left = placed_commit.waiting.is_settled = True
             return
         self._newest, first = newest, placed[0].waiting
         if newest < placed[0].prepared.version - 1:
@@ -265,22 +267,22 @@ class _Committer:
 
 
 def _staged(placed: Sequence[_Placed]) -> Sequence[_Placed]:
-    """Those that are staged and may be ratified: all, up to the first that was not."""
-    steps = [one.stage for one in placed]
+    """The commits that are staged and may be ratified: all before the first that could not be staged."""
+    steps = [placed_commit.stage for placed_commit in placed]
     if placed:
         in_threads(steps, _THREADS if placed[0].waiting.coordinated.is_remote else 1, _NAME)
-    good = list(takewhile(lambda one: one.staged is not None, placed))
-    for one in placed[len(good) :]:
-        one.drop()
-        if isinstance(one.error, OSError):
-            one.waiting.failed("the commit cannot be staged", one.error)
-        elif one.error is not None:
-            one.waiting.fail(one.error)
-    return good
+    ratifiable = list(takewhile(lambda placed_commit: placed_commit.staged is not None, placed))
+    for placed_commit in placed[len(ratifiable) :]:
+        placed_commit.drop()
+        if isinstance(placed_commit.error, OSError):
+            placed_commit.waiting.failed("the commit cannot be staged", placed_commit.error)
+        elif placed_commit.error is not None:
+            placed_commit.waiting.fail(placed_commit.error)
+    return ratifiable
 
 
 def _is_ours(placed: _Placed) -> bool | None:
-    """Whether the commit is a version; None where the store does not say."""
+    """Whether the commit became a version; None if the store does not say."""
     try:
         return winning_commit(placed.waiting.attempts.store, placed.prepared.version).txn_id == placed.prepared.txn_id
     except FileNotFoundError:
@@ -290,32 +292,32 @@ def _is_ours(placed: _Placed) -> bool | None:
 
 
 def _lose_to_other_tables(placed: Sequence[_Placed], error: CoordinatorContendedError) -> None:
-    """The versions are free still. What has lost so too often is not tried again: others wait for their turn."""
-    for one in placed:
-        one.waiting.contended += 1
-        if one.waiting.contended >= _CONTENDED_ROUNDS:
-            one.waiting.fail(error)
+    """The versions are still free. A commit that lost too often is not tried again: other writers wait for their turn."""
+    for placed_commit in placed:
+        placed_commit.waiting.contended += 1
+        if placed_commit.waiting.contended >= _CONTENDED_ROUNDS:
+            placed_commit.waiting.fail(error)
 
 
 def _lose_to_older_ledger(placed: Sequence[_Placed], newest: int) -> None:
-    """It has ratified versions that it does not know any more."""
+    """The ledger has ratified versions that it no longer knows."""
     first = placed[0]
-    coordinated, known = first.waiting.coordinated, first.prepared.version - 1
+    coordinated, ratified_version = first.waiting.coordinated, first.prepared.version - 1
     error = CorruptTableError(
         f"The coordinator {coordinated.ledger.shown} knows the table at {coordinated.root} up to version {newest}, and it had "
-        f"ratified version {known}. Nothing was committed. Was the ledger restored from a backup, it is older than the table: "
-        "have it rebuilt in an empty database (rebuild_ledger, of delta_py.repair.rebuild_ledger). Were the versions given up, "
-        "run the operation again.",
-        version=known,
+        f"ratified version {ratified_version}. Nothing was committed. If the ledger was restored from a backup, it is older than "
+        "the table: have it rebuilt in an empty database (rebuild_ledger, of delta_py.repair.rebuild_ledger). If the versions "
+        "were given up, run the operation again.",
+        version=ratified_version,
     )
-    for one in placed:
-        one.waiting.fail(error)
+    for placed_commit in placed:
+        placed_commit.waiting.fail(error)
 
 
 def _leave_in_doubt(placed: Sequence[_Placed]) -> None:
-    for one in placed:
-        if not one.waiting.is_settled:
-            one.waiting.fail(unknown_outcome(one.waiting.attempts.store, one.prepared))
+    for placed_commit in placed:
+        if not placed_commit.waiting.is_settled:
+            placed_commit.waiting.fail(unknown_outcome(placed_commit.waiting.attempts.store, placed_commit.prepared))
 
 
 @lru_cache(maxsize=1024)
@@ -323,4 +325,4 @@ def _committer_of(ledger: str, place: str, table_id: str) -> _Committer:
     return _Committer()
 
 
-os.register_at_fork(after_in_child=_committer_of.cache_clear)  # whose locks other threads may have held
+os.register_at_fork(after_in_child=_committer_of.cache_clear)  # other threads may have held its locks

@@ -1,27 +1,28 @@
-"""A prepared commit, the commits that came before it after all, and whether it may follow them.
+"""Decide whether a prepared commit may follow commits that other writers made first.
 
     later = rebase(ours, winners)                  # the commit for the next free version, or a conflict
-    rows = merged_rows(later, file, ...)           # for each of later.shared: the files of which both took rows
+    rows = merged_rows(later, file, ...)           # for each of later.shared: the files from which both commits deleted rows
 
 Nothing is read or written here.
 
 What conflicts, for a winner's commit and ours:
 
     winner did                          conflicts when
-    anything                            ours speaks of its version (next_version_only)
+    anything                            ours names its own version (next_version_only)
     change the protocol, create         always
     change the metadata                 always, unless it only raises identity columns' marks and ours changes none
     record a transaction id             ours read or records the same application id
     set a metadata domain               ours sets it too (row tracking's is merged), or replaces every file of the table
-    add files                           ours read rows that one of them may hold, and the isolation level asks for it; or ours
+    add files                           ours read rows that one of them may hold, and the isolation level forbids that; or ours
                                         replaces every file of the table
-    remove files                        ours read or removes one of them, or all rows
-    change a file's deletion vector     as if it removed the file; but if of its files only the rows that ours takes out
-                                        matter to ours: where the winner took out one of these, or gave rows back
+    remove files                        ours read or removes one of them, or read all rows
+    change a file's deletion vector     as if it removed the file. If only the rows that ours deletes from it matter to ours:
+                                        only when the winner deleted one of these rows, or restored rows
 
-Isolation: Serializable counts all added files, and so does every level where ours changes the metadata: rows that were added
-under the old one need not go with the new. Else WriteSerializable leaves out those of blind appends, and SnapshotIsolation counts
-none. A file may hold a row unless its partition values, its statistics or at last its rows exclude it (added_rows.py).
+Isolation: Serializable counts all added files. So does every level if our commit changes the metadata, because rows that were
+added under the old metadata may not fit the new one. Otherwise WriteSerializable ignores the files of blind appends, and
+SnapshotIsolation ignores all added files. A file may hold a row unless its partition values, its statistics or finally its rows
+exclude it (added_rows.py).
 Protocol: Row Tracking; In-Commit Timestamps; Domain Metadata; Transaction Identifiers.
 """
 
@@ -55,23 +56,23 @@ from delta_py.errors import (
 
 
 def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCommit:
-    """Our commit for the version after the winners'.
+    """Return our commit for the version after the winners'.
 
-    winners: the commits from ours.version on, in order, at least one, none of them ours. Where the result has shared files,
-    their rows decide: merged_rows of each, then PreparedCommit.with_vectors.
-    Raises the conflict of the first winner that has one, a DeltaConcurrentModificationException: nothing of ours is
-    committed then.
+    winners: the commits from ours.version on, in order, at least one, none of them ours. If the result has shared files, their
+    rows decide: call merged_rows for each, then PreparedCommit.with_vectors.
+    Raises the conflict of the first winner that has one, a DeltaConcurrentModificationException. Then nothing of ours is
+    committed.
     """
     assert winners and winners[0].version == ours.version
     shared = _shared_files(ours, winners)
-    known = ours.reads.paths | {remove.path for remove in ours.removes}
-    new: set[str] = set()
+    seen_paths = ours.reads.paths | {remove.path for remove in ours.removes}
+    added_paths: set[str] = set()
     for winner in winners:
         _check_table(ours, winner)
         _check_names(ours, winner)
-        _check_removed(ours, winner, shared.keys() | new)
+        _check_removed(ours, winner, shared.keys() | added_paths)
         _check_added(ours, winner, shared.keys())
-        new.update(add.path for add in winner.adds if add.path not in known)
+        added_paths.update(add.path for add in winner.adds if add.path not in seen_paths)
     tracking = [winner.domains[ROW_TRACKING_DOMAIN] for winner in winners if ROW_TRACKING_DOMAIN in winner.domains]
     marks = [row_id_high_water_mark(domain) for domain in tracking]
     times = [winner.timestamp_ms for winner in winners if winner.timestamp_ms is not None]
@@ -90,7 +91,7 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
 
 def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
     if ours.next_version_only and ours.read_version != NEW_TABLE:
-        raise _conflict(ConcurrentWriteException, ours, winner, "took the version that this one speaks of")
+        raise _conflict(ConcurrentWriteException, ours, winner, "took the version that this one names")
     if ours.read_version == NEW_TABLE:
         raise _conflict(
             ProtocolChangedException,
@@ -110,13 +111,17 @@ def _check_names(ours: PreparedCommit, winner: WinningCommit) -> None:
     if shared:
         what = f"recorded a transaction of the application {sorted(shared)[0]}, as this one does"
         raise _conflict(
-            ConcurrentTransactionException, ours, winner, what, "See to it that one stream or job at a time writes under that id."
+            ConcurrentTransactionException,
+            ours,
+            winner,
+            what,
+            "Make sure that only one stream or job at a time writes under that id.",
         )
     domains = {domain.domain for domain in ours.domains} & winner.domains.keys()
     what = "as this one does"
     if ours.reads.all_files and not domains:
         domains = winner.domains.keys() - {ROW_TRACKING_DOMAIN}
-        what = "which may speak of files that this one replaces"
+        what = "which may describe files that this one replaces"
     if domains:
         raise _conflict(
             ConcurrentWriteException,
@@ -128,7 +133,7 @@ def _check_names(ours: PreparedCommit, winner: WinningCommit) -> None:
 
 
 def _check_removed(ours: PreparedCommit, winner: WinningCommit, settled: Set[str]) -> None:
-    """settled: paths of files whose rows are compared afterwards, and of those that came after we had read."""
+    """settled: paths of the files whose rows are compared later, and of the files that were added after we read the table."""
     removes = [remove for remove in winner.removes if remove.path not in settled]
     removed = {remove.path for remove in removes}
     both = removed & {remove.path for remove in ours.removes}
@@ -144,10 +149,10 @@ def _check_removed(ours: PreparedCommit, winner: WinningCommit, settled: Set[str
 
 
 def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) -> None:
-    """Files that were only arranged anew hold no new rows; what they replace is a matter of _check_removed. Nor do the
-    shared ones, whose rows are compared afterwards. But none may stay beside a commit that replaces every file."""
+    """Files that were only rearranged hold no new rows; _check_removed handles the files that they replace. Shared files hold no
+    new rows either; their rows are compared later. But no new file may remain next to a commit that replaces every file."""
     if ours.reads.all_files and winner.adds:
-        what = f"added {_files({add.path for add in winner.adds})}, and this one has to write every file of the table anew"
+        what = f"added {_files({add.path for add in winner.adds})}, and this one must rewrite every file of the table"
         raise _conflict(ConcurrentAppendException, ours, winner, what)
     level = IsolationLevel.SERIALIZABLE if ours.metadata is not None else ours.isolation
     if ours.reads.may_match is None or level is IsolationLevel.SNAPSHOT_ISOLATION:
@@ -158,8 +163,8 @@ def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) 
     matching_adds = [add for add, matches in zip(adds, ours.reads.may_match(adds), strict=True) if matches]
     if not matching_adds:
         return
-    enough = IsolationLevel.WRITE_SERIALIZABLE if winner.is_blind_append else IsolationLevel.SNAPSHOT_ISOLATION
-    remedy = f"Isolation level {enough.value} would have let it pass ({ours.isolation.value} is in force)."
+    sufficient_level = IsolationLevel.WRITE_SERIALIZABLE if winner.is_blind_append else IsolationLevel.SNAPSHOT_ISOLATION
+    remedy = f"Isolation level {sufficient_level.value} would have let it pass ({ours.isolation.value} is in force)."
     if ours.metadata is not None:
         remedy = "As it changes the table's metadata too, no isolation level lets it pass."
     values = ", ".join(f"{name}={value}" for name, value in matching_adds[0].partition_values.items())
@@ -175,8 +180,8 @@ def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) 
 
 
 def _files(paths: Iterable[str]) -> str:
-    first, *others = sorted(paths)
-    return f"{first} and {len(others)} more files" if others else f"the file {first}"
+    first, *more_paths = sorted(paths)
+    return f"{first} and {len(more_paths)} more files" if more_paths else f"the file {first}"
 
 
 def _conflict(
@@ -199,13 +204,14 @@ def _conflict(
     )
 
 
-# ---------------------------------------------------------------- files of which both took rows
+# ---------------------------------------------------------------- files from which both commits deleted rows
 
 
 def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dict[str, SharedFile]:
-    """By path: files that ours only reads or gives another deletion vector, and that are still there with another one.
+    """By path: files that our commit only reads or gives another deletion vector, and that are still in the table with a vector
+    of another commit.
 
-    A winner changes a vector by removing the file with the vector that it has then, and adding it with the new one.
+    A winner changes a vector by removing the file with its current vector, and adding it with the new one.
     Protocol: Action Reconciliation; Deletion Vectors.
     """
     if not ours.reads.only_taken_rows:
@@ -214,25 +220,25 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
     added = {add.path: add for add in ours.adds if add.deletion_vector is not None}
     watched = ours.reads.paths | removed.keys()
     shared: dict[str, SharedFile] = {}
-    gone: set[str] = set()
+    removed_paths: set[str] = set()
     for winner in winners:
         adds = {add.path: add for add in winner.adds}
         for remove in (remove for remove in winner.removes if remove.path in watched):
-            path, theirs, known = remove.path, adds.get(remove.path), shared.get(remove.path)
-            live = known.theirs if known is not None else removed.get(path, remove)
-            stays = theirs is not None and theirs.deletion_vector is not None and remove.key == live.key != theirs.key
+            path, theirs, shared_file = remove.path, adds.get(remove.path), shared.get(remove.path)
+            live_file = shared_file.theirs if shared_file is not None else removed.get(path, remove)
+            stays = theirs is not None and theirs.deletion_vector is not None and remove.key == live_file.key != theirs.key
             if theirs is None or not stays or (path in removed and path not in added):
-                gone.add(path)
+                removed_paths.add(path)
             else:
-                before = remove.deletion_vector if known is None else known.before
-                shared[path] = SharedFile(before, theirs, added.get(path), winner)
-    return {path: file for path, file in shared.items() if path not in gone}
+                vector_before = remove.deletion_vector if shared_file is None else shared_file.before
+                shared[path] = SharedFile(vector_before, theirs, added.get(path), winner)
+    return {path: file for path, file in shared.items() if path not in removed_paths}
 
 
 def merged_rows(commit: PreparedCommit, file: SharedFile, before: BitMap64, theirs: BitMap64, ours: BitMap64 | None) -> BitMap64:
-    """The rows of the file's vector behind our commit. before, theirs, ours: the rows of these vectors of the file.
+    """The deleted rows of the file after our commit. before, theirs, ours: the rows of these vectors of the file.
 
-    Raises the conflict, as rebase does, when both took out the same row, or when rows came back.
+    Raises the conflict, as rebase does, if both commits deleted the same row, or if the winner restored rows.
     """
     if not before <= theirs:
         what = f"gave back {len(before - theirs)} rows of the file {file.path}, which this one has read"
@@ -246,6 +252,6 @@ def merged_rows(commit: PreparedCommit, file: SharedFile, before: BitMap64, thei
 
 
 def shared_conflict(commit: PreparedCommit, file: SharedFile, what: str) -> DeltaConcurrentModificationException:
-    """The conflict over a shared file. what: the winner did, as in `took 2 rows out of ...`."""
+    """The conflict over a shared file. what: what the winner did, as in `took 2 rows out of ...`."""
     kind = ConcurrentDeleteReadException if file.ours is None else ConcurrentDeleteDeleteException
     return _conflict(kind, commit, file.winner, what)

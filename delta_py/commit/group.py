@@ -1,10 +1,10 @@
-"""The end of a transaction over tables: its commits behind those that others made meanwhile, and all of them ratified at once.
+"""The end of a transaction over tables: its commits are rebased on those of other writers and ratified together.
 
     moment = commit_group(ledger, transaction, {place: GroupTable(store, reads)})
 
-Each table's commits follow the winners by the same rules as any commit (conflicts.rebase), and tables that were only read are
-held to what was read of them. Then one transaction of the ledger makes all of them versions, or none; it does so only if no table
-has moved since it was looked at, and is tried again otherwise.
+Each table's commits follow the winners by the same rules as any commit (conflicts.rebase). For tables that were only read, the
+reads are checked. Then one transaction of the ledger makes all of the commits versions, or none. The ledger does so only if no
+table got a new version since it was checked; otherwise the transaction is tried again.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _LONGEST_WAIT_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class GroupTable:
-    """A table of the transaction. store: without the transaction. base: its version when that began. reads: what was read of it
-    and must still hold; None for nothing, or where only what is written counts. is_serializable: what its commits have looked at
-    must hold as at level Serializable, whatever the table's own is. read_ids: of the table's metadata, as it was read."""
+    """A table of the transaction. store: without the transaction. base: the table's version when the transaction began. reads:
+    the reads that must still hold; None if nothing was read, or if only writes count. is_serializable: the reads of its commits
+    must hold as at level Serializable, whatever level the table has. read_ids: the ids of the table's metadata that were read."""
 
     store: ObjectStore
     base: int
@@ -73,8 +73,9 @@ class GroupTable:
 
 @dataclass(slots=True)
 class _Tried:
-    """A table in all attempts. winners: commits of others behind its base, as far as they were read. base, ours: of the commits
-    to it, which are parsed once, as what they have read keeps what files of others hold of it; None, () where it is only read."""
+    """A table across all attempts. winners: commits of other writers after its base, as far as they were read. base, ours: the
+    base snapshot and our commits to the table; None and () if it is only read. The commits are parsed once, because their read
+    sets remember which files of other writers match."""
 
     table: GroupTable
     base: Snapshot | None = None
@@ -86,19 +87,19 @@ class _Tried:
         if not proposed:
             return cls(table)
         base = Snapshot.load(table.store, version=table.base)
-        parsed = [from_json(one.described, table.store, base.config) for one in proposed]
+        parsed = [from_json(proposal.described, table.store, base.config) for proposal in proposed]
         if table.is_serializable:
             parsed = [_serializable(prepared) for prepared in parsed]
         return cls(table, base, [replace(prepared, checksum=base.checksum) for prepared in parsed])
 
     @property
     def table_ids(self) -> frozenset[str]:
-        """Of the tables that were read and written at the place: one, if all is well."""
+        """The ids of the tables that were read and written at this place: one id, if all is well."""
         return self.table.read_ids | {prepared.table_id for prepared in self.ours if prepared.table_id}
 
     def follow(self) -> int:
-        """The newest version, up to which what was read still holds. Raises a conflict, SchemaMismatchError where another
-        table is there now, UnsupportedOperationError where the ledger knows none there any more."""
+        """Check that the reads still hold, and return the newest version. Raises a conflict, SchemaMismatchError if another table
+        is at the place now, UnsupportedOperationError if the ledger no longer knows a table there."""
         coordinated, store = named_coordination(self.table.store), self.table.store
         assert coordinated.transaction is None
         tail = coordinated.tail()
@@ -116,7 +117,8 @@ class _Tried:
 
 
 def _serializable(prepared: PreparedCommit) -> PreparedCommit:
-    """At a table of WriteSerializable a commit may come before blind appends, and another one of its transaction behind them."""
+    """In a WriteSerializable table, one commit might be ordered before blind appends, and another commit of the same transaction
+    after them."""
     if prepared.isolation is not IsolationLevel.WRITE_SERIALIZABLE:
         return prepared
     level = IsolationLevel.SERIALIZABLE
@@ -125,7 +127,7 @@ def _serializable(prepared: PreparedCommit) -> PreparedCommit:
 
 @dataclass(slots=True)
 class _Placed:
-    """The commits of one table at the versions that they are to have."""
+    """The commits of one table at the versions that they will get."""
 
     store: ObjectStore
     coordinated: CoordinatedStore
@@ -140,18 +142,18 @@ class _Placed:
 def commit_group(
     ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable], *, token: str | None = None
 ) -> dict[str, int]:
-    """Make all that a transaction has proposed versions of their tables; returns the newest version of each table that it
+    """Make all commits that a transaction has proposed versions of their tables. Returns the newest version of each table that it
     changed, by place.
 
-    tables: by place, all that it has read or written. token: as in Ledger.ratify. Raises a DeltaConcurrentModificationException
-    when another writer's commit forbids one of them, TransactionEndedError, TokenUsedError,
-    CoordinatorUnavailableError; nothing is committed then. Raises CommitOutcomeUnknownError when the ledger does not say what
-    became of it.
+    tables: by place, every table that it has read or written. token: as in Ledger.ratify. Raises a
+    DeltaConcurrentModificationException if another writer's commit forbids one of them, TransactionEndedError, TokenUsedError,
+    CoordinatorUnavailableError; then nothing is committed. Raises CommitOutcomeUnknownError if the ledger does not say what
+    happened to it.
     """
     proposed = ledger.proposed(transaction)
     by_place: dict[str, list[Proposed]] = {}
-    for one in proposed:
-        by_place.setdefault(one.commit.table, []).append(one)
+    for proposal in proposed:
+        by_place.setdefault(proposal.commit.table, []).append(proposal)
     if strange := by_place.keys() - tables.keys():
         raise strange_tables(transaction, "changed", strange)
     tried: dict[str, _Tried] = {}
@@ -161,8 +163,8 @@ def commit_group(
             time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.002 * 2 ** min(attempt, 8))))
         placed: list[_Placed] = []
         try:
-            with ledger.turn(by_place) if attempt else nullcontext():  # others are in the way
-                expected = {place: one.follow() for place, one in tried.items() if place not in by_place}
+            with ledger.turn(by_place) if attempt else nullcontext():  # other writers are competing
+                expected = {place: table.follow() for place, table in tried.items() if place not in by_place}
                 placing = [partial(_place, tried[place], placed) for place in by_place]
                 _each(placing, tables.values())
                 placed.sort(key=lambda one_table: one_table.coordinated.place)
@@ -196,11 +198,11 @@ def commit_group(
 
 
 def strange_tables(transaction: str, what: str, places: Iterable[str]) -> UnsupportedOperationError:
-    """what: was done to them."""
+    """what: what the transaction did to them."""
     return UnsupportedOperationError(
         f"The transaction {transaction} has {what} {', '.join(sorted(places))}, and does not know by which path, or the "
-        "coordinator does not know the table any more, as one that was deleted. Nothing was committed. Name tables by the "
-        "methods of the transaction, and those that are there."
+        "coordinator no longer knows the table, for example because it was deleted. Nothing was committed. Open tables by the "
+        "methods of the transaction, and only tables that exist."
     )
 
 
@@ -215,70 +217,74 @@ def _forgotten(coordinated: CoordinatedStore) -> UnsupportedOperationError:
 
 
 def _each(steps: Sequence[Callable[[], None]], tables: Iterable[GroupTable | _Placed]) -> None:
-    """Steps of several tables: at the same time where a store has to be waited for."""
+    """Run steps of several tables: at the same time if one of the stores is remote."""
     in_threads(steps, _THREADS if any(table.store.is_remote for table in tables) else 1, _NAME)
 
 
-# ---------------------------------------------------------------- behind the winners
+# ---------------------------------------------------------------- rebase on the winners
 
 
 def _parse(tried: dict[str, _Tried], place: str, table: GroupTable, proposed: Sequence[Proposed]) -> None:
     tried[place] = _Tried.of(table, proposed)
 
 
-def _place(one: _Tried, all_placed: list[_Placed]) -> None:
-    """Add a table's commits for the versions after its newest. Raises a conflict."""
-    store, base, coordinated = one.table.store, one.base, named_coordination(one.table.store)
+def _place(tried_table: _Tried, all_placed: list[_Placed]) -> None:
+    """Add a table's commits for the versions after its newest one. Raises a conflict."""
+    store, base, coordinated = tried_table.table.store, tried_table.base, named_coordination(tried_table.table.store)
     assert base is not None
-    newest = one.follow()
-    placed = _Placed(store, coordinated, base, bool(one.winners))
-    all_placed.append(placed)  # also where it fails: its new files are to go then
-    for number, own in enumerate(one.ours):
-        prepared = own
-        if one.winners:
-            _check_alone(one.ours, own)
-            prepared = rebase(replace(own, version=one.table.base + 1), one.winners)
+    newest = tried_table.follow()
+    placed = _Placed(store, coordinated, base, bool(tried_table.winners))
+    all_placed.append(placed)  # also if this fails: its new files must then be deleted
+    for number, proposed_commit in enumerate(tried_table.ours):
+        prepared = proposed_commit
+        if tried_table.winners:
+            _check_alone(tried_table.ours, proposed_commit)
+            prepared = rebase(replace(proposed_commit, version=tried_table.table.base + 1), tried_table.winners)
             if prepared.shared:
                 prepared, path = settle_shared(store, prepared)
                 placed.new_paths.extend([] if path is None else [path])
             prepared = replace(prepared, version=newest + 1 + number)
         if number:
-            prepared = _behind(prepared, placed.actions)
+            prepared = _after_own_commits(prepared, placed.actions)
         placed.prepared.append(prepared)
         placed.actions.append(prepared.actions(time.time_ns() // 1_000_000))
 
 
 def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> None:
-    """Commits of one transaction to one table that build on each other cannot each follow others by themselves: ids of rows that
-    the first gives would not be those that the second speaks of."""
-    added = {add.path for commit in ours if commit is not prepared for add in commit.adds}
-    if prepared.row_id_high_water_mark is not None and any(remove.path in added for remove in prepared.removes):
+    """Commits of one transaction to one table that build on each other cannot be rebased one by one: the row ids that the first
+    assigns would differ from those that the second refers to."""
+    added_paths = {add.path for commit in ours if commit is not prepared for add in commit.adds}
+    if prepared.row_id_high_water_mark is not None and any(remove.path in added_paths for remove in prepared.removes):
         raise ConcurrentWriteException(
             "Another writer has committed to a table with row tracking, in which this transaction has changed rows that it had "
             "written itself. Nothing of it was committed. Run it again."
         )
 
 
-def _behind(prepared: PreparedCommit, before: Sequence[Sequence[Action]]) -> PreparedCommit:
-    """Row ids and time after those of the transaction's own commits before."""
-    info = next(action for action in before[-1] if isinstance(action, CommitInfo))
+def _after_own_commits(prepared: PreparedCommit, earlier_actions: Sequence[Sequence[Action]]) -> PreparedCommit:
+    """Row ids and time after those of the transaction's own earlier commits."""
+    info = next(action for action in earlier_actions[-1] if isinstance(action, CommitInfo))
     mark = prepared.row_id_high_water_mark
     if mark is not None:
-        domains = [action for actions in before for action in actions if isinstance(action, DomainMetadata)]
+        domains = [action for actions in earlier_actions for action in actions if isinstance(action, DomainMetadata)]
         marks = [row_id_high_water_mark(domain) for domain in domains if domain.domain == ROW_TRACKING_DOMAIN]
         mark = max([mark, *marks])
     return replace(prepared, previous_timestamp_ms=info.in_commit_timestamp_ms, row_id_high_water_mark=mark)
 
 
-# ---------------------------------------------------------------- ratified at once
+# ---------------------------------------------------------------- ratify together
 
 
 def _name_group(placed: Sequence[_Placed], transaction: str) -> None:
-    """Each commit names all of the transaction, so that the tables tell of it without the ledger."""
-    participants = [{"tableId": one.base.metadata.id, "version": prepared.version} for one in placed for prepared in one.prepared]
+    """Each commit names all commits of the transaction, so that the tables' logs show it without the ledger."""
+    participants = [
+        {"tableId": placed_table.base.metadata.id, "version": prepared.version}
+        for placed_table in placed
+        for prepared in placed_table.prepared
+    ]
     group: dict[str, Any] = {"transactionId": transaction, "participants": participants}
-    for one in placed:
-        one.actions = [list(named_group(actions, group)) for actions in one.actions]
+    for placed_table in placed:
+        placed_table.actions = [list(named_group(actions, group)) for actions in placed_table.actions]
 
 
 def _stage(placed: _Placed) -> None:
@@ -287,10 +293,10 @@ def _stage(placed: _Placed) -> None:
 
 
 def _drop(placed: Sequence[_Placed]) -> None:
-    for one in placed:
-        for staged in one.staged:
-            one.coordinated.drop_staged(staged)
-        delete_files(one.store, one.new_paths)
+    for placed_table in placed:
+        for staged in placed_table.staged:
+            placed_table.coordinated.drop_staged(staged)
+        delete_files(placed_table.store, placed_table.new_paths)
 
 
 def _ratify(
@@ -301,8 +307,8 @@ def _ratify(
     expected: Mapping[str, int],
     token: str | None,
 ) -> None:
-    """Have all that is staged ratified. Where this raises nothing is, but for CommitOutcomeUnknownError: what is staged may stand
-    then."""
+    """Have all staged commits ratified. If this raises, nothing is ratified, except with CommitOutcomeUnknownError: then the
+    staged commits may be ratified."""
     staged = [commit for one_table in placed for commit in one_table.staged]
     try:
         ledger.ratify(staged, expected=expected, transaction=transaction, token=token)
@@ -313,9 +319,9 @@ def _ratify(
 
 
 def _is_done(ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable], placed: Sequence[_Placed]) -> bool:
-    """Whether it was ratified although the ledger's answer was lost: all of it is then, or nothing. So that the ledger does not
-    take what it was asked later, behind this answer, the transaction is ended first if it has not. Of one that it does not know
-    any more it takes nothing either; but it may have. Raises CommitOutcomeUnknownError."""
+    """Whether the commits were ratified although the ledger's answer was lost: then either all of them are, or none. The
+    transaction is aborted first if it has not ended, so that the ledger cannot ratify it after this answer. The ledger does not
+    ratify a transaction that it no longer knows, but it may have done so before. Raises CommitOutcomeUnknownError."""
     try:
         drafts = ledger.abort(transaction)
         state = ledger.state_of(transaction)
@@ -330,12 +336,12 @@ def _is_done(ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable],
 
 
 def _is_version(placed: Sequence[_Placed]) -> bool | None:
-    """Whether what is staged was ratified, by the versions of the first of the tables; None where its ledger does not know that
-    table any more. Raises OSError, DeltaError."""
+    """Whether the staged commits were ratified, judged by the versions of the first table; None if its ledger no longer knows
+    that table. Raises OSError, DeltaError."""
     if not placed:
         return False
-    first, data = placed[0], commit_bytes(placed[0].actions[0])
-    staged, tail = first.staged[0], first.coordinated.tail()
+    first_table, data = placed[0], commit_bytes(placed[0].actions[0])
+    staged, tail = first_table.staged[0], first_table.coordinated.tail()
     if tail is None:
         return None
     if tail.version < staged.version:
@@ -343,36 +349,36 @@ def _is_version(placed: Sequence[_Placed]) -> bool | None:
     for commit in tail.commits:
         if commit.version == staged.version:
             return commit.name == staged.name
-    return first.store.read(f"{LOG_DIRECTORY}/{commit_file_name(staged.version)}") == data  # it is published
+    return first_table.store.read(f"{LOG_DIRECTORY}/{commit_file_name(staged.version)}") == data  # it is published
 
 
 def _unknown(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
     return CommitOutcomeUnknownError(
         f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "
         "of its tables or in none. What was written is kept. Look into the history of one of them for the transactionGroup "
-        "with this id before you run the transaction again: if it is there, all is done.",
+        "with this id before you run the transaction again: if it is there, the transaction is complete.",
         transaction=transaction,
     )
 
 
 def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:
-    """What follows, table by table. The transaction stands."""
+    """Do the work that follows the commit, table by table. The transaction is already committed."""
     stale: dict[str, list[Ratified]] = {}
-    for earlier in proposed:
-        stale.setdefault(earlier.commit.table, []).append(earlier.commit)
-    _each([partial(_follow, one, stale[one.coordinated.place]) for one in placed], placed)
+    for proposal in proposed:
+        stale.setdefault(proposal.commit.table, []).append(proposal.commit)
+    _each([partial(_follow, placed_table, stale[placed_table.coordinated.place]) for placed_table in placed], placed)
 
 
 def _follow(placed: _Placed, stale: Sequence[Ratified]) -> None:
-    """stale: the commits as they were proposed, which are not needed any more."""
+    """stale: the commits as they were proposed. They are no longer needed."""
     placed.coordinated.took(placed.staged)
-    for earlier in stale:
-        placed.coordinated.drop_staged(earlier)
-    config, before = placed.base.config, None if placed.follows_others else placed.base
+    for proposed_commit in stale:
+        placed.coordinated.drop_staged(proposed_commit)
+    config, previous_snapshot = placed.base.config, None if placed.follows_others else placed.base
     checksum = placed.prepared[0].checksum
     for prepared, actions in zip(placed.prepared, placed.actions, strict=True):
         metadata = prepared.metadata or prepared.followed_metadata or config.metadata
         config = TableConfig(prepared.protocol or config.protocol, metadata)
         writer = LogWriter(placed.store, config)
-        run_post_commit(placed.store, writer, config, prepared.version, actions, before=before, checksum=checksum)
-        before, checksum = None, None if checksum is None else checksum.after(config, actions)
+        run_post_commit(placed.store, writer, config, prepared.version, actions, before=previous_snapshot, checksum=checksum)
+        previous_snapshot, checksum = None, None if checksum is None else checksum.after(config, actions)

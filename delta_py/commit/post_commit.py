@@ -1,11 +1,11 @@
-"""What follows a commit: version checksum, checkpoint, log compaction, log cleanup; symlink manifests where the table wants them.
+"""The work after a commit: version checksum, checkpoint, log compaction, log cleanup, and symlink manifests if the table has them
+enabled.
 
-The commit stands already. Whatever fails here is logged and nothing else: the next commit makes up for it. Most commits pay
-for the checksum only, which is derived from the one before; every delta.checkpointInterval-th writes a checkpoint and, after
-it, cleans the log.
+The commit already stands. A failure here is only logged: the next commit makes up for it. Most commits write only the checksum,
+which is derived from the previous one. Every delta.checkpointInterval-th commit writes a checkpoint and then cleans the log.
 
-PYDELTA_POST_COMMIT_ERRORS is for tests: with `all` every failure is raised, with `mistakes` what neither storage nor data can
-cause. It is read at each commit, so that it holds in worker processes too.
+PYDELTA_POST_COMMIT_ERRORS is for tests: with `all` every failure is raised, with `mistakes` only those that neither storage nor
+data can cause. It is read at each commit, so it also applies in worker processes.
 Protocol: Version Checksum File; Checkpoints; Log Compaction Files; Metadata Cleanup.
 """
 
@@ -38,9 +38,10 @@ _log = logging.getLogger("delta_py")
 
 _MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
 _CHECKPOINT_INTERVAL = 10
-# How far back a checksum is looked for: concurrent writers may be a few commits ahead with theirs.
+# How many versions back a checksum is searched for: concurrent writers may still be writing the checksums of the last few
+# commits.
 _CHECKSUM_LOOK_BACK = 4
-# A log whose files after the checkpoint, with it, are no larger than this is replayed for a checksum.
+# If the checkpoint and the log files after it are no larger than this, the log is replayed to compute a checksum.
 _CHEAP_LOG_BYTES = 1024 * 1024
 
 
@@ -59,10 +60,11 @@ def run_post_commit(
     before: Snapshot | None = None,
     checksum: VersionChecksum | None = None,
 ) -> None:
-    """Do what follows a commit. config: of the version; actions: as they were committed. before: the version before, where it
-    is at hand. checksum: of the version before, where it is known, but for protocol and metadata.
+    """Do the work after a commit. config: of the new version; actions: as they were committed. before: the snapshot of the
+    previous version, if it is available. checksum: of the previous version, if it is known; its protocol and metadata are not
+    used.
 
-    Raises nothing, unless PYDELTA_POST_COMMIT_ERRORS asks for it.
+    Raises nothing, unless PYDELTA_POST_COMMIT_ERRORS is set.
     """
     from delta_py.log.log_compaction import compaction_range
 
@@ -90,24 +92,24 @@ def run_post_commit(
 
 
 def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> int:
-    """Write a checkpoint of the snapshot's version and clean the log; returns the number of files in it.
+    """Write a checkpoint of the snapshot's version and clean the log. Returns the number of files in the checkpoint.
 
-    Raises UnsupportedTableFeatureError when the table may not be written to, CorruptTableError when its state cannot be
-    rebuilt, OSError when the checkpoint cannot be stored. Cleaning never fails it.
+    Raises UnsupportedTableFeatureError if the table may not be written to, CorruptTableError if its state cannot be rebuilt,
+    OSError if the checkpoint cannot be stored. A failed cleanup is never raised.
     """
     from delta_py.checkpoint.checkpoint import write_checkpoint
 
     writer = LogWriter(snapshot.store, snapshot.config)
     written = write_checkpoint(snapshot.store, writer, snapshot.segment, now_ms=clock_ms())
     with harmless(snapshot.store, snapshot.version, "was followed by no log cleanup"):
-        # How long the log is kept is for the newest version to say, and the snapshot may be an older one.
+        # The newest version determines how long the log is retained, and the snapshot may be an older one.
         _clean(snapshot.store, writer, Snapshot.load(snapshot.store).config, clock_ms())
     return written.file_count
 
 
 @contextmanager
 def harmless(store: ObjectStore, version: int, what: str) -> Iterator[None]:
-    """The commit stands: what goes wrong afterwards is told, not raised."""
+    """The commit stands: a failure afterwards is logged, not raised."""
     raised = os.environ.get("PYDELTA_POST_COMMIT_ERRORS")
     try:
         yield
@@ -133,48 +135,52 @@ def checkpoint_interval(config: TableConfig) -> int:
 
 
 def _derived(
-    store: ObjectStore, config: TableConfig, version: int, actions: Sequence[Action], before: Snapshot | None
+    store: ObjectStore, config: TableConfig, version: int, actions: Sequence[Action], previous_snapshot: Snapshot | None
 ) -> VersionChecksum | None:
-    """From the version before and the commit's own actions."""
-    if before is not None and before.segment.last_commit.size_bytes == 0:
-        return None  # its checksum may speak of actions that are lost
-    checksum = _nothing(config) if version == 0 else _previous(store, config, version, before)
+    """Derive the checksum from the previous version and the commit's own actions."""
+    if previous_snapshot is not None and previous_snapshot.segment.last_commit.size_bytes == 0:
+        return None  # its checksum may describe actions that are lost
+    checksum = _nothing(config) if version == 0 else _previous(store, config, version, previous_snapshot)
     return None if checksum is None else checksum.after(config, actions)
 
 
-def _previous(store: ObjectStore, config: TableConfig, version: int, before: Snapshot | None) -> VersionChecksum | None:
-    """The checksum of the version before; without one, as the last few versions tell it, or their log, if that is small."""
-    if before is None:
+def _previous(
+    store: ObjectStore, config: TableConfig, version: int, previous_snapshot: Snapshot | None
+) -> VersionChecksum | None:
+    """The checksum of the previous version. Without one, it is computed from the checksum of one of the last few versions, or
+    from the log if that is small."""
+    if previous_snapshot is None:
         return _looked_back(store, config, version - 1, version)
-    if before.checksum is not None:
-        return before.checksum
-    newest = before.segment.last_checksum_version  # who writes none has none to look for
+    if previous_snapshot.checksum is not None:
+        return previous_snapshot.checksum
+    newest = previous_snapshot.segment.last_checksum_version  # a table whose writers write no checksums has none to search for
     checksum = None if newest is None else _looked_back(store, config, newest, version)
-    return counted_checksum(before) if checksum is None and _is_cheap(before.segment) else checksum
+    return counted_checksum(previous_snapshot) if checksum is None and _is_cheap(previous_snapshot.segment) else checksum
 
 
 def _looked_back(store: ObjectStore, config: TableConfig, newest: int, version: int) -> VersionChecksum | None:
-    """The checksum of the version before, from the newest of the last few, none newer than `newest`, and the commits since."""
+    """The checksum of the previous version, computed from the newest checksum of the last few versions, none newer than `newest`,
+    and the commits since then."""
     for earlier in range(newest, max(version - 1 - _CHECKSUM_LOOK_BACK, -1), -1):
         checksum = read_checksum_of(store, earlier)
         if checksum is not None:
             for later in range(earlier + 1, version):
-                # Protocol and metadata of the versions between do not show: only the last one's are written.
+                # Protocol and metadata of the versions in between do not matter: only those of the last version are written.
                 checksum = None if checksum is None else checksum.after(config, read_actions(store, later))
             return checksum
     return None
 
 
 def _nothing(config: TableConfig) -> VersionChecksum:
-    """What was before version 0."""
+    """The state before version 0."""
     return VersionChecksum("", config.protocol, config.metadata, 0, 0, None, (), ())
 
 
 def _replayed(
-    store: ObjectStore, version: int, actions: Sequence[Action], before: Snapshot | None
+    store: ObjectStore, version: int, actions: Sequence[Action], previous_snapshot: Snapshot | None
 ) -> VersionChecksum | None:
-    """From the log, if that is small."""
-    if before is not None and not _is_cheap(before.segment):
+    """Compute the checksum from the log, if that is small."""
+    if previous_snapshot is not None and not _is_cheap(previous_snapshot.segment):
         return None
     segment = load_segment(store, version)
     return counted_checksum(Snapshot.of_segment(store, segment), actions) if _is_cheap(segment) else None
@@ -185,8 +191,7 @@ def _is_cheap(segment: LogSegment) -> bool:
 
 
 def counted_checksum(snapshot: Snapshot, actions: Sequence[Action] = ()) -> VersionChecksum:
-    """What the checksum of a version would say, from its state. actions: of its commit, of which a checksum that is written says
-    the txnId."""
+    """The checksum of a version, computed from its state. actions: of its commit; a written checksum contains its txnId."""
     sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
     return VersionChecksum(
         "",
@@ -218,7 +223,7 @@ def _checkpoint(store: ObjectStore, writer: LogWriter, version: int, actions: Se
 
 
 def _checksum_of(written: WrittenCheckpoint, writer: LogWriter, actions: Sequence[Action]) -> None:
-    """The version checksum that could not be derived: the state was just gone through."""
+    """Write the version checksum that could not be derived. The checkpoint has just read the whole state."""
     small, info = written.small, _info(actions)
     assert small.protocol is not None and small.metadata is not None
     checksum = VersionChecksum(

@@ -1,7 +1,7 @@
-"""A commit that is ready but for its version, and the commits that took the version it tried.
+"""A commit that is ready except for its version, and the commits that took the version it tried.
 
-A commit is prepared once, against the version that was read; what depends on the version that it gets (in-commit
-timestamp, row ids, row commit versions) is worked out when its actions are asked for. Nothing is read or written here.
+A commit is prepared once, against the version that was read. Everything that depends on the version that it gets (in-commit
+timestamp, row ids, row commit versions) is computed when its actions are requested. Nothing is read or written here.
 Protocol: Row Tracking; In-Commit Timestamps; Commit Provenance Information.
 """
 
@@ -37,10 +37,10 @@ ROW_TRACKING_ENABLED = "delta.enableRowTracking"
 ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"
 NEW_TABLE = -1
 _MAX_LONG = 2**63 - 1
-ROW_TRACKING_PRESERVED = "delta.rowTracking.preserved"  # of commits that lose no row ids: write/rewrite.py carries them
-IDENTITY_TAG = "delta.identity.schemaUpdate"  # of commits whose metadata only raises the high water marks of identity columns
+ROW_TRACKING_PRESERVED = "delta.rowTracking.preserved"  # tags commits that preserve all row ids: write/rewrite.py copies them
+IDENTITY_TAG = "delta.identity.schemaUpdate"  # tags commits whose metadata only raises the high water marks of identity columns
 
-# What the history calls these numbers: of DELETE and UPDATE, and of MERGE.
+# The names of these metrics in the history: of DELETE and UPDATE, and of MERGE.
 _METRICS = {
     "DeletionVectorsAdded": ("numDeletionVectorsAdded", "numTargetDeletionVectorsAdded"),
     "DeletionVectorsUpdated": ("numDeletionVectorsUpdated", "numTargetDeletionVectorsUpdated"),
@@ -59,7 +59,7 @@ class IsolationLevel(Enum):
 
     @classmethod
     def parse(cls, text: str) -> IsolationLevel:
-        """Raises InvalidOptionError for a name that is none of the three, in any case of letters."""
+        """Raises InvalidOptionError for a name that is none of the three. Upper and lower case are equal."""
         for level in cls:
             if level.value.lower() == text.lower():
                 return level
@@ -75,7 +75,7 @@ MayMatch: TypeAlias = Callable[[Sequence[AddFile]], Sequence[bool]]
 
 
 def any_match(matches: Sequence[MayMatch]) -> MayMatch | None:
-    """Whether files may hold a row of any of several reads; None where there are none."""
+    """Whether files may hold a row of any of several reads; None if there are no reads."""
     if not matches:
         return None
     return lambda adds: [any(answers) for answers in zip(*(match(adds) for match in matches), strict=True)]
@@ -85,12 +85,12 @@ def any_match(matches: Sequence[MayMatch]) -> MayMatch | None:
 class ReadSet:
     """What a commit depends on.
 
-    predicates: SQL of the rows that were read, for messages. may_match: for added files, whether each may hold such a row;
-    None when no rows were read. paths: data files that were read. app_ids: transaction ids that were looked up.
-    only_taken_rows: of the files in paths, no rows matter but those that the commit takes out of them. all_rows: every row of
-    the table was read, in whatever file. all_files: the commit replaces every file of the table, and
-    all that domains say of the files: it holds only while there are no others. timezones: of each predicate, in which partition
-    values of timestamps were read. partitions: whose rows were read, besides those of the predicates.
+    predicates: SQL of the rows that were read, for messages. may_match: for added files, whether each may hold such a row; None
+    if no rows were read. paths: data files that were read. app_ids: application ids whose transaction versions were read.
+    only_taken_rows: in the files of `paths`, only the rows that the commit deletes matter. all_rows: every row of the table was
+    read, in whatever file. all_files: the commit replaces every file of the table, and everything that metadata domains say about
+    the files; it conflicts with any other file. timezones: for each predicate, the time zone in which partition values of
+    timestamps were read. partitions: whose rows were read, in addition to those of the predicates.
     """
 
     predicates: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class ReadSet:
 
     @property
     def described(self) -> list[str]:
-        """Of which rows were read, for messages."""
+        """Which rows were read, for messages."""
         return [*self.predicates, *map(str, self.partitions)]
 
     @property
@@ -116,17 +116,17 @@ class ReadSet:
 
 @dataclass(frozen=True, slots=True)
 class PreparedCommit:
-    """A commit that is ready but for its version.
+    """A commit that is ready except for its version.
 
     version: the one to try next. read_version: NEW_TABLE when the commit creates the table.
     commit_info: without its times. reads: what it depends on.
     in_commit_timestamps: the table has them; previous_timestamp_ms is that of version - 1, None for a new table.
-    checksum: of version - 1, where it is known, but for protocol and metadata. row_id_high_water_mark: the highest row id given
-    out up to version - 1 (-1 for none); None when the table has no row tracking. domains: of them, that of row tracking asks for
-    a mark that is at least as high. followed_metadata: of the newest commit that
-    it follows and that raised identity columns' marks, None for none. table_id: of the table's metadata.
-    shared: files whose rows are to be compared (conflicts.merged_rows) before it may be tried. next_version_only: it says
-    something about its version, and must not get another.
+    checksum: of version - 1, if it is known; its protocol and metadata are not used. row_id_high_water_mark: the highest row id
+    assigned up to version - 1 (-1 if none was assigned); None when the table has no row tracking. domains: if row tracking's
+    domain is among them, the commit's mark is at least as high as that one. followed_metadata: the metadata of the newest commit
+    that it follows and that raised identity columns' marks; None if there is no such commit. table_id: of the table's metadata.
+    shared: files whose rows must be compared (conflicts.merged_rows) before the commit may be tried. next_version_only: the
+    commit says something about its version, and must not get another one.
     """
 
     version: int
@@ -153,12 +153,13 @@ class PreparedCommit:
 
     @property
     def is_blind_append(self) -> bool:
-        """It only adds files and depends on nothing that was read."""
+        """Whether the commit only adds files and depends on nothing that was read."""
         return not self.removes and not self.cdc and self.reads.is_empty
 
     def actions(self, now_ms: int) -> list[Action]:
-        """The actions of the commit at its present version; commitInfo first.
-        Protocol: Writer Requirements for In-Commit Timestamps; Writer Requirements for Row Tracking."""
+        """The actions of the commit at its current version; commitInfo first.
+        Protocol: Writer Requirements for In-Commit Timestamps; Writer Requirements for Row Tracking.
+        """
         assert not self.shared, "the rows that others took out of the same files have not been compared"
         adds, domains = self._with_row_ids()
         settled = (action for action in (self.protocol, self.metadata) if action is not None)
@@ -175,12 +176,13 @@ class PreparedCommit:
         return CommitInfo({**times, **self.commit_info, "txnId": self.txn_id})
 
     def _with_row_ids(self) -> tuple[Iterable[AddFile], tuple[DomainMetadata, ...]]:
-        """The files with row ids, and the domains. The mark is at least the one asked for, and the files' highest id."""
-        given = self.row_id_high_water_mark
-        if given is None:
+        """The files with row ids, and the domains. The mark is at least the one that `domains` requests, and at least the files'
+        highest row id."""
+        assigned_mark = self.row_id_high_water_mark
+        if assigned_mark is None:
             return self.adds, self.domains
-        asked = next((domain for domain in self.domains if domain.domain == ROW_TRACKING_DOMAIN), None)
-        mark = max(given, row_id_high_water_mark(asked), highest_row_id(self.adds))
+        requested_domain = next((domain for domain in self.domains if domain.domain == ROW_TRACKING_DOMAIN), None)
+        mark = max(assigned_mark, row_id_high_water_mark(requested_domain), highest_row_id(self.adds))
         if mark > _MAX_LONG:
             raise _used_up(f"The files have row ids up to {mark}, which")
         adds = []
@@ -193,16 +195,16 @@ class PreparedCommit:
                 add = replace(add, base_row_id=mark + 1, default_row_commit_version=self.version)
                 mark += row_count
             adds.append(add)
-        others = tuple(domain for domain in self.domains if domain.domain != ROW_TRACKING_DOMAIN)
-        return adds, others if mark == given and asked is None else (*others, row_tracking_domain(mark))
+        domains = tuple(domain for domain in self.domains if domain.domain != ROW_TRACKING_DOMAIN)
+        return adds, domains if mark == assigned_mark and requested_domain is None else (*domains, row_tracking_domain(mark))
 
     def with_vectors(self, vectors: Mapping[str, DeletionVectorDescriptor | None]) -> PreparedCommit:
-        """The commit behind those that changed the shared files. vectors: by path, of each shared file of which ours takes
-        rows: those of conflicts.merged_rows; None where no row is left and the file goes."""
+        """Rebase the commit on those that changed the shared files. vectors: by path, for each shared file from which ours
+        deletes rows: the vector of conflicts.merged_rows; None if no row remains and the file is removed."""
         changed = {file.path: file for file in self.shared if file.ours is not None}
         assert changed.keys() == vectors.keys()
-        adds = (_behind(changed[add.path], vectors[add.path]) if add.path in changed else add for add in self.adds)
-        removes = (_remove_behind(changed[r.path].theirs, r) if r.path in changed else r for r in self.removes)
+        adds = (_rebased_add(changed[add.path], vectors[add.path]) if add.path in changed else add for add in self.adds)
+        removes = (_rebased_remove(changed[r.path].theirs, r) if r.path in changed else r for r in self.removes)
         return replace(
             self,
             shared=(),
@@ -223,7 +225,7 @@ def num_records(add: AddFile) -> int | None:
 
 
 def row_id_high_water_mark(domain: DomainMetadata | None) -> int:
-    """The mark that the row tracking domain states; -1 before any row id was given out."""
+    """The mark in the row tracking domain; -1 before any row id was assigned."""
     if domain is None or domain.removed:
         return -1
     try:
@@ -239,18 +241,18 @@ def row_id_high_water_mark(domain: DomainMetadata | None) -> int:
 
 
 def highest_row_id(adds: Iterable[AddFile]) -> int:
-    """The highest id that a row has by being in one of the files; -1 for none. Files that do not say how many rows they have
-    count as having one."""
+    """The highest row id that the files imply by their base row ids; -1 if there is none. A file without a stated row count
+    counts as having one row."""
     return max((add.base_row_id + max(num_records(add) or 1, 1) - 1 for add in adds if add.base_row_id is not None), default=-1)
 
 
 def row_tracking_domain(mark: int) -> DomainMetadata:
-    """What says that row ids up to the mark are given out."""
+    """The domain that says that row ids up to the mark are assigned."""
     return DomainMetadata(ROW_TRACKING_DOMAIN, orjson.dumps({"rowIdHighWaterMark": mark}).decode())
 
 
 def _used_up(what: str) -> CorruptTableError:
-    """A number of the log that has come to its end: written, it could not be read."""
+    """A number of the log has reached its maximum: a larger one could be written but not read."""
     return CorruptTableError(
         f"{what} would not fit into 64 bits. Nothing was committed. The log is damaged, or was made so: restore the table to a "
         "version before, or write its rows into a new one."
@@ -264,8 +266,8 @@ def _used_up(what: str) -> CorruptTableError:
 class WinningCommit:
     """A commit of another writer (or our own, when its confirmation was lost) after the version that was read.
 
-    is_blind_append: as its writer says; False where it does not say. only_identity: its writer says that the metadata only
-    has other high water marks of identity columns.
+    is_blind_append: as its writer says; False if it does not say. only_identity: its writer says that the metadata only has other
+    high water marks of identity columns.
     """
 
     version: int
@@ -304,11 +306,11 @@ class WinningCommit:
 
     @property
     def app_ids(self) -> set[str]:
-        """The applications whose transactions it records."""
+        """The applications whose transactions the commit records."""
         return {transaction.app_id for transaction in self.transactions}
 
     def after(self, checksum: VersionChecksum | None) -> VersionChecksum | None:
-        """The checksum of this version, but for protocol and metadata, from that of the version before."""
+        """The checksum of this version, computed from that of the previous version. Its protocol and metadata are not updated."""
         if checksum is None:
             return None
         info = CommitInfo({"inCommitTimestamp": self.timestamp_ms})
@@ -320,15 +322,15 @@ def _has_identity_tag(info: CommitInfo) -> bool:
     return isinstance(tags, dict) and str(tags.get(IDENTITY_TAG)).lower() == "true"
 
 
-# ---------------------------------------------------------------- files of which both took rows
+# ---------------------------------------------------------------- files from which both commits deleted rows
 
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """A data file that ours read, and whose deletion vector winners changed since.
+    """A data file that our commit read, and whose deletion vector winners changed since then.
 
-    before: its vector as we read it. theirs: the action by which it is live behind the winners; the last one to change it
-    was `winner`. ours: the action by which our commit gives it a larger vector; None if it takes no row out of it.
+    before: its vector as we read it. theirs: the add action that is live after the winners; the last one to change it was
+    `winner`. ours: the add action by which our commit gives it a larger vector; None if it deletes no row of it.
     """
 
     before: DeletionVectorDescriptor | None
@@ -341,16 +343,16 @@ class SharedFile:
         return self.theirs.path
 
 
-def _behind(file: SharedFile, vector: DeletionVectorDescriptor | None) -> AddFile | None:
-    """The file as it is live behind the winners, with our rows out of it too."""
+def _rebased_add(file: SharedFile, vector: DeletionVectorDescriptor | None) -> AddFile | None:
+    """The file as it is after the winners, without our deleted rows."""
     assert file.ours is not None
     if vector is None:
         return None
     return replace(file.theirs, deletion_vector=vector, stats=file.ours.stats, data_change=file.ours.data_change)
 
 
-def _remove_behind(theirs: AddFile, remove: RemoveFile) -> RemoveFile:
-    """Our remove of the file, of the vector that is live behind the winners."""
+def _rebased_remove(theirs: AddFile, remove: RemoveFile) -> RemoveFile:
+    """Our remove of the file, with the vector that is live after the winners."""
     return replace(
         remove,
         path_text=theirs.path_text,
@@ -363,20 +365,21 @@ def _remove_behind(theirs: AddFile, remove: RemoveFile) -> RemoveFile:
 def _with_metrics_of(
     commit_info: Mapping[str, Any], files: Iterable[SharedFile], vectors: Mapping[str, DeletionVectorDescriptor | None]
 ) -> dict[str, Any]:
-    """commitInfo whose metrics, those that it has, count vectors and files as they are behind the winners."""
+    """commitInfo whose metrics count vectors and files as they are after the winners. Only metrics that it already has are
+    changed."""
     change: Counter[str] = Counter()
     for file in files:
         first, last = file.before is None, vectors[file.path] is None
         change["DeletionVectorsAdded"] -= last
         change["DeletionVectorsUpdated"] += first - last
-        change["DeletionVectorsRemoved"] += first  # one that is updated counts as added and as removed too
+        change["DeletionVectorsRemoved"] += first  # an updated vector counts as added and as removed too
         change["FilesRemoved"] += last
         change["BytesRemoved"] += file.theirs.size_bytes * last
-    known = dict(commit_info.get("operationMetrics") or {})
+    metrics = dict(commit_info.get("operationMetrics") or {})
     if commit_info.get("operation") == "UPDATE":
-        del change["FilesRemoved"]  # it counts each file of which it takes rows
+        del change["FilesRemoved"]  # it counts each file from which it deletes rows
     for what, difference in change.items():
         for name in _METRICS[what]:
-            if name in known:
-                known[name] = str(int(known[name]) + difference)
-    return {**commit_info, "operationMetrics": known} if known else dict(commit_info)
+            if name in metrics:
+                metrics[name] = str(int(metrics[name]) + difference)
+    return {**commit_info, "operationMetrics": metrics} if metrics else dict(commit_info)

@@ -1,12 +1,12 @@
-"""A prepared commit as JSON: how a transaction over tables keeps it in the ledger until it is known behind which others it comes.
+"""A prepared commit as JSON: a transaction over tables stores it in the ledger until its final version is known.
 
     data = to_json(prepared)
     prepared = from_json(data, store, config)
-    reads = reads_from_json(reads_to_json(reads), store, config)    # what it has read and no commit of its says
+    reads = reads_from_json(reads_to_json(reads), store, config)    # reads of the transaction that belong to no commit
 
-Spark's worker processes know the transaction by an option alone. They see its commits, and add their own, through the ledger.
-What a commit depends on travels as SQL, and as texts of partition values. Where that cannot be read again, any file may hold what
-was read: a commit that adds one is a conflict then.
+Spark's worker processes know the transaction only by an option. They see its commits, and add their own, through the ledger. The
+dependencies of a commit are stored as SQL, and as texts of partition values. If these cannot be parsed later, any file may hold
+the rows that were read: a commit that adds a file is then a conflict.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _ONE = (Protocol, Metadata)
 
 def to_json(prepared: PreparedCommit) -> bytes:
     assert not prepared.shared, "the rows that others took out of the same files have not been compared"
-    one = [action for action in (prepared.protocol, prepared.metadata) if action is not None]
+    table_actions = [action for action in (prepared.protocol, prepared.metadata) if action is not None]
     files: Iterable[Action] = (*prepared.removes, *prepared.adds, *prepared.cdc)
-    actions: Iterable[Action] = (*one, *prepared.domains, *prepared.transactions, *files)
+    actions: Iterable[Action] = (*table_actions, *prepared.domains, *prepared.transactions, *files)
     return orjson.dumps(
         {
             "version": prepared.version,
@@ -81,13 +81,13 @@ def _described(reads: ReadSet) -> dict[str, Any]:
 
 
 def from_json(data: bytes, store: ObjectStore, config: TableConfig) -> PreparedCommit:
-    """store, config: of the table, in the version that was read. Raises CorruptTableError for what to_json has not made."""
+    """store, config: of the table, in the version that was read. Raises CorruptTableError for data that to_json did not make."""
     with _readable("a commit"):
         return _parsed(orjson.loads(data), store, config)
 
 
 def reads_from_json(data: bytes, store: ObjectStore, config: TableConfig) -> ReadSet:
-    """As from_json, of what reads_to_json has made."""
+    """As from_json, for data of reads_to_json."""
     with _readable("reads"):
         return _reads(orjson.loads(data), store, config)
 
@@ -151,12 +151,12 @@ def _rows(text: str, timezone: str, store: ObjectStore, config: TableConfig) -> 
     try:
         predicate = parse_predicate(text, config.schema, session_timezone=timezone)
     except DeltaError:
-        predicate = None  # may match anything
+        predicate = None  # it may match any row
     return ReadRows.of(store, config, predicate, timezone)
 
 
 def _partitions(value: dict[str, Any], config: TableConfig) -> PartitionSet | None:
-    """None where they cannot be told: their values are those of wider types, which the commit gives the columns."""
+    """None if they cannot be parsed: the commit widens the columns' types, and the values are of the wider types."""
     try:
         return PartitionSet.of(config, value["values"], value["timezone"])
     except DeltaError:

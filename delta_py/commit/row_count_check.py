@@ -1,7 +1,9 @@
-"""numRecords of files that a commit names again, where the log has lost their statistics; and how many row ids are given.
+"""Fill in numRecords of files that a commit adds again and whose statistics the log has lost. Find the highest row id that a
+table has assigned.
 
 A checkpoint may hold files without statistics (delta.checkpoint.writeStatsAsJson, writeStatsAsStruct). A commit that restores,
-clones or renumbers such files still has to say how many rows they have where the protocol wants that, and their footers know.
+clones or renumbers such files must still state their row counts if the protocol requires it. Their Parquet footers contain the
+counts.
 Protocol: Writer Requirement for Deletion Vectors; Writer Requirements for Row Tracking.
 """
 
@@ -28,21 +30,22 @@ _AT_ONCE = 16
 
 
 def counted(store: ObjectStore, adds: tuple[AddFile, ...], *, gives_row_ids: bool) -> tuple[AddFile, ...]:
-    """The same files; those with a deletion vector, and those that are to get row ids, with numRecords. Raises DataFileError."""
+    """The same files. Those with a deletion vector, and those that get row ids, have numRecords. Raises DataFileError."""
     return _counted(store, adds, [add for add in adds if _must_count(add, gives_row_ids) and num_records(add) is None])
 
 
-def _counted(store: ObjectStore, adds: Sequence[AddFile], lacking: Sequence[AddFile]) -> tuple[AddFile, ...]:
-    if not lacking:
+def _counted(store: ObjectStore, adds: Sequence[AddFile], uncounted_adds: Sequence[AddFile]) -> tuple[AddFile, ...]:
+    if not uncounted_adds:
         return tuple(adds)
-    rows = in_threads([partial(_row_count, store, add) for add in lacking], _AT_ONCE, "delta_py-footers")
-    known = {add.path: orjson.dumps({"numRecords": count}).decode() for add, count in zip(lacking, rows, strict=True)}
-    return tuple(replace(add, stats=known[add.path]) if add.path in known else add for add in adds)
+    row_counts = in_threads([partial(_row_count, store, add) for add in uncounted_adds], _AT_ONCE, "delta_py-footers")
+    counted_adds = zip(uncounted_adds, row_counts, strict=True)
+    stats_by_path = {add.path: orjson.dumps({"numRecords": count}).decode() for add, count in counted_adds}
+    return tuple(replace(add, stats=stats_by_path[add.path]) if add.path in stats_by_path else add for add in adds)
 
 
 def row_ids_given(snapshot: Snapshot) -> int:
-    """The highest row id that a table has given out; -1 for none. Where it has lost what says so, as by a RESTORE of another
-    client, the ids of its files tell. Raises DataFileError."""
+    """The highest row id that a table has assigned; -1 if none. If the table has lost its row tracking domain, for example by a
+    RESTORE of another client, the row ids of its files decide. Raises DataFileError."""
     domain = snapshot.domain_metadata().get(ROW_TRACKING_DOMAIN)
     if domain is not None or not snapshot.config.feature("rowTracking"):
         return row_id_high_water_mark(domain)
@@ -62,7 +65,7 @@ def _row_count(store: ObjectStore, add: AddFile) -> int:
         return stored_row_count(store, add.path, add.size_bytes)
     except (OSError, pa.ArrowException) as error:
         raise DataFileError(
-            f"The log does not say how many rows {add.path} of the table at {store.root} has, and the file cannot be asked: "
+            f"The log does not say how many rows {add.path} of the table at {store.root} has, and the file cannot be read: "
             f"{error}. Nothing was committed. Restore the file from a backup.",
             path=add.path,
         ) from error

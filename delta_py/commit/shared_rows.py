@@ -1,6 +1,6 @@
-"""Deletion vectors that two commits made for the same files, read, compared, and written as one.
+"""Deletion vectors that two commits made for the same files: read, compared, and merged into one.
 
-    commit, path = settle_shared(store, commit)     # of a rebased commit; path: the deletion vector file that is new
+    commit, path = settle_shared(store, commit)     # of a rebased commit; path: the new deletion vector file
 
 Protocol: Deletion Vectors; Deletion Vector File Storage Format.
 """
@@ -24,11 +24,11 @@ _THREADS = 8
 
 
 def settle_shared(store: ObjectStore, commit: PreparedCommit) -> tuple[PreparedCommit, str | None]:
-    """The commit without shared files: each has the vector that holds its rows of both sides. The vectors are written to one
-    new file; its path, or None when none was needed.
+    """Return the commit without shared files: each file has a vector with the deleted rows of both sides. The vectors are written
+    to one new file. Also returns its path, or None if no file was needed.
 
-    Raises a DeltaConcurrentModificationException when both took out the same row, when rows came back, and when a vector
-    cannot be read; StorageError when the new vectors cannot be written. The new file is deleted again then.
+    Raises a DeltaConcurrentModificationException if both commits deleted the same row, if rows were restored, and if a vector
+    cannot be read; StorageError if the new vectors cannot be written. Then the new file is deleted again.
     """
     with ThreadPoolExecutor(min(_THREADS, len(commit.shared)), "delta_py-vectors") as pool:
         merged = list(pool.map(lambda file: _merged(store, commit, file), commit.shared))
@@ -44,7 +44,7 @@ def settle_shared(store: ObjectStore, commit: PreparedCommit) -> tuple[PreparedC
 def _merged(store: ObjectStore, commit: PreparedCommit, file: SharedFile) -> BitMap64:
     ours = None if file.ours is None else file.ours.deletion_vector
     try:
-        before, theirs, taken = (
+        rows_before, theirs, our_rows = (
             BitMap64() if vector is None else read_deletion_vector(store, vector)
             for vector in (file.before, file.theirs.deletion_vector, ours)
         )
@@ -54,7 +54,7 @@ def _merged(store: ObjectStore, commit: PreparedCommit, file: SharedFile) -> Bit
             f"are the same: a deletion vector cannot be read ({error})"
         )
         raise shared_conflict(commit, file, what) from error
-    return merged_rows(commit, file, before, theirs, None if ours is None else taken)
+    return merged_rows(commit, file, rows_before, theirs, None if ours is None else our_rows)
 
 
 def _put_vectors(store: ObjectStore, rows: Sequence[BitMap64]) -> tuple[DeletionVectorDescriptor, ...]:
@@ -64,7 +64,7 @@ def _put_vectors(store: ObjectStore, rows: Sequence[BitMap64]) -> tuple[Deletion
     try:
         store.put_if_absent(path, data)
     except (DeltaError, OSError) as error:
-        delete_files(store, [path])  # a reply that was lost: it may be there all the same
+        delete_files(store, [path])  # the reply may have been lost: the file may exist all the same
         if isinstance(error, DeltaError):
             raise
         raise StorageError(

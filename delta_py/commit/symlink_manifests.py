@@ -1,14 +1,15 @@
-"""Symlink manifests: the data files of a version as lists that engines without Delta read as a Hive table (Presto, Athena).
+"""Symlink manifests: lists of a version's data files, which engines without Delta read as a Hive table (Presto, Athena).
 
-    write_manifests(store)                            # all of them, by the newest version
+    write_manifests(store)                            # all manifests, for the newest version
     follow_commit(store, config, actions)             # those of the partitions that a commit changed
 
 `_symlink_format_manifest/day=2024-05-01/manifest` has a line for each file of the partition: its absolute path, nothing escaped.
-A manifest is replaced as a whole, and one whose partition has no files any more is deleted, after all others are written. Readers
-of manifests know no deletion vectors and no column mapping, so tables with these are refused before anything is written.
+A manifest is replaced as a whole. A manifest whose partition no longer has files is deleted after all others are written. Readers
+of manifests do not know deletion vectors or column mapping, so tables with these are refused before anything is written.
 
-Writers may commit at once, and what follows an older commit may be late. So whoever has written manifests looks whether there is
-a newer version, and writes them again by that: the last one to write has written by the newest version.
+Several writers may commit at the same time, and the manifests of an older commit may be written late. So each writer of manifests
+checks afterwards whether there is a newer version, and then writes them again for that version. The last writer has therefore
+written the newest version.
 Protocol: Table Properties; Data Files.
 """
 
@@ -36,7 +37,7 @@ from delta_py.storage.store import ObjectStore
 MANIFEST_DIRECTORY = "_symlink_format_manifest"
 
 _MANIFEST = "manifest"
-_HADOOP_CHECKSUM = ".manifest.crc"  # beside what Hadoop writes to local disks; it would not be of what is written here
+_HADOOP_CHECKSUM = ".manifest.crc"  # Hadoop writes one next to each local file; it would not match ours
 _WRITERS = 16
 _ROUNDS = 10
 _ROWS = pa.schema([("directory", pa.string()), ("line", pa.string())])
@@ -44,7 +45,7 @@ _ROWS = pa.schema([("directory", pa.string()), ("line", pa.string())])
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """How many were written and deleted, by which version."""
+    """How many manifests were written and deleted, and for which version."""
 
     version: int
     written: int
@@ -52,17 +53,17 @@ class Manifests:
 
 
 def write_manifests(store: ObjectStore, directories: frozenset[str] | None = None) -> Manifests:
-    """Write manifests by the newest version. directories: of the partitions whose manifests are wanted; None for all.
+    """Write manifests for the newest version. directories: of the partitions whose manifests are written; None for all.
 
     Raises UnsupportedOperationError (DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS,
-    DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING), and OSError and StorageError: some are written then, each whole.
-    ConcurrentWriteException when others commit all the time.
+    DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING). Raises OSError and StorageError: then some manifests are written,
+    each complete. Raises ConcurrentWriteException if other writers keep committing.
     """
     for _ in range(_ROUNDS):
         snapshot = Snapshot.load(store)
-        done = _write(snapshot, directories)
+        manifests = _write(snapshot, directories)
         if list_log(store, snapshot.version + 1).newest() is None:
-            return done
+            return manifests
     raise ConcurrentWriteException(
         f"While manifests of the table at {store.root} were written, others committed, {_ROUNDS} times. They are not up to date. "
         "Generate them again when fewer writers are at work."
@@ -70,23 +71,23 @@ def write_manifests(store: ObjectStore, directories: frozenset[str] | None = Non
 
 
 def follow_commit(store: ObjectStore, config: TableConfig, actions: Sequence[Action]) -> Manifests | None:
-    """Bring the manifests up to date behind a commit. config: as the commit left it. Raises as write_manifests.
+    """Bring the manifests up to date after a commit. config: as the commit left it. Raises as write_manifests.
 
-    All are written where there are none yet, and where the commit changed what the table is.
+    All manifests are written if there are none yet, and if the commit changed the table's metadata.
     """
     files = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
     is_changed = any(isinstance(action, Metadata) for action in actions)
     if not is_changed and not files:
         return None
-    whole = is_changed or not config.partition_columns
-    directories = None if whole else _directories_of(files, config.partition_columns)
+    has_all_directories = is_changed or not config.partition_columns
+    directories = None if has_all_directories else _directories_of(files, config.partition_columns)
     if next(iter(store.list_recursive(MANIFEST_DIRECTORY)), None) is None:
         directories = None
     return write_manifests(store, directories)
 
 
 def _directories_of(files: Sequence[AddFile | RemoveFile], columns: Sequence[str]) -> frozenset[str] | None:
-    """None where a removed file's partition is not said."""
+    """None if a removed file does not state its partition."""
     directories = set()
     for file in files:
         if file.partition_values is None:
@@ -133,10 +134,10 @@ def _path(directory: str, name: str) -> str:
 
 
 def _existing(store: ObjectStore) -> frozenset[str]:
-    """The directories that have a manifest, without that of all."""
+    """The directories that have a manifest, relative to the directory of all manifests."""
     prefix = f"{MANIFEST_DIRECTORY}/"
-    found = (info.path.removeprefix(prefix) for info in store.list_recursive(MANIFEST_DIRECTORY))
-    return frozenset(path.rpartition("/")[0] for path in found if path.rpartition("/")[2] == _MANIFEST)
+    manifest_paths = (info.path.removeprefix(prefix) for info in store.list_recursive(MANIFEST_DIRECTORY))
+    return frozenset(path.rpartition("/")[0] for path in manifest_paths if path.rpartition("/")[2] == _MANIFEST)
 
 
 def _texts(rows: pa.Table) -> Iterator[tuple[str, str]]:
@@ -154,16 +155,16 @@ def _rows(snapshot: Snapshot, directories: frozenset[str] | None) -> pa.Table:
     """Directory and line of each file, sorted."""
     config = snapshot.config
     _check_mapping(snapshot)
-    wanted = None if directories is None else pa.array(sorted(directories), pa.string())
+    requested_directories = None if directories is None else pa.array(sorted(directories), pa.string())
     root = location_of(snapshot.table_root)
     parts = []
     for batch in snapshot.file_batches():
         files = batch.files
         _check_vectors(snapshot, files)
         directory = _directory(files, config.partition_columns)
-        if wanted is not None:
-            chosen = pc.is_in(directory, wanted)
-            files, directory = files.filter(chosen), directory.filter(chosen)
+        if requested_directories is not None:
+            is_requested = pc.is_in(directory, requested_directories)
+            files, directory = files.filter(is_requested), directory.filter(is_requested)
         lines = [location_of(resolve(root, path)) for path in files["path"].to_pylist()]
         parts.append(pa.RecordBatch.from_arrays([directory, pa.array(lines, pa.string())], schema=_ROWS))
     rows = pa.Table.from_batches(parts, _ROWS).sort_by([("directory", "ascending"), ("line", "ascending")])
@@ -183,7 +184,7 @@ def _directory(files: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     return pc.binary_join_element_wise(*levels, "/")
 
 
-# ---------------------------------------------------------------- what cannot be read by manifests
+# ---------------------------------------------------------------- what manifests cannot express
 
 
 def _check_mapping(snapshot: Snapshot) -> None:
@@ -203,7 +204,7 @@ def _check_vectors(snapshot: Snapshot, files: pa.RecordBatch) -> None:
         raise UnsupportedOperationError(
             f"Rows of the table at {snapshot.table_root} are deleted by deletion vectors, such as in {path}; engines that read "
             "by manifests would show them. Nothing was written. Set delta.enableDeletionVectors to false, and have OPTIMIZE "
-            "write the files anew (spark.databricks.delta.optimize.maxDeletedRowsRatio set to 0).",
+            "rewrite the files (spark.databricks.delta.optimize.maxDeletedRowsRatio set to 0).",
             error_class="DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS",
             sql_state="0A000",
             path=path,

@@ -1,4 +1,4 @@
-"""What this process remembers of tables from one commit to the next, so that most commits need not look at their files."""
+"""What this process remembers of tables between commits, so that most commits need not read the tables' files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.store import ObjectStore
 
 LOOK_EVERY = 10
-"""Who does not know a table yet, or may have missed what others did, looks at versions that this divides."""
+"""A process that does not know a table yet, or may have missed commits of other writers, reads the table at versions that are
+divisible by this."""
 _MOST_TABLES = 1000
 
 
@@ -18,7 +19,7 @@ def table_key(store: ObjectStore, config: TableConfig) -> str:
 
 
 class CountPerTable:
-    """A number for each of the last tables that were dealt with; None where there is nothing to count. Threads may share it."""
+    """A number for each of the most recently used tables; None if there is nothing to count. Threads may share it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -28,12 +29,12 @@ class CountPerTable:
         with self._lock:
             return key in self._counts
 
-    def add(self, key: str, more: int) -> int | None:
-        """The number with so many more; None where there is none."""
+    def add(self, key: str, difference: int) -> int | None:
+        """Add to the number and return the sum; None if there is no number."""
         with self._lock:
             count = self._counts.get(key)
             if count is not None:
-                self._counts[key] = count = count + more
+                self._counts[key] = count = count + difference
             return count
 
     def put(self, key: str, count: int | None) -> None:

@@ -69,8 +69,8 @@ class Transaction:
     """Collects what one commit depends on and what it will hold.
 
     snapshot: the version that was read; None for a new table, which then needs `store`, set_protocol and set_metadata.
-    isolation: None for the table's own (delta.isolationLevel, by default Serializable).
-    clock_ms: ms since 1970; sleep: seconds. Both are for tests and simulations.
+    isolation: None for the table's own level (delta.isolationLevel, by default Serializable).
+    clock_ms: ms since 1970; sleep: seconds. Both exist for tests and simulations.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Transaction:
 
     @property
     def reads(self) -> ReadSet:
-        """What was read so far."""
+        """What the transaction has read so far."""
         return self._reads.as_read_set()
 
     @property
@@ -107,7 +107,7 @@ class Transaction:
         """The table as it will be after the commit."""
         return self._config()
 
-    # ------------------------------------------------------------ what it depends on
+    # ------------------------------------------------------------ what the commit depends on
 
     def scan(
         self,
@@ -115,8 +115,8 @@ class Transaction:
         columns: Sequence[str] | StructType | None = None,
         options: ScanOptions | None = None,
     ) -> Scan:
-        """plan_scan of the snapshot. Its files and the rows that the predicate speaks of (None: all rows) are remembered:
-        whoever removes the files or adds such rows meanwhile is a conflict."""
+        """plan_scan of the snapshot. Its files and the rows for which the predicate is true (None: all rows) are remembered:
+        another writer that removes the files or adds such rows in the meantime causes a conflict."""
         assert self._snapshot is not None, "a table that is not there has no rows"
         scan = plan_scan(self._snapshot, columns, predicate, options)
         self.read_rows(predicate, "UTC" if options is None else options.timezone)
@@ -124,63 +124,63 @@ class Transaction:
         return scan
 
     def files_of(self, partitions: PartitionSet) -> pa.Table:
-        """The files of these partitions: FILE_SCHEMA, with what only commits need. They and the partitions are remembered:
-        whoever removes the files or adds others there is a conflict. Raises what PartitionSet.has and Snapshot.file_batches
-        raise."""
+        """The files of these partitions: FILE_SCHEMA, including the columns that only commits need. The files and the partitions
+        are remembered: another writer that removes the files or adds files to the partitions in the meantime causes a conflict.
+        Raises as PartitionSet.has and Snapshot.file_batches."""
         assert self._snapshot is not None, "a table that is not there has no files"
         batches = gathered(self._snapshot.file_batches(want_whole=True), FILE_SCHEMA.names)
-        kept = [batch.files.filter(partitions.has(batch.files)) for batch in batches]
-        files = pa.Table.from_batches(kept, schema=FILE_SCHEMA)
+        matching_files = [batch.files.filter(partitions.has(batch.files)) for batch in batches]
+        files = pa.Table.from_batches(matching_files, schema=FILE_SCHEMA)
         self._reads.add_partitions(partitions)
         self.read_files(files["path"].to_pylist())
         return files
 
     def read_rows(self, predicate: Expression | None = None, timezone: str = "UTC") -> Self:
-        """The commit depends on the rows for which the predicate is true; None: on all rows. timezone: as of ScanOptions."""
+        """The commit depends on the rows for which the predicate is true; None: on all rows. timezone: as in ScanOptions."""
         assert self._snapshot is not None, "a table that is not there has no rows"
         self._reads.add_rows(self._snapshot.config, predicate, timezone)
         return self
 
     def read_files(self, paths: Iterable[str]) -> Self:
-        """The commit depends on these data files being there."""
+        """The commit depends on the existence of these data files."""
         self._reads.paths.update(paths)
         return self
 
     def replaces_all_files(self, paths: Iterable[str]) -> Self:
-        """Say that the commit replaces these files, which are all that the table has, and what domains say of them: files that
-        others add, and domains that they set, are conflicts."""
+        """Declare that the commit replaces these files, which are all files of the table, and everything that metadata domains
+        say about them: files that other writers add, and domains that they set, are conflicts."""
         self._reads.all_files = True
         return self.read_files(paths)
 
     def only_taken_rows_matter(self) -> Self:
-        """Say that of the files read no rows matter but those that this commit takes out of them: had others of their rows been
-        missing, it would hold the same. Other writers may then take such rows out of the same files meanwhile, by deletion
-        vectors, and both commits stand.
+        """Declare that in the files that were read, only the rows that this commit deletes matter: if other rows of these files
+        had been missing, the commit would be the same. Then another writer may delete such other rows from the same files in the
+        meantime, by deletion vectors, and both commits stand.
 
-        True of a DELETE or UPDATE whose condition looks at the row alone. Not of one with a subquery on this table, nor
-        where a row is not inserted because of a row that stays as it is.
+        This is true for a DELETE or UPDATE whose condition depends on the row alone. It is not true for a condition with a
+        subquery on this table, nor if a row is not inserted because of an existing row.
         """
         self._reads.only_taken_rows = True
         return self
 
     def must_be_next(self) -> Self:
-        """Say that the commit names its version or time: any other commit that comes first is a conflict."""
+        """Declare that the commit names its version or time: any other commit that comes first is a conflict."""
         self._next_only = True
         return self
 
     def restores(self, past: Snapshot) -> Self:
-        """Say that the table will hold the files of an earlier version, and no others: what they were written under then counts,
-        and not what the table has asked for since."""
+        """Declare that the table will hold the files of an earlier version, and no others. Then the configuration under which
+        they were written counts, not what the table has required since then."""
         self._restored = past
         return self
 
     def read_transaction(self, app_id: str) -> int | None:
-        """The newest transaction version that the table has recorded for the application; None for none."""
+        """The newest transaction version that the table has recorded for the application; None if there is none."""
         self._reads.app_ids.add(app_id)
         transaction = None if self._snapshot is None else self._snapshot.set_transactions().get(app_id)
         return None if transaction is None else transaction.version
 
-    # ------------------------------------------------------------ what it will hold
+    # ------------------------------------------------------------ what the commit will hold
 
     def add(self, written: WrittenFiles) -> Self:
         self._parts.append(written)
@@ -199,9 +199,10 @@ class Transaction:
         return self
 
     def set_transaction(self, app_id: str, version: int) -> Self:
-        """Record that the application's transaction is part of this commit. If the table has recorded it, or a newer one of
-        the application, already, `commit` does nothing.
-        Protocol: Transaction Identifiers."""
+        """Record that the application's transaction is part of this commit. If the table has already recorded this transaction,
+        or a newer one of the application, `commit` does nothing.
+        Protocol: Transaction Identifiers.
+        """
         self._transactions[app_id] = SetTransaction(app_id, version, self._clock_ms())
         return self
 
@@ -212,7 +213,7 @@ class Transaction:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether one of the transactions that this commit would record is in the table at the version read."""
+        """Whether the version that was read has already recorded one of this commit's application transactions."""
         recorded_versions = {app_id: self.read_transaction(app_id) for app_id in self._transactions}
         return any(
             recorded_version is not None and recorded_version >= self._transactions[app_id].version
@@ -227,15 +228,15 @@ class Transaction:
         metrics: Mapping[str, int] | None = None,
         user_metadata: str | None = None,
     ) -> int:
-        """Make it a version of the table; returns the version. When its transaction is recorded already, nothing is
+        """Make this a version of the table; returns the version. If its application transaction is already recorded, nothing is
         committed, the data files are deleted, and the version that was read is returned.
 
         parameters, metrics: of the operation, for the history. user_metadata: text for the history.
-        Raises DeltaConcurrentModificationException when another writer's commit forbids ours, and errors of the rules on
-        a commit's actions; the data files are deleted then. Raises CommitOutcomeUnknownError when the store neither
-        confirmed nor refused; CorruptTableError when a winning commit cannot be read. The data files are kept then. Where the
-        commit of the version that was read is damaged, CorruptTableError too, and where the table has been deleted and made anew
-        since it was read, what Snapshot.check_log raises: then they are deleted.
+        Raises DeltaConcurrentModificationException if another writer's commit forbids ours, and the errors of the rules on a
+        commit's actions; then the data files are deleted. Raises CommitOutcomeUnknownError if the store neither confirmed nor
+        refused, and CorruptTableError if a winning commit cannot be read; then the data files are kept. Also raises
+        CorruptTableError if the commit of the version that was read is damaged, and as Snapshot.check_log if the table has been
+        deleted and created again since it was read; then the data files are deleted.
         """
         written = WrittenFiles.of_all(self._parts)
         new_paths = list(written.new_paths)
@@ -257,37 +258,41 @@ class Transaction:
             delete_files(self._store, written.new_paths)
             raise
         try:
-            done, actions = settle(self._attempts, writer, prepared, new_paths)
+            committed, actions = settle(self._attempts, writer, prepared, new_paths)
         except (CommitOutcomeUnknownError, CorruptTableError):
             raise
         except DeltaError:
             delete_files(self._store, new_paths)
             raise
         delete_files(self._store, _outdated_vectors(written, new_paths, actions))
-        if done.followed_metadata is not None:
-            config = TableConfig(config.protocol, done.followed_metadata)
-        before = self._snapshot if self._snapshot is not None and self._snapshot.version == done.version - 1 else None
-        if not is_in_transaction(self._store):  # whose versions may come to be others
-            run_post_commit(self._store, writer, config, done.version, actions, before=before, checksum=done.checksum)
-        return done.version
+        if committed.followed_metadata is not None:
+            config = TableConfig(config.protocol, committed.followed_metadata)
+        previous_snapshot = (
+            self._snapshot if self._snapshot is not None and self._snapshot.version == committed.version - 1 else None
+        )
+        if not is_in_transaction(self._store):  # whose version numbers may still change
+            run_post_commit(
+                self._store, writer, config, committed.version, actions, before=previous_snapshot, checksum=committed.checksum
+            )
+        return committed.version
 
     def commit_nothing(self) -> None:
-        """Say that there is nothing to commit. A transaction over tables is held to what was read all the same: its ledger keeps
-        that, as the process in which the transaction ends may be another. Raises CoordinatorUnavailableError,
-        TransactionEndedError."""
+        """Declare that there is nothing to commit. A transaction over tables still depends on what it read: its ledger stores the
+        reads, because the transaction may end in another process. Raises CoordinatorUnavailableError, TransactionEndedError."""
         coordinated = coordination_of(self._store)
         if coordinated is not None and coordinated.transaction is not None and not self.reads.is_empty:
             reads = self.reads
-            if reads.only_taken_rows:  # none were: files may lose rows, of which none would have been taken
+            if reads.only_taken_rows:  # this commit deletes no rows, so deletions by others from the same files do not matter
                 reads = replace(reads, paths=frozenset())
             coordinated.ledger.hold_reads(coordinated.transaction, coordinated.place, reads_to_json(reads))
 
     # ------------------------------------------------------------ prepare, once
 
     def _raise_identity_marks(self, written: WrittenFiles) -> dict[str, str]:
-        """Put the high water marks of the numbers that tasks gave into the metadata. Returns the tags that say so in commitInfo:
-        other writers need not mind metadata that says nothing else.
-        Protocol: Identity Columns."""
+        """Put the high water marks of the identity values that tasks assigned into the metadata. Returns the tags for commitInfo
+        that say so: other writers may ignore metadata that changes nothing else.
+        Protocol: Identity Columns.
+        """
         if not written.identity_marks:
             return {}
         config = self._config()
@@ -303,12 +308,12 @@ class Transaction:
         return TableConfig(self._protocol or self._snapshot.protocol, self._metadata or self._snapshot.metadata)
 
     def _tracked_config(self) -> TableConfig:
-        """Puts into the metadata what a change of columns has to say, and the coordinator of a table that has one."""
+        """Add to the metadata what a change of columns must record, and the coordinator if the table has one."""
         config = self._config()
         if self._metadata is None and self._protocol is None:
             return config
         if config.feature(COORDINATED):
-            table_id = (self._snapshot or config).metadata.id  # by which its ledger knows it
+            table_id = (self._snapshot or config).metadata.id  # the ledger knows the table by this id
             self._metadata = replace(config.metadata, id=table_id, configuration=coordinated_by(self._store, config))
             config = self._config()
         metadata = tracked(None if self._snapshot is None else self._snapshot.config, config)
@@ -331,7 +336,7 @@ class Transaction:
         return info
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
-        """Check the rules on the whole action set, and bring it into the form in which it is tried."""
+        """Check the rules on the whole set of actions, and build the commit to try."""
         check_row_tracking(self._store.root, config.properties)
         written = replace(written, adds=counted(self._store, tuple(written.adds), gives_row_ids=config.feature("rowTracking")))
         _check_actions(self._store.root, config, written, config if self._snapshot is None else self._snapshot.config)
@@ -372,7 +377,7 @@ class Transaction:
         return prepared
 
     def _isolation_level(self, config: TableConfig, written: WrittenFiles) -> IsolationLevel:
-        """A commit that changes neither rows nor metadata needs only that the files which it replaces are still there."""
+        """A commit that changes neither rows nor metadata only requires that the files which it replaces still exist."""
         changes = [add.data_change for add in written.adds] + [remove.data_change for remove in written.removes]
         if changes and not any(changes) and self._metadata is None:
             return IsolationLevel.SNAPSHOT_ISOLATION
@@ -385,8 +390,9 @@ class Transaction:
 
 
 def _outdated_vectors(written: WrittenFiles, new_paths: Sequence[str], actions: Iterable[Action]) -> set[str]:
-    """Files of vectors that were made for an attempt that lost, and that the commit no longer names: also where no new one took
-    their place, because both commits together took every row of the file. new_paths: all that was made, the written first."""
+    """Files of deletion vectors that were written for a lost attempt and that the commit no longer names. This includes those
+    without a replacement, because both commits together deleted every row of the data file. new_paths: all files that were
+    created; those of `written` come first."""
     new_vectors = {*_vector_files(written.adds), *new_paths[len(written.new_paths) :]} & set(new_paths)
     return new_vectors - _vector_files(actions)
 
@@ -397,7 +403,7 @@ def _vector_files(actions: Iterable[Action]) -> set[str]:
 
 
 def _parameter_text(value: Any) -> str | None:
-    """A parameter as the reference writes it: texts as they are, nulls as null, everything else as JSON text."""
+    """A parameter as the reference writes it: texts unchanged, nulls as null, everything else as JSON text."""
     return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
 
 
@@ -405,7 +411,7 @@ def _parameter_text(value: Any) -> str | None:
 
 
 class _Reads:
-    """A ReadSet in the making."""
+    """A ReadSet under construction."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
@@ -429,7 +435,7 @@ class _Reads:
     def as_read_set(self) -> ReadSet:
         return ReadSet(
             tuple(self._predicates),
-            any_match([*(rows.may_match for rows in self._rows), *(some.may_match for some in self._partitions)]),
+            any_match([*(rows.may_match for rows in self._rows), *(partitions.may_match for partitions in self._partitions)]),
             frozenset(self.paths),
             frozenset(self.app_ids),
             self.only_taken_rows,
@@ -453,8 +459,9 @@ def append_only(root: str) -> UnsupportedOperationError:
 
 
 def check_row_tracking(root: str, properties: Properties) -> None:
-    """Raises UnsupportedOperationError where rows would need ids and get none.
-    Protocol: Writer Requirements for Row Tracking."""
+    """Raises UnsupportedOperationError if rows would need ids and get none.
+    Protocol: Writer Requirements for Row Tracking.
+    """
     if properties.boolean(ROW_TRACKING_ENABLED) and properties.boolean(ROW_TRACKING_SUSPENDED):
         raise suspended_row_tracking(root)
 
@@ -470,29 +477,31 @@ def suspended_row_tracking(root: str) -> UnsupportedOperationError:
 
 
 def _check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: WrittenFiles, restored: Snapshot | None) -> None:
-    """Files that were written before a table was to be compatible with Iceberg lack what that asks of them, and a table that is
-    compatible keeps the names of its partition columns. restored: the version whose files are all that there will be.
-    Protocol: Writer Requirements for IcebergCompatV1."""
+    """Files that were written before a table became compatible with Iceberg lack what Iceberg requires of them, and a compatible
+    table keeps the names of its partition columns. restored: the version whose files will be the only ones.
+    Protocol: Writer Requirements for IcebergCompatV1.
+    """
     versions = config.iceberg_versions
     if snapshot is None or not versions:
         return
-    before = snapshot.config.iceberg_versions
-    files_are = before if restored is None else restored.config.iceberg_versions
+    previous_versions = snapshot.config.iceberg_versions
+    files_are = previous_versions if restored is None else restored.config.iceberg_versions
     if files_are != versions:
         remaining = snapshot.num_files - len(written.removes) if restored is None else restored.num_files
         check_files(files_are, versions, partitioned=bool(config.partition_columns), files=remaining)
     if is_written_by_iceberg(frozenset(config.features), config.properties):
         check_map_keys(snapshot.schema, config.schema)
     names = [table.partition_columns for table in (snapshot.config, config)]
-    if before and names[0] and names[0] != names[1]:
+    if previous_versions and names[0] and names[0] != names[1]:
         before_names, after_names = (", ".join(columns) for columns in names)
         why = f"a table that is partitioned by ({before_names}) cannot become one by ({after_names}). Make a new table"
         raise violation(versions[-1], "REPLACE_TABLE_CHANGE_PARTITION_NAMES", why)
 
 
 def _check_actions(root: str, config: TableConfig, written: WrittenFiles, before: TableConfig) -> None:
-    """config: as it will be. before: as it is; a table that is append-only cannot be emptied by the commit that ends this.
-    Protocol: Add File and Remove File; Append-only Tables; Writer Requirement for Deletion Vectors."""
+    """config: after the commit. before: before the commit; the commit that ends append-only mode cannot delete rows.
+    Protocol: Add File and Remove File; Append-only Tables; Writer Requirement for Deletion Vectors.
+    """
     paths = [add.path for add in written.adds]
     keys = [remove.key for remove in written.removes]
     if len(set(paths)) < len(paths) or len(set(keys)) < len(keys):

@@ -1,1 +1,1 @@
-"""Which commits of which tables are ratified: ledgers in databases. Nothing here reads or writes a table."""
+"""Ledgers in databases: they decide which commits of which tables are ratified. Nothing here reads or writes a table."""

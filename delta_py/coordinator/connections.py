@@ -1,7 +1,7 @@
-"""Connections to one database, used again: each by one thread at a time.
+"""A pool of connections to one database. One thread at a time uses each connection.
 
-No process inherits one: a fork waits until no connection is in use, and closes all of them. What a database's library keeps of a
-connection beside it, such as SQLite's locks, would be inherited too, and would not be true there.
+A forked process inherits no connection: a fork waits until no connection is in use, and closes all of them. The state that a
+database's library has for a connection, such as SQLite's locks, would be inherited too, and would be wrong in the child.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 from delta_py.errors import DeltaError
 
 _all: weakref.WeakSet[Connections] = weakref.WeakSet()
-_FORK_SECONDS = 60.0  # for transactions that are under way
+_FORK_SECONDS = 60.0  # how long a fork waits for open transactions
 
 
 class Connections:
-    """connect: makes one."""
+    """connect: opens a connection."""
 
     def __init__(self, connect: Callable[[], Any]) -> None:
         self._connect = connect
@@ -31,11 +31,11 @@ class Connections:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[Any]:
-        """A connection that nobody else has meanwhile. One under which the block fails is closed, or rolled back."""
+        """A connection that no other thread uses at the same time. If the block fails, it is closed or rolled back."""
         with self._turn:
             self._in_use += 1
         try:
-            with self._taken() as connection:
+            with self._checked_out() as connection:
                 yield connection
         finally:
             with self._turn:
@@ -43,14 +43,14 @@ class Connections:
                 self._turn.notify_all()
 
     @contextlib.contextmanager
-    def _taken(self) -> Iterator[Any]:
+    def _checked_out(self) -> Iterator[Any]:
         try:
             connection = self._free.pop()
         except IndexError:
             connection = self._connect()
         try:
             yield connection
-        except DeltaError:  # the ledger's own answer: the connection is well
+        except DeltaError:  # the ledger raised this: the connection itself is fine
             connection.rollback()
             self._free.append(connection)
             raise
@@ -60,12 +60,12 @@ class Connections:
         self._free.append(connection)
 
     def forget(self) -> None:
-        """Close those that nobody uses: they may be of a server that is gone."""
+        """Close the unused connections: their server may no longer exist."""
         while self._free:
             self._free.pop().close()
 
     def hold(self) -> None:
-        """Wait until none is in use, close all, and let none be made before `release`."""
+        """Wait until no connection is in use, close all, and allow no new one until `release`."""
         self._turn.acquire()
         self._turn.wait_for(lambda: not self._in_use, _FORK_SECONDS)
         self.forget()
@@ -90,7 +90,7 @@ def _after_fork() -> None:
 
 def _after_fork_in_child() -> None:
     for connections in _held:
-        connections._in_use = 0  # by threads that the child does not have
+        connections._in_use = 0  # the threads that used them do not exist in the child
     _after_fork()
 
 

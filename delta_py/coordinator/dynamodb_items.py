@@ -1,10 +1,10 @@
-"""Items of a DynamoDB table: read in one state, and written together on conditions.
+"""Items of a DynamoDB table: read as one consistent state, and written together on conditions.
 
     items = DynamoDbItems("dynamodb://TABLE?region=eu-west-1")
     items.write([items.put(("kind", "name"), {"size": 3}), items.check(("kind", "other"), {"state": "open"})])   # all, or False
 
-The table has the keys `tablePath` (hash) and `fileName` (range), both text. Values are texts, integers and bytes. An action that
-`put`, `update`, `check` and `delete` make holds only where the item's attributes are as they say.
+The table has the keys `tablePath` (hash) and `fileName` (range), both text. Values are texts, integers and bytes. An action of
+`put`, `update`, `check` or `delete` succeeds only if the item has the expected attributes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TEXTS = ("region", "endpoint", "access_key_id", "secret_access_key", "session_t
 _SECONDS = {"request_timeout": TIMEOUT_SECONDS, "retry_timeout": RETRY_SECONDS}
 _NO_CREDENTIALS = "Set up boto3's usual credentials, or have access_key_id and secret_access_key in the coordinator's URL."
 _SHOWN = ("region", "endpoint")
-_MOST_ITEMS = 100  # of one transaction in DynamoDB
+_MOST_ITEMS = 100  # the limit of one transaction in DynamoDB
 CONTENTION_SECONDS = 60.0
 _LONGEST_WAIT_SECONDS = 1.0
 _WORTH_ANOTHER_TRY = {"None", "ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
@@ -41,37 +41,37 @@ _WORTH_ANOTHER_TRY = {"None", "ConditionalCheckFailed", "TransactionConflict", "
 Key = tuple[str, str]
 Item = dict[str, Any]
 LOOK = -1
-"""The number of a try that only looks at what has become of the one before it."""
+"""The number of an attempt that only reads whether the previous attempt succeeded."""
 
 
 class DynamoDbItems:
-    """Raises InvalidOptionError for a URL that it cannot use. shown: the URL, as messages may have it."""
+    """Raises InvalidOptionError for an invalid URL. shown: the URL for messages, without secrets."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        given = dict(parse_qsl(parts.query, keep_blank_values=True))
-        unknown = sorted(set(given) - {*_TEXTS, *_SECONDS})
+        parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
+        unknown = sorted(set(parameters) - {*_TEXTS, *_SECONDS})
         if not parts.netloc or "@" in parts.netloc or parts.path.strip("/") or unknown:
             what = f"it has {', '.join(unknown)}" if unknown else "it names no table, or more than a table"
             raise InvalidOptionError(
                 f"The URL of a coordinator in DynamoDB cannot be used: {what}. Write dynamodb://TABLE, with any of "
-                f"{', '.join((*_TEXTS, *_SECONDS))} behind a question mark.",
+                f"{', '.join((*_TEXTS, *_SECONDS))} after a question mark.",
                 option="coordinator",
             )
         self._name = parts.netloc
-        seconds = {name: _number(name, given.get(name), default) for name, default in _SECONDS.items()}
+        seconds = {name: _number(name, parameters.get(name), default) for name, default in _SECONDS.items()}
         access = AwsAccess(_NO_CREDENTIALS, timeout_seconds=seconds["request_timeout"])
-        self._access = replace(access, **{name: given[name] for name in _TEXTS if name in given})  # type: ignore[arg-type]
+        self._access = replace(access, **{name: parameters[name] for name in _TEXTS if name in parameters})  # type: ignore[arg-type]
         self._retry_seconds = seconds["retry_timeout"]
-        asked = "&".join(f"{name}={_without_user(given[name])}" for name in _SHOWN if name in given)
-        self.shown = f"dynamodb://{self._name}{'?' if asked else ''}{asked}"
+        shown_parameters = "&".join(f"{name}={_without_user(parameters[name])}" for name in _SHOWN if name in parameters)
+        self.shown = f"dynamodb://{self._name}{'?' if shown_parameters else ''}{shown_parameters}"
         self._made: tuple[int, Any] | None = None
 
     # ------------------------------------------------------------ requests
 
     def tries(self, *, looks_again: bool = False) -> Iterator[int]:
-        """Numbers of tries, with waits between them. Raises CoordinatorUnavailableError when time is over. looks_again: before
-        that there is LOOK, in which nothing is to be written."""
+        """Numbers of attempts, with waits between them. Raises CoordinatorUnavailableError when the time is over. looks_again:
+        yield LOOK before that; the caller writes nothing in that attempt."""
         begin = time.monotonic()
         for number in itertools.count():
             yield number
@@ -83,7 +83,7 @@ class DynamoDbItems:
 
     @contextlib.contextmanager
     def clean_up(self) -> Iterator[None]:
-        """What goes behind a step that is done: a failure is logged, and no more."""
+        """For cleanup after a step that has succeeded: a failure is only logged."""
         try:
             yield
         except CoordinatorUnavailableError as error:
@@ -93,7 +93,7 @@ class DynamoDbItems:
         """One request that may be repeated. Raises CoordinatorUnavailableError, TransactionCancelled."""
         where = f"the DynamoDB table {self._name}"
         try:
-            if self._made is None or self._made[0] != os.getpid():  # a process that was forked shares sockets with its parent
+            if self._made is None or self._made[0] != os.getpid():  # a forked process shares sockets with its parent
                 self._made = (os.getpid(), aws_client("dynamodb", self._access))
             client = self._made[1]
             setting = "retry_timeout in the coordinator's URL"
@@ -107,10 +107,10 @@ class DynamoDbItems:
             raise unavailable(self.shown, self._access.hide(str(error))) from error
 
     def get(self, *keys: Key) -> list[Item | None]:
-        """One state of all of them."""
+        """Read all of them in one consistent state."""
         if len(keys) == 1:
-            asked = {"TableName": self._name, "Key": _typed_key(keys[0]), "ConsistentRead": True}
-            answers = [self._run(lambda client: client.get_item(**asked))]
+            request = {"TableName": self._name, "Key": _typed_key(keys[0]), "ConsistentRead": True}
+            answers = [self._run(lambda client: client.get_item(**request))]
         else:
             self._check_count(len(keys))
             gets = [{"Get": {"TableName": self._name, "Key": _typed_key(key)}} for key in keys]
@@ -120,8 +120,8 @@ class DynamoDbItems:
     def _got(self, gets: list[Item]) -> list[Item]:
         for _ in self.tries():
             try:
-                found: list[Item] = self._run(lambda client: client.transact_get_items(TransactItems=gets))["Responses"]
-                return found
+                responses: list[Item] = self._run(lambda client: client.transact_get_items(TransactItems=gets))["Responses"]
+                return responses
             except TransactionCancelled as error:
                 self._check_reasons(error)
         raise AssertionError("unreachable")
@@ -135,14 +135,14 @@ class DynamoDbItems:
         newest_first: bool = False,
         limit: int | None = None,
     ) -> Iterator[Item]:
-        """Items in the order of their range keys. limit: how many the first request takes; later ones take more."""
+        """Items in the order of their range keys. limit: how many items the first request reads; later requests read more."""
         condition, values = f"{HASH} = :part", {":part": {"S": part}}
         if between is not None:
             condition += f" AND {RANGE} BETWEEN :low AND :high"
             values |= {":low": {"S": between[0] or " "}, ":high": {"S": between[1]}}
         if begins is not None:
             condition, values = f"{condition} AND begins_with({RANGE}, :begins)", values | {":begins": {"S": begins}}
-        asked: Item = {
+        request: Item = {
             "TableName": self._name,
             "KeyConditionExpression": condition,
             "ExpressionAttributeValues": values,
@@ -151,30 +151,30 @@ class DynamoDbItems:
             **({} if limit is None else {"Limit": limit}),
         }
         while True:
-            answer = self._run(lambda client: client.query(**asked))
+            answer = self._run(lambda client: client.query(**request))
             yield from (_plain(item) for item in answer["Items"])
             if "LastEvaluatedKey" not in answer:
                 return
-            asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
             if limit is not None:
-                asked["Limit"] *= 4
+                request["Limit"] *= 4
 
     def remove(self, items: Iterable[Item]) -> None:
-        """One after the other."""
+        """Delete the items one after the other."""
         for item in list(items):
             self.delete_alone((item[HASH], item[RANGE]))
 
     def delete_alone(self, key: Key) -> None:
-        """Whatever it is, and if it is there at all."""
+        """Delete the item unconditionally. It need not exist."""
         self._run(lambda client: client.delete_item(TableName=self._name, Key=_typed_key(key)))
 
     def put_alone(self, item: Item) -> None:
-        """In place of the one of its key, whatever that is."""
+        """Write the item unconditionally. It replaces an item with the same key."""
         self._run(lambda client: client.put_item(TableName=self._name, Item=_typed(item)))
 
     def write(self, actions: list[Item]) -> bool:
-        """All of them, or False where a condition did not hold, or others were at the same items. Repeated until it is answered,
-        with one token: so it is done once."""
+        """Carry out all actions. Returns False if a condition did not hold, or if other writers used the same items. The request
+        is repeated with the same token until it is answered, so it is carried out once."""
         self._check_count(len(actions))
         token = str(uuid.uuid4())
         try:
@@ -197,18 +197,18 @@ class DynamoDbItems:
                 items=count,
             )
 
-    def check_length(self, what: str, text: str, most: int) -> None:
-        if (length := len(text.encode())) > most:
+    def check_length(self, what: str, text: str, limit_bytes: int) -> None:
+        if (length := len(text.encode())) > limit_bytes:
             raise UnsupportedOperationError(
                 f"The coordinator {self.shown} cannot have the {what} {shown(text[:100])}..., which has {length} bytes: in "
-                f"DynamoDB it may have {most}. Nothing was done. Use a shorter one, or a coordinator in PostgreSQL.",
+                f"DynamoDB it may have {limit_bytes}. Nothing was done. Use a shorter one, or a coordinator in PostgreSQL.",
                 bytes=length,
             )
 
     # ------------------------------------------------------------ actions of a write
 
     def put(self, key: Key, values: Item, same: Item | None = None) -> Item:
-        """same: what an item of that key must be that is replaced; None or nothing: there must be none."""
+        """same: attributes that the replaced item must have; None or empty: the key must not exist."""
         item = {"TableName": self._name, "Item": _typed(keyed(key) | values)}
         if same:
             return {"Put": item | _conditions(same)}

@@ -1,24 +1,24 @@
-"""A ledger in a DynamoDB table: many processes of many machines, and no server of one's own.
+"""A ledger in a DynamoDB table: for many processes on many machines, without a server to operate.
 
     dynamodb://TABLE?region=eu-west-1&endpoint=http://localhost:8000
 
-The table is one that exists, with the keys `tablePath` (hash) and `fileName` (range), both text: those that delta-spark's
-S3DynamoDBLogStore uses. An item's hash key says what it is:
+The DynamoDB table must exist, with the keys `tablePath` (hash) and `fileName` (range), both text. These are the keys that
+delta-spark's S3DynamoDBLogStore uses. An item's hash key says what it is:
 
-    ledger                  one: the ledger's identity, the newest moment and when it was, how many tables there are, who last
-                            changed which they are
-    tables, ids             one a table, by place, and by its id
-    commits <epoch>         one a ratified commit, by version. epoch: of the table since it was registered
-    moments                 one a moment, by time
-    open, transaction <id>  transactions by the time that they are looked after; each with its proposals, the reads that it holds,
+    ledger                  one item: the ledger's identity, the newest moment and its time, the number of tables, and which call
+                            last changed the set of tables
+    tables, ids             one item for each table, by place, and by its id
+    commits <epoch>         one item for each ratified commit, by version. epoch: of the table since it was registered
+    moments                 one item for each moment, by time
+    open, transaction <id>  transactions, by the time of their cleanup; each with its proposals, the reads that it holds,
                             and the parts of both
-    token <token>           one a token of a call that may be repeated
+    token <token>           one item for each token of a call that may be repeated
 
-What changes several items is one TransactWriteItems, on the condition that the ledger's item is as it was read. Each call is
-known by a text of its own, which stays in what it wrote: so one whose reply was lost finds out that it was carried out. What goes
-behind that is clean-up: where it fails the call has succeeded, and what is left is taken away later, or stays and is never read.
-Items with `expireTime` (seconds since 1970) are not wanted behind it: DynamoDB deletes them where that attribute is the table's
-time to live.
+A change of several items is one TransactWriteItems, on the condition that the ledger's item is unchanged since it was read. Each
+call writes a unique text into its items. If the reply is lost, the call finds this text and knows that it succeeded. Cleanup
+follows afterwards. If the cleanup fails, the call has still succeeded: the remaining items are deleted later, or are never read.
+Items with `expireTime` (seconds since 1970) are not needed after that time: DynamoDB deletes them if that attribute is the
+table's time to live.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ from delta_py.coordinator.ledger import (
     unavailable,
 )
 
-_LONGEST_HASH_BYTES, _LONGEST_RANGE_BYTES = 2000, 900  # of the caller's texts in keys, which have 2048 and 1024 bytes
+_LONGEST_HASH_BYTES, _LONGEST_RANGE_BYTES = 2000, 900  # for the caller's texts in keys; DynamoDB allows 2048 and 1024 bytes
 _PART_BYTES = 300_000  # an item has at most 400 KB
-_KEPT_VERSIONS = 10_000  # of a table, behind the newest that is published
+_KEPT_VERSIONS = 10_000  # for each table, before its newest published version
 _KEPT_MOMENTS = 100_000
 _TRIMMED_AT_ONCE = 100
-_FIRST_LOOKED_AT = 16  # newest commits, when a version of some moment is looked for
+_FIRST_LOOKED_AT = 16  # number of newest commits that are read first to find the version at a moment
 _KEPT_TOKENS_MS = 24 * 3600 * 1000
 _OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
 _LEDGER: Key = ("ledger", "ledger")
-_STEPS = ("identity", "moment", "changed")  # of the ledger's item, which never is as it was
+_STEPS = ("identity", "moment", "changed")  # attributes of the ledger's item that never return to an earlier value
 
 
 class DynamoDbLedger:
-    """Ledger. Raises InvalidOptionError for a URL that it cannot use, CoordinatorUnavailableError."""
+    """A Ledger. Raises InvalidOptionError for an invalid URL, CoordinatorUnavailableError."""
 
     identity: str
 
@@ -75,7 +75,7 @@ class DynamoDbLedger:
     def _prepared(self) -> str:
         new = {"identity": str(uuid.uuid4()), "moment": 0, "time_ms": 0, "tables": 0, "changed": ""}
         if self.items.get(_LEDGER)[0] is None:
-            self.items.write([self.items.put(_LEDGER, new)])  # else another process was quicker
+            self.items.write([self.items.put(_LEDGER, new)])  # if this returns False, another process was faster
         return str(self._ledger()["identity"])
 
     # ------------------------------------------------------------ tables
@@ -84,22 +84,22 @@ class DynamoDbLedger:
         self.items.check_length("place of a table", table, _LONGEST_RANGE_BYTES)
         self.items.check_length("id of a table", table_id, _LONGEST_RANGE_BYTES)
         for _ in self.items.tries():
-            ledger, known, owner = self.items.get(_LEDGER, ("tables", table), ("ids", table_id))
+            ledger, table_item, id_item = self.items.get(_LEDGER, ("tables", table), ("ids", table_id))
             ledger = self._present(ledger)
-            if ledger["identity"] != self.identity:  # the database was made anew since it was opened
+            if ledger["identity"] != self.identity:  # the database was created again since it was opened
                 raise another_ledger(self.shown, ledger["identity"], self.identity)
-            if self._is_known(table, table_id, known, owner):
+            if self._is_known(table, table_id, table_item, id_item):
                 return
             actions = self._added(table, version, version, table_id, ledger["moment"], str(uuid.uuid4()))
             if self.items.write([self._step(ledger, _changed(ledger["tables"] + 1)), *actions]):
                 return
 
-    def _is_known(self, table: str, table_id: str, known: Item | None, owner: Item | None) -> bool:
-        if known is not None and known["table_id"] != table_id:
+    def _is_known(self, table: str, table_id: str, table_item: Item | None, id_item: Item | None) -> bool:
+        if table_item is not None and table_item["table_id"] != table_id:
             raise known_otherwise(self.shown, table, table)
-        if owner is not None and owner["place"] != table:
-            raise known_otherwise(self.shown, table, owner["place"])
-        return known is not None
+        if id_item is not None and id_item["place"] != table:
+            raise known_otherwise(self.shown, table, id_item["place"])
+        return table_item is not None
 
     def _added(self, table: str, published: int, version: int, table_id: str, moment: int, epoch: str) -> list[Item]:
         values = {"table_id": table_id, "version": version, "published": published, "epoch": epoch}
@@ -110,8 +110,8 @@ class DynamoDbLedger:
         for _ in self.items.tries():
             ledger = self._ledger()
             places = tuple(sorted(item[RANGE] for item in self.items.query("tables")))
-            again = self._ledger()
-            if (again["identity"], again["changed"]) == (ledger["identity"], ledger["changed"]):
+            ledger_after = self._ledger()
+            if (ledger_after["identity"], ledger_after["changed"]) == (ledger["identity"], ledger["changed"]):
                 self.identity = ledger["identity"]
                 return Inventory(self.identity, places)
         raise AssertionError("unreachable")
@@ -119,33 +119,35 @@ class DynamoDbLedger:
     def restore(self, identity: str, tables: Sequence[Restored]) -> None:
         call = str(uuid.uuid4())
         epochs = [f"{call} {number}" for number in range(len(tables))]
-        for one in tables:
-            self.items.check_length("place of a table", one.table, _LONGEST_RANGE_BYTES)
-            if [commit.version for commit in one.commits] != list(range(one.published + 1, one.published + 1 + len(one.commits))):
-                raise taken(one.table, one.commits[0].version, one.published)
+        for table in tables:
+            self.items.check_length("place of a table", table.table, _LONGEST_RANGE_BYTES)
+            if [commit.version for commit in table.commits] != list(
+                range(table.published + 1, table.published + 1 + len(table.commits))
+            ):
+                raise taken(table.table, table.commits[0].version, table.published)
         _check_different(self.shown, tables)
-        commits = [commit for one in tables for commit in one.commits]
+        commits = [commit for table in tables for commit in table.commits]
         for _ in self.items.tries():
-            keys = [key for one in tables for key in (("tables", one.table), ("ids", one.table_id))]
-            first, *found = self.items.get(_LEDGER, *keys)
+            keys = [key for table in tables for key in (("tables", table.table), ("ids", table.table_id))]
+            first, *found_items = self.items.get(_LEDGER, *keys)
             ledger = self._present(first)
-            if found and found[0] is not None and found[0]["epoch"] == epochs[0]:
-                break  # it was carried out, and its reply was lost
+            if found_items and found_items[0] is not None and found_items[0]["epoch"] == epochs[0]:
+                break  # an earlier attempt succeeded, but its reply was lost
             if ledger["identity"] != identity and ledger["tables"]:
                 raise another_ledger(self.shown, ledger["identity"], identity)
-            for one, known, owner in zip(tables, found[::2], found[1::2], strict=True):
-                if self._is_known(one.table, one.table_id, known, owner):
-                    assert known is not None
-                    raise taken(one.table, one.published, known["version"])
+            for table, table_item, id_item in zip(tables, found_items[::2], found_items[1::2], strict=True):
+                if self._is_known(table.table, table.table_id, table_item, id_item):
+                    assert table_item is not None
+                    raise taken(table.table, table.published, table_item["version"])
             moment, now = ledger["moment"] + bool(commits), max(_now_ms(), ledger["time_ms"])
             changes = _changed(ledger["tables"] + len(tables)) | {"identity": identity}
             if commits:
                 changes |= {"moment": moment, "time_ms": now}
             actions = [self._step(ledger, changes), *([self._moment_item(moment, now)] if commits else [])]
-            for one, epoch in zip(tables, epochs, strict=True):
-                newest = one.published + len(one.commits)
-                actions += self._added(one.table, one.published, newest, one.table_id, ledger["moment"], epoch)
-                actions += [self._commit_item(epoch, commit, moment, call) for commit in one.commits]
+            for table, epoch in zip(tables, epochs, strict=True):
+                newest = table.published + len(table.commits)
+                actions += self._added(table.table, table.published, newest, table.table_id, ledger["moment"], epoch)
+                actions += [self._commit_item(epoch, commit, moment, call) for commit in table.commits]
             if self.items.write(actions):
                 break
         self.identity = identity
@@ -155,18 +157,18 @@ class DynamoDbLedger:
             return True
         epochs = set[str]()
         for _ in self.items.tries():
-            ledger, known = self.items.get(_LEDGER, ("tables", table))
+            ledger, table_item = self.items.get(_LEDGER, ("tables", table))
             ledger = self._present(ledger)
-            if known is None or (epochs and known["epoch"] not in epochs):
-                break  # the second: it was carried out, and its reply was lost; somebody has registered the table since
-            if version is not None and (known["version"], known["published"]) != (version, version):
+            if table_item is None or (epochs and table_item["epoch"] not in epochs):
+                break  # other epoch: an earlier attempt succeeded, its reply was lost, and the table is registered again
+            if version is not None and (table_item["version"], table_item["published"]) != (version, version):
                 return False
-            epochs.add(known["epoch"])
-            same = {name: known[name] for name in ("epoch", "version", "published")}
+            epochs.add(table_item["epoch"])
+            same = {name: table_item[name] for name in ("epoch", "version", "published")}
             actions = [
                 self._step(ledger, _changed(ledger["tables"] - 1)),
                 self.items.delete(("tables", table), same),
-                self.items.delete(("ids", known["table_id"]), {}),
+                self.items.delete(("ids", table_item["table_id"]), {}),
             ]
             if self.items.write(actions):
                 break
@@ -176,39 +178,45 @@ class DynamoDbLedger:
         return True
 
     def tail(self, table: str) -> Tail | None:
-        known = self._known_with_tail(table)
-        return None if known is None else known[1]
+        item_and_tail = self._known_with_tail(table)
+        return None if item_and_tail is None else item_and_tail[1]
 
     def _known_with_tail(self, table: str) -> tuple[Item, Tail] | None:
         if _is_too_long(table):
             return None
         for _ in self.items.tries():
-            (known,) = self.items.get(("tables", table))
-            if known is None:
+            (table_item,) = self.items.get(("tables", table))
+            if table_item is None:
                 return None
-            behind = (_padded(known["published"] + 1), _padded(known["version"]))
-            items = list(self.items.query(f"commits {known['epoch']}", between=behind)) if behind[0] <= behind[1] else []
-            if len(items) == known["version"] - known["published"]:  # else it was forgotten meanwhile
-                return known, Tail(known["version"], tuple(_ratified(table, item) for item in items), known["table_id"])
+            unpublished = (_padded(table_item["published"] + 1), _padded(table_item["version"]))
+            items = (
+                list(self.items.query(f"commits {table_item['epoch']}", between=unpublished))
+                if unpublished[0] <= unpublished[1]
+                else []
+            )
+            if len(items) == table_item["version"] - table_item["published"]:  # otherwise the table was forgotten in the meantime
+                return table_item, Tail(
+                    table_item["version"], tuple(_ratified(table, item) for item in items), table_item["table_id"]
+                )
         raise AssertionError("unreachable")
 
     def tail_in(self, transaction: str, table: str) -> Tail | None:
         begun = self.find(transaction)
         for _ in self.items.tries():
-            if (found := self._known_with_tail(table)) is None:
+            if (item_and_tail := self._known_with_tail(table)) is None:
                 return None
-            known, tail = found
-            base, is_known_still = self._version_of(known, table, begun.moment)
+            table_item, tail = item_and_tail
+            base, is_known_still = self._version_of(table_item, table, begun.moment)
             if is_known_still:
                 break
         if base is None:
             raise not_remembered(self.shown, table, transaction)
-        own = tuple(_ratified(table, item) for item in self._headers(transaction, table))
-        if own and own[0].version != base + 1:  # they are of a table that was there before
+        own_commits = tuple(_ratified(table, item) for item in self._headers(transaction, table))
+        if own_commits and own_commits[0].version != base + 1:  # they belong to a table that was at this place before
             raise not_remembered(self.shown, table, transaction)
         self.find(transaction)
-        commits = (*(one for one in tail.commits if one.version <= base), *own)
-        return replace(tail, version=base + len(own), commits=commits, base=base)
+        commits = (*(commit for commit in tail.commits if commit.version <= base), *own_commits)
+        return replace(tail, version=base + len(own_commits), commits=commits, base=base)
 
     # ------------------------------------------------------------ commits
 
@@ -225,40 +233,40 @@ class DynamoDbLedger:
         groups: dict[str, list[Ratified]] = {}
         for commit in commits:
             groups.setdefault(commit.table, []).append(commit)
-        others = dict(expected or {})
-        moment, tried = -1, Item()  # until the first try
+        expected_versions = dict(expected or {})
+        moment, tried_ledger = -1, Item()  # until the first attempt
         for number in self.items.tries(looks_again=True):
-            names = [*groups, *(table for table in others if table not in groups)]
+            names = [*groups, *(table for table in expected_versions if table not in groups)]
             keys = [_LEDGER, _transaction_key(transaction or ""), _token_key(token or ""), *(("tables", name) for name in names)]
-            first, begun, used, *known_tables = self.items.get(*keys)
-            ledger, known = self._present(first), dict(zip(names, known_tables, strict=True))
-            done = self._own_moment(call, begun, used, groups, known)
-            if done is not None:
-                moment = done
+            first, transaction_item, token_item, *known_tables = self.items.get(*keys)
+            ledger, table_items = self._present(first), dict(zip(names, known_tables, strict=True))
+            own_moment = self._own_moment(call, transaction_item, token_item, groups, table_items)
+            if own_moment is not None:
+                moment = own_moment
                 break
             if transaction is not None:
-                _check_open(transaction, begun)
-            for table, version in others.items():
-                newest = None if (item := known[table]) is None else item["version"]
+                _check_open(transaction, transaction_item)
+            for table, version in expected_versions.items():
+                newest = None if (item := table_items[table]) is None else item["version"]
                 if newest != version:
                     raise taken(table, version, newest)
             moment, now = ledger["moment"] + 1, max(_now_ms(), ledger["time_ms"])
             actions = [self._step(ledger, {"moment": moment, "time_ms": now}), self._moment_item(moment, now)]
             for table, group in groups.items():
-                actions += self._appended(table, group, known[table], moment, call)
-            for table, version in others.items():
+                actions += self._appended(table, group, table_items[table], moment, call)
+            for table, version in expected_versions.items():
                 if table not in groups:
                     actions.append(self.items.check(("tables", table), {"version": version}))
             if transaction is not None:
                 changes = {"state": _COMMITTED, "call": call, "committed": moment}
                 actions.append(self.items.update(_transaction_key(transaction), changes, {"state": _OPEN}))
             if token is not None:
-                actions.append(self._used_token(token, used, moment, call))
+                actions.append(self._used_token(token, token_item, moment, call))
             if number == LOOK:
-                if self._has_moved(tried, ledger):
+                if self._has_moved(tried_ledger, ledger):
                     raise contended(self.shown, dynamodb_items.CONTENTION_SECONDS)
                 continue
-            tried = ledger
+            tried_ledger = ledger
             if self.items.write(actions):
                 break
         with self.items.clean_up():
@@ -270,18 +278,18 @@ class DynamoDbLedger:
     def _own_moment(
         self,
         call: str,
-        begun: Item | None,
-        used: Item | None,
+        transaction_item: Item | None,
+        token_item: Item | None,
         groups: Mapping[str, list[Ratified]],
-        known: Mapping[str, Item | None],
+        table_items: Mapping[str, Item | None],
     ) -> int | None:
-        """The moment of this call of `ratify`, where it was carried out and that was not answered."""
-        if begun is not None and begun.get("call") == call:
-            return int(begun["committed"])
-        if used is not None and used.get("call") == call:
-            return int(used["moment"])
+        """The moment of this call of `ratify`, if it was carried out but its reply was lost."""
+        if transaction_item is not None and transaction_item.get("call") == call:
+            return int(transaction_item["committed"])
+        if token_item is not None and token_item.get("call") == call:
+            return int(token_item["moment"])
         for table, group in groups.items():
-            item = known[table]
+            item = table_items[table]
             if item is not None and item["version"] >= group[0].version:
                 (commit,) = self.items.get((f"commits {item['epoch']}", _padded(group[0].version)))
                 if commit is not None and commit["call"] == call:
@@ -289,75 +297,77 @@ class DynamoDbLedger:
             break
         return None
 
-    def _appended(self, table: str, commits: list[Ratified], known: Item | None, moment: int, call: str) -> list[Item]:
-        newest = None if known is None else known["version"]
-        versions = [one.version for one in commits]
-        if known is None or versions != list(range(known["version"] + 1, known["version"] + 1 + len(commits))):
+    def _appended(self, table: str, commits: list[Ratified], table_item: Item | None, moment: int, call: str) -> list[Item]:
+        newest = None if table_item is None else table_item["version"]
+        versions = [commit.version for commit in commits]
+        if table_item is None or versions != list(range(table_item["version"] + 1, table_item["version"] + 1 + len(commits))):
             raise taken(table, commits[0].version, newest)
-        same = {"version": known["version"], "epoch": known["epoch"]}
+        same = {"version": table_item["version"], "epoch": table_item["epoch"]}
         update = self.items.update(("tables", table), {"version": commits[-1].version}, same)
-        return [update, *(self._commit_item(known["epoch"], one, moment, call) for one in commits)]
+        return [update, *(self._commit_item(table_item["epoch"], commit, moment, call) for commit in commits)]
 
-    def _used_token(self, token: str, used: Item | None, moment: int, call: str) -> Item:
+    def _used_token(self, token: str, token_item: Item | None, moment: int, call: str) -> Item:
         now = _now_ms()
-        if used is not None and used["time_ms"] >= now - _KEPT_TOKENS_MS:
-            what = f"What the token {token} stands for was done already; nothing was done again."
-            raise TokenUsedError(what, moment=used["moment"])
+        if token_item is not None and token_item["time_ms"] >= now - _KEPT_TOKENS_MS:
+            what = f"The call with the token {token} was already carried out; nothing was done again."
+            raise TokenUsedError(what, moment=token_item["moment"])
         values = {"moment": moment, "time_ms": now, "call": call, "expireTime": (now + _KEPT_TOKENS_MS) // 1000}
-        return self.items.put(_token_key(token), values, same={} if used is None else {"call": used["call"]})
+        return self.items.put(_token_key(token), values, same={} if token_item is None else {"call": token_item["call"]})
 
     def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()  # an item that one of them holds would have to be polled, and to be taken from the dead
+        return contextlib.nullcontext()  # a lock item would have to be polled, and to be removed if its owner dies
 
     def acknowledge(self, table: str, version: int) -> None:
         for _ in self.items.tries():
-            (known,) = self.items.get(("tables", table))
-            if known is None or not known["published"] < version <= known["version"]:
+            (table_item,) = self.items.get(("tables", table))
+            if table_item is None or not table_item["published"] < version <= table_item["version"]:
                 return
-            same = {"published": known["published"], "epoch": known["epoch"]}
+            same = {"published": table_item["published"], "epoch": table_item["epoch"]}
             if self.items.write([self.items.update(("tables", table), {"published": version}, same)]):
                 break
-        if known is not None and version > _KEPT_VERSIONS:
+        if table_item is not None and version > _KEPT_VERSIONS:
             below = ("", _padded(version - _KEPT_VERSIONS - 1))
             with self.items.clean_up():
-                old = self.items.query(f"commits {known['epoch']}", between=below, limit=_TRIMMED_AT_ONCE)
-                self.items.remove(itertools.islice(old, _TRIMMED_AT_ONCE))
+                old_commits = self.items.query(f"commits {table_item['epoch']}", between=below, limit=_TRIMMED_AT_ONCE)
+                self.items.remove(itertools.islice(old_commits, _TRIMMED_AT_ONCE))
 
     # ------------------------------------------------------------ moments
 
     def moment(self, time_ms: int | None = None) -> int | None:
         if time_ms is None:
             return int(self._ledger()["moment"])
-        found = next(self.items.query("moments", between=("", f"{_padded(time_ms)}~"), newest_first=True, limit=1), None)
-        return None if found is None else int(found["moment"])
+        moment_item = next(self.items.query("moments", between=("", f"{_padded(time_ms)}~"), newest_first=True, limit=1), None)
+        return None if moment_item is None else int(moment_item["moment"])
 
     def version_at(self, table: str, moment: int) -> int | None:
         if _is_too_long(table):
             return None
         for _ in self.items.tries():
-            (known,) = self.items.get(("tables", table))
-            if known is None:
+            (table_item,) = self.items.get(("tables", table))
+            if table_item is None:
                 return None
-            version, is_known_still = self._version_of(known, table, moment)
+            version, is_known_still = self._version_of(table_item, table, moment)
             if is_known_still:
                 return version
         raise AssertionError("unreachable")
 
-    def _version_of(self, known: Item, table: str, moment: int) -> tuple[int | None, bool]:
-        """As version_at has it, and whether that is so: not where the table was forgotten while it was looked for."""
+    def _version_of(self, table_item: Item, table: str, moment: int) -> tuple[int | None, bool]:
+        """The result of version_at, and whether it is valid: it is not if the table was forgotten during the search."""
         oldest = None
-        for item in self.items.query(f"commits {known['epoch']}", newest_first=True, limit=_FIRST_LOOKED_AT):
+        for item in self.items.query(f"commits {table_item['epoch']}", newest_first=True, limit=_FIRST_LOOKED_AT):
             oldest = int(item[RANGE])
             if item["moment"] <= moment:
                 return oldest, True
-        (again,) = self.items.get(("tables", table))
-        is_told = known["first_moment"] <= moment and oldest in (None, known["first_version"] + 1)
-        return (int(known["first_version"]) if is_told else None), again is not None and again["epoch"] == known["epoch"]
+        (item_after,) = self.items.get(("tables", table))
+        reaches_back = table_item["first_moment"] <= moment and oldest in (None, table_item["first_version"] + 1)
+        return (int(table_item["first_version"]) if reaches_back else None), item_after is not None and item_after[
+            "epoch"
+        ] == table_item["epoch"]
 
     def _trim_moments(self, moment: int) -> None:
         if moment > _KEPT_MOMENTS and moment % _TRIMMED_AT_ONCE == 0:
-            old = itertools.islice(self.items.query("moments", limit=2 * _TRIMMED_AT_ONCE), 2 * _TRIMMED_AT_ONCE)
-            self.items.remove(item for item in old if item["moment"] < moment - _KEPT_MOMENTS)
+            old_moments = itertools.islice(self.items.query("moments", limit=2 * _TRIMMED_AT_ONCE), 2 * _TRIMMED_AT_ONCE)
+            self.items.remove(item for item in old_moments if item["moment"] < moment - _KEPT_MOMENTS)
 
     # ------------------------------------------------------------ transactions over tables
 
@@ -377,8 +387,8 @@ class DynamoDbLedger:
         return Begun(identity, moment)
 
     def _give_up(self, listed: Item, now: int) -> None:
-        """Take away what is left of a transaction whose time is over. Of one that was committed that it was stays for as long as
-        it is to be known, and it is listed for then."""
+        """Delete the remaining items of a transaction whose time is over. The record that a transaction was committed stays for
+        KEPT_COMMITTED_MS; the transaction is listed again for that time."""
         transaction = listed["transaction"]
         key = _transaction_key(transaction)
         (item,) = self.items.get(key)
@@ -386,9 +396,9 @@ class DynamoDbLedger:
             later = _listed_key(item["ends_ms"] + KEPT_COMMITTED_MS, transaction)
             self.items.put_alone(keyed(later) | {"transaction": transaction})
         elif item is not None and not self.items.write([self.items.delete(key, {"state": item["state"]})]):
-            return  # it has ended meanwhile: the next one sees to it
-        self._drop_proposals(transaction)  # behind the transaction, so that none has only a part of its proposals
-        self.items.delete_alone((listed[HASH], listed[RANGE]))  # last, so that the next one finishes it where this one dies
+            return  # it has ended in the meantime: the next call deletes it
+        self._drop_proposals(transaction)  # after the transaction, so that no transaction has only a part of its proposals
+        self.items.delete_alone((listed[HASH], listed[RANGE]))  # last: if this call dies, the next one completes it
 
     def find(self, transaction: str) -> Begun:
         (item,) = self.items.get(_transaction_key(transaction))
@@ -404,25 +414,25 @@ class DynamoDbLedger:
             raise taken(commit.table, commit.version, commit.version)
 
     def _put_parts(self, transaction: str, call: str, data: bytes) -> int:
-        """How many there are. They are found once an item is there that has this call."""
+        """Write the data in parts; returns their number. Readers find them through an item with the same `call`."""
         key = _transaction_key(transaction)
-        (begun,) = self.items.get(key)
-        _check_open(transaction, begun)
-        assert begun is not None
-        expires = (begun["ends_ms"] + _KEPT_TOKENS_MS) // 1000  # for those that are put behind the transaction's end
+        (transaction_item,) = self.items.get(key)
+        _check_open(transaction, transaction_item)
+        assert transaction_item is not None
+        expires = (transaction_item["ends_ms"] + _KEPT_TOKENS_MS) // 1000  # for parts written after the transaction's end
         pieces = [data[begin : begin + _PART_BYTES] for begin in range(0, len(data), _PART_BYTES)]
         for number, piece in enumerate(pieces):
             self.items.put_alone({HASH: key[0], RANGE: f"part {call} {_padded(number)}", "bytes": piece, "expireTime": expires})
         return len(pieces)
 
     def _put_in(self, transaction: str, key: Key, values: Item) -> bool:
-        """An item of a transaction that is under way; False where another one of that key is there."""
+        """Add an item to an open transaction; returns False if another item has that key."""
         for _ in self.items.tries():
-            present, begun = self.items.get(key, _transaction_key(transaction))
-            if present is not None and present["call"] == values["call"]:
+            present_item, transaction_item = self.items.get(key, _transaction_key(transaction))
+            if present_item is not None and present_item["call"] == values["call"]:
                 return True
-            _check_open(transaction, begun)
-            if present is not None:
+            _check_open(transaction, transaction_item)
+            if present_item is not None:
                 return False
             is_open = self.items.check(_transaction_key(transaction), {"state": _OPEN})
             if self.items.write([is_open, self.items.put(key, values)]):
@@ -430,8 +440,8 @@ class DynamoDbLedger:
         raise AssertionError("unreachable")
 
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
-        whole = self._of_open(transaction, lambda: self._headers(transaction, table))
-        return _as_proposed(whole)
+        headers_and_data = self._of_open(transaction, lambda: self._headers(transaction, table))
+        return _as_proposed(headers_and_data)
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
         call = str(uuid.uuid4())
@@ -440,32 +450,32 @@ class DynamoDbLedger:
         self._put_in(transaction, key, {"place": table, "call": call, "parts": parts})
 
     def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
-        held: dict[str, list[bytes]] = {}
-        part = _transaction_key(transaction)[0]
-        for item, reads in self._of_open(transaction, lambda: list(self.items.query(part, begins="reads "))):
-            held.setdefault(item["place"], []).append(reads)
-        return held
+        reads_by_place: dict[str, list[bytes]] = {}
+        hash_key = _transaction_key(transaction)[0]
+        for item, reads in self._of_open(transaction, lambda: list(self.items.query(hash_key, begins="reads "))):
+            reads_by_place.setdefault(item["place"], []).append(reads)
+        return reads_by_place
 
     def _of_open(self, transaction: str, find: Callable[[], list[Item]]) -> list[tuple[Item, bytes]]:
-        """Items of a transaction that is under way, with what their parts say; none of one that has ended."""
+        """Items of an open transaction, with the content of their parts; empty if the transaction has ended."""
         if self.state_of(transaction) != _OPEN:
             return []
         headers = find()
-        whole = self._whole(transaction, headers)
+        complete_items = self._complete_items(transaction, headers)
         if self.state_of(transaction) != _OPEN:
             return []
-        if len(whole) != len(headers):
+        if len(complete_items) != len(headers):
             raise unavailable(self.shown, f"parts of what the transaction {transaction} has proposed or read were deleted")
-        return whole
+        return complete_items
 
-    def _whole(self, transaction: str, headers: list[Item]) -> list[tuple[Item, bytes]]:
-        """Those of which all parts are there. Of a transaction that has ended another process may have taken away some."""
-        whole = []
+    def _complete_items(self, transaction: str, headers: list[Item]) -> list[tuple[Item, bytes]]:
+        """The items whose parts all exist. After a transaction has ended, another process may have deleted some parts."""
+        complete_items = []
         for item in headers:
             parts = list(self.items.query(_transaction_key(transaction)[0], begins=f"part {item['call']} "))
             if len(parts) == item["parts"]:
-                whole.append((item, b"".join(part["bytes"] for part in parts)))
-        return whole
+                complete_items.append((item, b"".join(part["bytes"] for part in parts)))
+        return complete_items
 
     def _headers(self, transaction: str, table: str | None) -> list[Item]:
         items = self.items.query(_transaction_key(transaction)[0], begins="proposal " if table is None else f"proposal {table} ")
@@ -486,10 +496,10 @@ class DynamoDbLedger:
             changes = {"state": _ABORTED, "call": call}
             if self.items.write([self.items.update(_transaction_key(transaction), changes, {"state": _OPEN})]):
                 break
-        found = self._whole(transaction, self._headers(transaction, None))
+        proposals = self._complete_items(transaction, self._headers(transaction, None))
         with self.items.clean_up():
             self._drop_proposals(transaction)
-        return _as_proposed(found)
+        return _as_proposed(proposals)
 
     def _drop_proposals(self, transaction: str) -> None:
         for begins in ("proposal ", "reads ", "part "):
@@ -513,9 +523,9 @@ class DynamoDbLedger:
     def _step(self, ledger: Item, changes: Item) -> Item:
         return self.items.update(_LEDGER, changes, {name: ledger[name] for name in _STEPS})
 
-    def _has_moved(self, before: Item, ledger: Item) -> bool:
-        """Whether a step that was to follow the ledger's item before can not be carried out any more, even if it arrives late."""
-        return any(before[name] != ledger[name] for name in _STEPS)
+    def _has_moved(self, tried_ledger: Item, ledger: Item) -> bool:
+        """Whether a step that requires the ledger's earlier item can no longer succeed, even if it arrives late."""
+        return any(tried_ledger[name] != ledger[name] for name in _STEPS)
 
     def _moment_item(self, moment: int, now: int) -> Item:
         return self.items.put(("moments", f"{_padded(now)} {_padded(moment)}"), {"moment": moment})
@@ -525,15 +535,15 @@ class DynamoDbLedger:
 
 
 def _check_different(ledger: str, tables: Sequence[Restored]) -> None:
-    """As a database that takes one after the other does. Raises what `restore` does."""
+    """Compare the tables with each other, as a SQL database does that inserts one after the other. Raises as `restore`."""
     ids, places = dict[str, str](), dict[str, Restored]()
-    for one in tables:
-        before = places.get(one.table)
-        if before is not None and before.table_id == one.table_id:
-            raise taken(one.table, one.published, before.published)
-        if before is not None or ids.get(one.table_id, one.table) != one.table:
-            raise known_otherwise(ledger, one.table, ids.get(one.table_id, one.table))
-        ids[one.table_id], places[one.table] = one.table, one
+    for table in tables:
+        same_place = places.get(table.table)
+        if same_place is not None and same_place.table_id == table.table_id:
+            raise taken(table.table, table.published, same_place.published)
+        if same_place is not None or ids.get(table.table_id, table.table) != table.table:
+            raise known_otherwise(ledger, table.table, ids.get(table.table_id, table.table))
+        ids[table.table_id], places[table.table] = table.table, table
 
 
 def _is_too_long(table: str) -> bool:
@@ -542,7 +552,7 @@ def _is_too_long(table: str) -> bool:
 
 
 def _changed(tables: int) -> Item:
-    """Of the ledger's item where other tables are known than before."""
+    """Changes of the ledger's item when the set of known tables changes."""
     return {"tables": tables, "changed": str(uuid.uuid4())}
 
 
@@ -555,13 +565,13 @@ def _ratified(table: str, item: Item) -> Ratified:
 
 
 def _as_proposed(items: list[tuple[Item, bytes]]) -> list[Proposed]:
-    """By table and version."""
-    found = [Proposed(_ratified(item["place"], item), described) for item, described in items]
-    return sorted(found, key=lambda one: (one.commit.table, one.commit.version))
+    """Sorted by table and version."""
+    proposals = [Proposed(_ratified(item["place"], item), described) for item, described in items]
+    return sorted(proposals, key=lambda proposal: (proposal.commit.table, proposal.commit.version))
 
 
 def _check_open(transaction: str, item: Item | None) -> int:
-    """The moment of a transaction that is under way."""
+    """The moment of an open transaction."""
     if item is None or item["state"] != _OPEN or item["ends_ms"] < _now_ms():
         raise ended(transaction, item["state"] if item is not None and item["state"] != _OPEN else None)
     return int(item["moment"])

@@ -1,11 +1,11 @@
-"""Ledger: the database that says which staged commits are versions of which tables, and in which order over all tables.
+"""Ledger: the database that says which staged commits are versions of which tables, and in which order across all tables.
 
     ledger = open_ledger("sqlite:///data/ledger.db")
     ledger.tail("/data/t")                        # Tail(version=9, commits=(8, 9)): two are not published yet
     ledger.ratify([Ratified("/data/t", 10, name, size, time_ms)])       # all of them or none
 
-A table is known by the place of its root (`place_of`). What is ratified at once shares a moment, a number that grows; a table's
-version at a moment is the newest that was ratified up to then, so one moment is one state of all tables.
+A table is identified by the place of its root (`place_of`). Commits that are ratified together share a moment, a number that
+grows. A table's version at a moment is the newest that was ratified up to then, so one moment is one state of all tables.
 Protocol: Catalog Responsibilities; Commit Protocol; Getting Ratified Commits from the Catalog.
 """
 
@@ -26,13 +26,14 @@ from delta_py.errors import (
 )
 
 KEPT_COMMITTED_MS = 24 * 3600 * 1000
-"""How long a ledger knows a transaction that was committed, at least, behind the end of its time."""
+"""The minimum time for which a ledger remembers a committed transaction after the end of the transaction's time."""
 
 _STAGED_NAME = re.compile(r"[0-9]{20}\.[0-9A-Za-z-]{1,100}\.json")
 
 
 def staged_version(name: str) -> int | None:
-    """The version that a file in `_delta_log/_staged_commits` is to be; None for a name that is none of a staged commit."""
+    """The version of a staged commit, from its file name in `_delta_log/_staged_commits`; None if the name is not that of a
+    staged commit."""
     return int(name.partition(".")[0]) if _STAGED_NAME.fullmatch(name) is not None else None
 
 
@@ -46,9 +47,9 @@ def _is_count(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ratified:
-    """A staged commit that is, or is to be, a version of a table. name: of the file in `_delta_log/_staged_commits`.
-    time_ms: when it was staged, ms since 1970. Raises CorruptTableError for a name that is none of a staged commit of that
-    version, and numbers that no commit has."""
+    """A staged commit that is, or will be, a version of a table. name: of the file in `_delta_log/_staged_commits`. time_ms: when
+    it was staged, ms since 1970. Raises CorruptTableError for a name that is not that of a staged commit of that version, and for
+    numbers that no commit can have."""
 
     table: str
     version: int
@@ -57,7 +58,7 @@ class Ratified:
     time_ms: int
 
     def __post_init__(self) -> None:
-        # It is read and deleted: a ledger may have been written by anybody.
+        # The file with this name is read and deleted, and anybody may have written the ledger.
         if not _is_staged_name(self.name):
             what = f"The ledger names {shown(self.name)} for {self.table}"
             raise CorruptTableError(f"{what}, which is the name of no staged commit.")
@@ -69,9 +70,10 @@ class Ratified:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """A table's newest version, and its ratified commits that may not be published yet: ascending, without gaps, to the newest
-    version; none where all are published. table_id: of the table's metadata. base: in a transaction, the version that the table
-    had when it began; own commits follow it. Raises CorruptTableError for versions that are not so."""
+    """A table's newest version, and its ratified commits that may not be published yet: ascending, without gaps, up to the newest
+    version; empty if all are published. table_id: of the table's metadata. base: in a transaction, the version that the table had
+    when the transaction began; the transaction's own commits follow it. Raises CorruptTableError for versions that break these
+    rules."""
 
     version: int
     commits: tuple[Ratified, ...] = ()
@@ -82,12 +84,12 @@ class Tail:
         versions = [commit.version for commit in self.commits]
         if not _is_count(self.version) or versions != list(range(self.version + 1 - len(versions), self.version + 1)):
             what = f"The ledger says that {shown(self.version)} is the newest version of a table"
-            raise CorruptTableError(f"{what}, whose newest commits are {shown(versions)}. It is damaged, or was written by hand.")
+            raise CorruptTableError(f"{what}, whose newest commits are {shown(versions)}. It is damaged, or was edited by hand.")
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A transaction over tables that is under way. moment: the state of all tables that it reads."""
+    """An open transaction over tables. moment: the state of all tables that it reads."""
 
     identity: str
     moment: int
@@ -95,7 +97,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """A staged commit of a transaction. described: what it depends on, and what it says whatever its version, as JSON."""
+    """A staged commit of a transaction. described: what the commit depends on, and its content without the version, as JSON."""
 
     commit: Ratified
     described: bytes
@@ -103,7 +105,7 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Which ledger it is, by the database itself, and the places of all tables that it knows."""
+    """The identity of the ledger, read from the database, and the places of all tables that it knows."""
 
     identity: str
     tables: tuple[str, ...]
@@ -111,8 +113,8 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A table of a ledger that was lost. published: its newest version that is at its place in the log. commits: the ratified
-    ones behind that: ascending, without gaps."""
+    """A table of a ledger that was lost. published: its newest version with a published commit in the log. commits: the ratified
+    commits after that version: ascending, without gaps."""
 
     table: str
     table_id: str
@@ -128,65 +130,66 @@ class TransactionEndedError(DeltaConcurrentModificationException):
 
 
 class VersionTakenError(DeltaConcurrentModificationException):
-    """Another commit is that version of a table already, or the table is not at the version that was expected; nothing was
-    ratified. message_parameters: table, version (the newest)."""
+    """The table already has another commit of that version, or the table is not at the expected version; nothing was ratified.
+    message_parameters: table, version (the newest)."""
 
 
 class TokenUsedError(DeltaConcurrentModificationException):
-    """What the token stands for is done already. message_parameters: moment."""
+    """A call with this token was already carried out. message_parameters: moment."""
 
 
 class CoordinatorUnavailableError(DeltaError, OSError):
-    """The ledger's database gave no answer. Whether something was ratified is not known; the ledger says it when asked again."""
+    """The ledger's database did not answer. Whether something was ratified is unknown; a later call to the ledger shows it."""
 
     error_class = "DELTA_COORDINATOR_UNAVAILABLE"
     sql_state = "08001"
 
 
 class CoordinatorContendedError(DeltaConcurrentModificationException):
-    """Others changed what the ledger has for all tables whenever it was to ratify something, until it gave up. Nothing was
-    ratified, nor will be by that call."""
+    """Other writers changed the ledger's shared state at every attempt to ratify, until the ledger gave up. Nothing was ratified,
+    and this call will not ratify anything later."""
 
     error_class = "DELTA_COORDINATOR_CONTENDED"
     sql_state = "40001"
 
 
 class RatificationUnknownError(DeltaError):
-    """A ledger does not know a table that has staged commits, of which the ledger alone could say whether they were ratified.
-    Nothing was decided. message_parameters: commits (names of the files, by the table's path)."""
+    """A ledger does not know a table that has staged commits, and only the ledger could say whether they were ratified. Nothing
+    was decided. message_parameters: commits (names of the files, by the table's path)."""
 
     error_class = "DELTA_COORDINATOR_RATIFICATION_UNKNOWN"
     sql_state = "55000"
 
 
 class Ledger(Protocol):
-    """May be called from many threads and processes. Every method raises CoordinatorUnavailableError."""
+    """Many threads and processes may call it. Every method raises CoordinatorUnavailableError."""
 
     @property
     def identity(self) -> str:
-        """Which ledger it is, however it is reached: tables name the one that coordinates them."""
+        """The ledger's identity, the same for every URL that leads to it: tables name the ledger that coordinates them."""
 
     @property
     def shown(self) -> str:
         """Its URL without secrets."""
 
     def register(self, table: str, version: int, table_id: str) -> None:
-        """Begin to coordinate a table whose versions up to this one are published; nothing where the table is known. Raises
-        UnsupportedOperationError where another table is known at the place, or the table at another place."""
+        """Begin to coordinate a table whose versions up to this one are published; does nothing if the table is known. Raises
+        UnsupportedOperationError if another table is known at the place, or the table at another place."""
 
     def forget(self, table: str, version: int | None = None) -> bool:
-        """End it, and say whether the table is not known now. version: only if that is its newest, and all is published."""
+        """Stop coordinating a table. Returns whether the table is unknown now. version: forget the table only if this is its
+        newest version, and all its commits are published."""
 
     def inventory(self) -> Inventory:
-        """Asks the database, also which ledger it is; `identity` says the same from then on."""
+        """Reads the database, including its identity; from then on `identity` returns that."""
 
     def restore(self, identity: str, tables: Sequence[Restored]) -> None:
-        """Be the ledger of that identity, which was lost, and know these tables, all of them or none. Moments begin anew, and no
-        token is known. Raises UnsupportedOperationError where it knows tables under another identity, or one of these otherwise;
-        VersionTakenError for one that it knows already."""
+        """Become the ledger of that identity, which was lost, and register these tables, all of them or none. Moments start from
+        the beginning, and no token is known. Raises UnsupportedOperationError if the ledger knows tables under another identity,
+        or one of these tables under another place or id; VersionTakenError for a table that it already knows."""
 
     def tail(self, table: str) -> Tail | None:
-        """None where the table is not known."""
+        """None if the table is not known."""
 
     def ratify(
         self,
@@ -196,62 +199,65 @@ class Ledger(Protocol):
         transaction: str | None = None,
         token: str | None = None,
     ) -> int:
-        """Make all of them versions of their tables, or none; returns the moment.
+        """Make all commits versions of their tables, or none; returns the moment.
 
-        commits: of each table the versions after its newest, in order. expected: newest versions of other tables, which must
-        still hold. transaction: that ends with it. token: with which the moment is found again. Raises VersionTakenError,
-        TransactionEndedError, CoordinatorContendedError, and TokenUsedError for a token that another call has used.
+        commits: for each table the versions after its newest, in order. expected: newest versions of other tables, which must
+        still be the newest. transaction: ends with this call. token: identifies the call, so that its moment can be found later.
+        Raises VersionTakenError, TransactionEndedError, CoordinatorContendedError, and TokenUsedError for a token that another
+        call has used.
         """
 
     def turn(self, tables: Iterable[str]) -> AbstractContextManager[None]:
-        """For a block that ratifies commits to the tables: others who do it meanwhile wait, where the ledger can have them wait,
-        and no longer than a few seconds. A courtesy that spares lost races (turns.py): it raises nothing, and nothing depends
+        """For a block that ratifies commits to the tables: other writers of these tables wait in the meantime, if the ledger can
+        make them wait, for at most a few seconds. This only avoids lost races (turns.py): it raises nothing, and nothing depends
         on it."""
 
     def acknowledge(self, table: str, version: int) -> None:
-        """All commits up to this version are published."""
+        """Record that all commits up to this version are published."""
 
     def moment(self, time_ms: int | None = None) -> int | None:
-        """The newest moment, or the newest up to a time (ms since 1970); None where the ledger does not reach back so far."""
+        """The newest moment, or the newest up to a time (ms since 1970); None if the ledger does not reach back that far."""
 
     def version_at(self, table: str, moment: int) -> int | None:
-        """The table's version at a moment; None where the table is not known or the ledger does not reach back so far."""
+        """The table's version at a moment; None if the table is not known or the ledger does not reach back that far."""
 
     # ------------------------------------------------------------ transactions over tables
 
     def begin(self, seconds: float) -> Begun:
-        """Begin a transaction that is given up when it has not ended so long after now. What others have left is given up too;
-        those that were committed are known for KEPT_COMMITTED_MS behind their time."""
+        """Begin a transaction that is given up if it has not ended after this time. This also gives up transactions of others
+        whose time is over. Committed transactions are remembered for KEPT_COMMITTED_MS after the end of their time."""
 
     def find(self, transaction: str) -> Begun:
-        """A transaction that is under way. Raises TransactionEndedError."""
+        """An open transaction. Raises TransactionEndedError."""
 
     def tail_in(self, transaction: str, table: str) -> Tail | None:
-        """A table as the transaction has it: as it was when that began, with the commits that it has proposed. None where the
-        table is not known. Raises TransactionEndedError, also where the ledger does not reach back so far."""
+        """The table as the transaction sees it: its state when the transaction began, followed by the commits that the
+        transaction has proposed. None if the table is not known. Raises TransactionEndedError, also if the ledger does not reach
+        back that far."""
 
     def propose(self, transaction: str, proposed: Proposed) -> None:
-        """Add a commit to it. Raises VersionTakenError where the transaction has one of that version already,
+        """Add a commit to the transaction. Raises VersionTakenError if the transaction already has a commit of that version,
         TransactionEndedError."""
 
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
-        """Its commits, of one table or of all, by table and version."""
+        """The transaction's commits, of one table or of all, sorted by table and version."""
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
-        """Keep what it has read of a table and no commit of its says. reads: JSON. Raises TransactionEndedError."""
+        """Store reads of a table that belong to no commit of the transaction. reads: JSON. Raises TransactionEndedError."""
 
     def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
-        """All that it was to keep, by table, in any order; nothing of one that has ended."""
+        """All stored reads, by table, in any order; empty if the transaction has ended."""
 
     def state_of(self, transaction: str) -> str | None:
-        """`open`, `committed` or `aborted`; None where it is not known any more, which says nothing of how it ended."""
+        """`open`, `committed` or `aborted`; None if the ledger no longer knows the transaction. Then it may have ended either
+        way."""
 
     def abort(self, transaction: str) -> list[Proposed]:
-        """End it without a trace, also where its time is over; returns what it had proposed. Nothing of it is ratified from then
-        on. One that has ended stays as it is, and has proposed nothing."""
+        """End the transaction without a trace, even if its time is over; returns what it had proposed. From then on, none of its
+        commits can be ratified. A transaction that has already ended is not changed, and the result is empty."""
 
     def moment_of(self, token: str) -> int | None:
-        """The moment of the call of `ratify` that has used a token; None where none has, or it was long ago."""
+        """The moment of the `ratify` call that used a token; None if no call has used it, or if that was long ago."""
 
 
 def taken(table: str, version: int, newest: int | None) -> VersionTakenError:
@@ -273,9 +279,9 @@ def contended(ledger: str, seconds: float) -> CoordinatorContendedError:
 
 
 def unavailable(ledger: str, error: Any) -> CoordinatorUnavailableError:
-    told = " ".join(str(error).split()).rstrip(".")  # databases break lines
+    reason = " ".join(str(error).split()).rstrip(".")  # databases put line breaks into messages
     return CoordinatorUnavailableError(
-        f"The coordinator {ledger} gave no answer: {told}. See to it that its database can be reached, and written by "
+        f"The coordinator {ledger} gave no answer: {reason}. Make sure that its database can be reached, and written by "
         "readers too, then run the operation again.",
         coordinator=ledger,
     )
@@ -298,16 +304,16 @@ def not_remembered(ledger: str, table: str, transaction: str) -> TransactionEnde
     )
 
 
-def another_ledger(ledger: str, present: str, wanted: str) -> UnsupportedOperationError:
+def another_ledger(ledger: str, present: str, expected: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"The database {ledger} is the ledger {present}, and not {wanted}. Nothing was read or written. Start the process anew "
-        "if the database was made anew meanwhile; for a ledger that is to be rebuilt name an empty database.",
+        f"The database {ledger} is the ledger {present}, and not {expected}. Nothing was read or written. Restart the process "
+        "if the database was created again in the meantime; to rebuild a ledger, name an empty database.",
         identity=present,
     )
 
 
 def to_forget(place: str) -> str:
-    """The call, for messages, with which a ledger forgets the table at a place."""
+    """The call with which a ledger forgets the table at a place, for messages."""
     return f"delta_py.coordinator.open_coordinator.open_ledger(url).forget({place!r})"
 
 

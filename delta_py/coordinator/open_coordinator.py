@@ -1,10 +1,10 @@
-"""Which ledger a URL means.
+"""Open the ledger that a URL names.
 
     open_ledger("sqlite:///path/of/ledger.db")
     open_ledger("postgresql://user:password@host/database")
     open_ledger("dynamodb://table?region=eu-west-1")
 
-Each kind is imported when a URL of it is opened.
+The module of each kind is imported when a URL of that kind is opened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _lock = threading.Lock()
 
 
 def open_ledger(url: str) -> Ledger:
-    """The same for all tables of the process. Raises InvalidOptionError for a URL that names no ledger,
+    """Returns the same ledger for all tables of the process. Raises InvalidOptionError for a URL that names no ledger,
     CoordinatorUnavailableError."""
     with _lock:
         if url not in _open:

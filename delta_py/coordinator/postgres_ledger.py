@@ -1,5 +1,5 @@
-"""A ledger in a PostgreSQL database: many processes of many machines. Its tables are made in the schema that the connection finds
-first, such as `public`."""
+"""A ledger in a PostgreSQL database: for many processes on many machines. Its tables are created in the first schema of the
+connection's search path, such as `public`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from delta_py.coordinator.ledger import unavailable
 from delta_py.coordinator.sql_ledger import SqlLedger, Statements
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 
-_WRITERS = 0x70796465  # the lock that writers take: they come one after the other, as moments do
+_WRITERS = 0x70796465  # the lock that writers take: they run one after the other, because moments are ordered
 _CONNECT_SECONDS = 10
-_STILL_SECONDS = 60  # after which the server gives up a writer that holds the lock and asks nothing: its machine may be gone
-# Else a call hangs for as long as the system lets it where the network swallows what is sent, as a gateway does that has
-# forgotten an idle connection. A URL may say otherwise.
+_STILL_SECONDS = 60  # after this time the server drops an idle writer that holds the lock: its machine may be gone
+# Without these a call hangs for as long as the system allows when the network drops packets silently. A gateway does so after it
+# has forgotten an idle connection. A URL may set other values.
 _CONNECTION = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 
 
 class PostgresLedger(SqlLedger):
-    """url: `postgresql://user:password@host:port/database`. Raises UnsupportedOperationError where psycopg is not installed,
+    """url: `postgresql://user:password@host:port/database`. Raises UnsupportedOperationError if psycopg is not installed,
     InvalidOptionError, CoordinatorUnavailableError."""
 
     def __init__(self, url: str) -> None:
@@ -31,12 +31,12 @@ class PostgresLedger(SqlLedger):
         self.prepare()
 
     def _connect(self) -> Any:
-        said = self._psycopg.conninfo.conninfo_to_dict(self._url)
-        settings = {name: value for name, value in _CONNECTION.items() if name not in said}
+        url_settings = self._psycopg.conninfo.conninfo_to_dict(self._url)
+        settings = {name: value for name, value in _CONNECTION.items() if name not in url_settings}
         return self._psycopg.connect(self._url, connect_timeout=_CONNECT_SECONDS, **settings)
 
     def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
-        """None: a lock in the database would hold a connection while commits are staged, and one more while it is waited for."""
+        """No turns: a lock in the database would occupy a connection during staging, and another one for each waiting writer."""
         return contextlib.nullcontext()
 
     @contextlib.contextmanager
@@ -51,20 +51,20 @@ class PostgresLedger(SqlLedger):
                     if writes:
                         statements.do(f"SET LOCAL idle_in_transaction_session_timeout = '{_STILL_SECONDS}s'")
                         statements.do("SELECT pg_advisory_xact_lock(?)", _WRITERS)
-                    yield statements  # where it fails, closing the connection rolls back
+                    yield statements  # if the block fails, closing the connection rolls back
                     connection.commit()
         except self._psycopg.Error as error:
             raise unavailable(self.shown, str(error).replace(self._url, self.shown)) from error
 
     def _look_for_server(self) -> None:
-        """A connection that was used before may be one that the server has closed since: then all of them are made anew."""
+        """The server may have closed a pooled connection. Then all unused connections are closed, and new ones are opened."""
         is_lost = False
         try:
             with self._connections.one() as connection, connection.pipeline():
                 try:
                     connection.execute("SELECT 1")
                     connection.rollback()
-                except self._psycopg.OperationalError:  # behind the block psycopg would warn of it
+                except self._psycopg.OperationalError:  # outside the block psycopg would log a warning about it
                     is_lost = True
         except self._psycopg.OperationalError:
             is_lost = True
@@ -73,16 +73,16 @@ class PostgresLedger(SqlLedger):
 
 
 def _shown(url: str, psycopg: Any) -> str:
-    """The URL without its secrets. Raises InvalidOptionError, which tells nothing of it, where a part of a password may be taken
-    for something else."""
-    login, at, place = url.partition("://")[2].partition("@")  # as libpq does it
+    """The URL without its secrets. Raises InvalidOptionError, which shows no part of the URL, if a part of a password may be
+    parsed as something else."""
+    login, at, place = url.partition("://")[2].partition("@")  # the same split as in libpq
     if not at or "/" in login:
         place = login + at + place
     place = place.partition("?")[0]
     try:
         port = psycopg.conninfo.conninfo_to_dict(url).get("port") or ""
-        is_read = all(one.isdecimal() or not one for one in port.split(",")) and "@" not in place
-    except psycopg.Error:  # which tells what it could not read
+        is_read = all(port_number.isdecimal() or not port_number for port_number in port.split(",")) and "@" not in place
+    except psycopg.Error:  # its message shows the text that it could not read
         is_read = False
     if not is_read:
         raise InvalidOptionError(
@@ -104,16 +104,16 @@ def _psycopg() -> Any:
 
 
 class _Statements:
-    """In a pipeline: a statement is on its way at once, and only who wants its rows waits for the server. Writers hold a lock
-    that all others wait for, so each wait counts. Each statement has a cursor of its own: one would give the rows of an earlier
-    statement whose answer comes while the next is sent."""
+    """Statements in a pipeline: each statement is sent at once, and only a caller that needs its rows waits for the server.
+    Writers hold a lock that all others wait for, so each wait counts. Each statement has its own cursor: a shared cursor would
+    return the rows of an earlier statement whose answer arrives while the next one is sent."""
 
     def __init__(self, connection: Any, pipeline: Any) -> None:
         self._connection, self._pipeline = connection, pipeline
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         cursor = self._connection.execute(sql.replace("?", "%s"), values)
-        self._pipeline.sync()  # the server counts the time until the next statement, which it does not in the midst of a pipeline
+        self._pipeline.sync()  # the server's idle timeout does not count inside a pipeline
         rows: list[tuple[Any, ...]] = cursor.fetchall()
         return rows
 

@@ -1,12 +1,12 @@
 """A ledger in a database that speaks SQL: its tables, and each step as one transaction.
 
-    commits     one row a ratified commit, until long after it is published: also what tables were like at a moment
-    tables      one row a table: its newest version, and up to which version all is published
-    ledger      one row: the ledger's identity, and the newest moment
-    moments     one row a moment: when it was
-    transactions, proposals     those over several tables, and their staged commits while they are under way
-    held_reads  what these transactions have read and no staged commit says
-    tokens      one row a token of a call that may be repeated
+commits     one row for each ratified commit, until long after it is published: also the state of tables at a moment
+tables      one row for each table: its newest version, and the version up to which all commits are published
+ledger      one row: the ledger's identity, and the newest moment
+moments     one row for each moment: its time
+transactions, proposals     transactions over several tables, and their staged commits while they are open
+held_reads  reads of these transactions that belong to no staged commit
+tokens      one row for each token of a call that may be repeated
 """
 
 from __future__ import annotations
@@ -50,26 +50,27 @@ _SCHEMA = (
     "described TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS tokens (token TEXT PRIMARY KEY, moment BIGINT NOT NULL, time_ms BIGINT NOT NULL)",
 )
-_KEPT_VERSIONS = 10_000  # of a table, behind the newest that is published
+_KEPT_VERSIONS = 10_000  # for each table, before its newest published version
 _KEPT_MOMENTS = 100_000
 _KEPT_TOKENS_MS = 24 * 3600 * 1000
 _OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
-_OF_TRANSACTIONS = ("proposals", "held_reads")  # while they are under way
+_OF_TRANSACTIONS = ("proposals", "held_reads")  # rows that exist only while transactions are open
 
 
 class Statements(Protocol):
-    """What runs SQL within one transaction; `?` stands for a value."""
+    """Runs SQL within one transaction; `?` stands for a value."""
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a query, or those that a change returns."""
+        """The rows of a query, or the rows that a change returns."""
 
     def do(self, sql: str, *values: Any) -> None:
-        """A change that returns no rows. It may be sent later, with what comes next; where it fails, that does, or the commit."""
+        """A change that returns no rows. It may be sent later, together with the next statement. If it fails, the next statement
+        or the commit fails."""
 
 
 class SqlLedger:
-    """Ledger but for its database: `_transaction` is one, serialisable, that is committed when its block ends well, and raises
-    CoordinatorUnavailableError. Its writers come one after the other."""
+    """A Ledger without its database. `_transaction` opens one serialisable transaction, commits it when its block succeeds, and
+    raises CoordinatorUnavailableError. Writers run one after the other."""
 
     identity: str
     shown: str
@@ -78,7 +79,7 @@ class SqlLedger:
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """Make the tables where they are missing, and find out which ledger it is."""
+        """Create the tables if they are missing, and read the ledger's identity."""
         with self._transaction(writes=True) as sql:
             for statement in _SCHEMA:
                 sql.do(statement)
@@ -89,12 +90,12 @@ class SqlLedger:
 
     def register(self, table: str, version: int, table_id: str) -> None:
         with self._transaction(writes=True) as sql:
-            if (present := _identity(sql)) != self.identity:  # the database was made anew since it was opened
+            if (present := _identity(sql)) != self.identity:  # the database was created again since it was opened
                 raise another_ledger(self.shown, present, self.identity)
             self._add(sql, table, version, table_id)
 
     def _add(self, sql: Statements, table: str, version: int, table_id: str) -> bool:
-        """Whether the table was not known."""
+        """Returns whether the table was not known before."""
         rows = sql.run("SELECT place, table_id FROM tables WHERE place = ? OR table_id = ?", table, table_id)
         for place, known_id in rows:
             if (place, known_id) != (table, table_id):
@@ -146,10 +147,11 @@ class SqlLedger:
                 raise not_remembered(self.shown, table, transaction)
             columns = "place, version, name, size_bytes, time_ms"
             where = "WHERE transaction_id = ? AND place = ? ORDER BY version"
-            own = [Ratified(*row) for row in sql.run(f"SELECT {columns} FROM proposals {where}", transaction, table)]
-            if own and own[0].version != base + 1:  # they are of a table that was there before
+            own_commits = [Ratified(*row) for row in sql.run(f"SELECT {columns} FROM proposals {where}", transaction, table)]
+            if own_commits and own_commits[0].version != base + 1:  # they belong to a table that was at this place before
                 raise not_remembered(self.shown, table, transaction)
-        return replace(tail, version=base + len(own), commits=(*(c for c in tail.commits if c.version <= base), *own), base=base)
+        commits = (*(commit for commit in tail.commits if commit.version <= base), *own_commits)
+        return replace(tail, version=base + len(own_commits), commits=commits, base=base)
 
     # ------------------------------------------------------------ commits
 
@@ -198,10 +200,10 @@ class SqlLedger:
     def begin(self, seconds: float) -> Begun:
         identity, now = str(uuid.uuid4()), _now_ms()
         with self._transaction(writes=True) as sql:
-            for kept in _OF_TRANSACTIONS:
-                sql.do(f"DELETE FROM {kept} WHERE transaction_id IN (SELECT identity FROM transactions WHERE ends_ms < ?)", now)
-            old = "ends_ms < CASE WHEN state = ? THEN ? ELSE ? END"
-            sql.do(f"DELETE FROM transactions WHERE {old}", _COMMITTED, now - KEPT_COMMITTED_MS, now)
+            for name in _OF_TRANSACTIONS:
+                sql.do(f"DELETE FROM {name} WHERE transaction_id IN (SELECT identity FROM transactions WHERE ends_ms < ?)", now)
+            is_old = "ends_ms < CASE WHEN state = ? THEN ? ELSE ? END"
+            sql.do(f"DELETE FROM transactions WHERE {is_old}", _COMMITTED, now - KEPT_COMMITTED_MS, now)
             ((moment,),) = sql.run("SELECT moment FROM ledger")
             sql.do("INSERT INTO transactions VALUES (?, ?, ?, ?)", identity, moment, _OPEN, now + round(seconds * 1000))
         return Begun(identity, moment)
@@ -230,11 +232,11 @@ class SqlLedger:
             sql.do("INSERT INTO held_reads VALUES (?, ?, ?, ?)", str(uuid.uuid4()), transaction, table, reads.decode())
 
     def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
-        held: dict[str, list[bytes]] = {}
+        reads_by_place: dict[str, list[bytes]] = {}
         with self._transaction(writes=False) as sql:
             for place, described in sql.run("SELECT place, described FROM held_reads WHERE transaction_id = ?", transaction):
-                held.setdefault(place, []).append(described.encode())
-        return held
+                reads_by_place.setdefault(place, []).append(described.encode())
+        return reads_by_place
 
     def state_of(self, transaction: str) -> str | None:
         with self._transaction(writes=False) as sql:
@@ -243,8 +245,8 @@ class SqlLedger:
 
     def abort(self, transaction: str) -> list[Proposed]:
         with self._transaction(writes=True) as sql:
-            found = _proposed(sql, transaction, None)
-            return found if _end(sql, transaction, _ABORTED) else []
+            proposals = _proposed(sql, transaction, None)
+            return proposals if _end(sql, transaction, _ABORTED) else []
 
     def moment_of(self, token: str) -> int | None:
         with self._transaction(writes=False) as sql:
@@ -292,18 +294,18 @@ def _begun(sql: Statements, transaction: str) -> Begun:
 
 
 def _end(sql: Statements, transaction: str, state: str) -> bool:
-    """Whether it had not ended yet."""
+    """Returns whether the transaction had not ended yet."""
     where = "WHERE identity = ? AND state = ? RETURNING identity"
     is_open = bool(sql.run(f"UPDATE transactions SET state = ? {where}", state, transaction, _OPEN))
-    for kept in _OF_TRANSACTIONS:
-        sql.do(f"DELETE FROM {kept} WHERE transaction_id = ?", transaction)
+    for transaction_table in _OF_TRANSACTIONS:
+        sql.do(f"DELETE FROM {transaction_table} WHERE transaction_id = ?", transaction)
     return is_open
 
 
 def _proposed(sql: Statements, transaction: str, table: str | None) -> list[Proposed]:
     columns = "place, version, name, size_bytes, time_ms, described"
-    one, values = ("", (transaction,)) if table is None else (" AND place = ?", (transaction, table))
-    rows = sql.run(f"SELECT {columns} FROM proposals WHERE transaction_id = ?{one} ORDER BY place, version", *values)
+    place_condition, values = ("", (transaction,)) if table is None else (" AND place = ?", (transaction, table))
+    rows = sql.run(f"SELECT {columns} FROM proposals WHERE transaction_id = ?{place_condition} ORDER BY place, version", *values)
     return [Proposed(Ratified(*row[:5]), row[5].encode()) for row in rows]
 
 
@@ -311,12 +313,14 @@ def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:
     sql.do("DELETE FROM tokens WHERE time_ms < ?", now - _KEPT_TOKENS_MS)
     rows = sql.run("SELECT moment FROM tokens WHERE token = ?", token)
     if rows:
-        raise TokenUsedError(f"What the token {token} stands for was done already; nothing was done again.", moment=rows[0][0])
+        raise TokenUsedError(
+            f"The call with the token {token} was already carried out; nothing was done again.", moment=rows[0][0]
+        )
     sql.do("INSERT INTO tokens VALUES (?, ?, ?)", token, moment, now)
 
 
 def _versions(sql: Statements, tables: Collection[str]) -> dict[str, int]:
-    """The newest version of each of the tables that is known."""
+    """The newest version of each of these tables, without those that are not known."""
     if not tables:
         return {}
     marks = ", ".join("?" * len(tables))
@@ -324,7 +328,7 @@ def _versions(sql: Statements, tables: Collection[str]) -> dict[str, int]:
 
 
 def _ratify(sql: Statements, commits: Sequence[Ratified], newest: Mapping[str, int], now: int) -> int:
-    """The moment. newest: versions of the commits' tables."""
+    """Returns the moment. newest: versions of the commits' tables."""
     versions = dict(newest)
     for commit in commits:
         if commit.version - 1 != versions.get(commit.table):

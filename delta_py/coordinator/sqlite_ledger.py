@@ -1,5 +1,5 @@
-"""A ledger in a file of SQLite: many processes of one machine. It must lie on a disk of that machine, as SQLite's locks do not
-hold on network file systems."""
+"""A ledger in a SQLite file: for many processes on one machine. The file must be on a local disk, because SQLite's locks do not
+work on network file systems."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from delta_py.coordinator.ledger import unavailable
 from delta_py.coordinator.sql_ledger import SqlLedger, Statements
 from delta_py.coordinator.turns import FileTurns
 
-_WAIT_SECONDS = 60.0  # for other processes' transactions
+_WAIT_SECONDS = 60.0  # how long to wait for other processes' transactions
 
 
 class SqliteLedger(SqlLedger):
-    """path: of the file, made where it is missing. Raises CoordinatorUnavailableError."""
+    """path: of the file; it is created if it is missing. Raises CoordinatorUnavailableError."""
 
     def __init__(self, path: str) -> None:
         self._path = os.path.abspath(path)
         self.shown = f"sqlite:///{self._path}"
         self._connections = Connections(self._connect)
-        self._turns = FileTurns(f"{self._path}-turns")  # SQLite's own locks on its file are not for others
+        self._turns = FileTurns(f"{self._path}-turns")  # a separate file, because only SQLite may lock its own file
         self.prepare()
 
     def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
@@ -35,7 +35,7 @@ class SqliteLedger(SqlLedger):
         try:
             with self._connections.one() as connection, contextlib.closing(connection.cursor()) as cursor:
                 cursor.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-                yield _Statements(cursor)  # where it fails, closing the connection rolls back
+                yield _Statements(cursor)  # if the block fails, closing the connection rolls back
                 connection.commit()
         except sqlite3.Error as error:
             raise unavailable(self.shown, error) from error
@@ -43,7 +43,7 @@ class SqliteLedger(SqlLedger):
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")  # what is ratified stays so when the machine fails
+        connection.execute("PRAGMA synchronous = FULL")  # ratified commits survive a machine failure
         return connection
 
 

@@ -1,10 +1,10 @@
-"""Turns of writers of a table: who waits for the one before loses no race, and stages nothing in vain.
+"""Writers of a table take turns: a writer that waits for the previous one loses no race, and stages no commit in vain.
 
-    with turns.of(["/data/t"]):       # whoever else takes turns at this table waits meanwhile
-        ...                           # look what others have ratified, stage behind it, ratify
+    with turns.of(["/data/t"]):       # other writers that take turns at this table wait in the meantime
+        ...                           # read the newest ratified version, stage after it, ratify
 
-A turn is a courtesy that spares work. Nothing depends on it: the ledger alone says what is ratified, whoever does not get a turn
-in time goes on without one, and a process that dies has none any more.
+Turns only save work. Nothing depends on them: the ledger alone decides what is ratified. A writer that does not get its turn in
+time continues without it, and a process that dies loses its turn.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ import zlib
 from collections.abc import Iterable, Iterator
 
 WAIT_SECONDS = 5.0
-"""After which a writer goes on without its turn: who has it may be stopped."""
+"""After this time a writer continues without its turn: the process that has the turn may be stopped."""
 
-_PAUSE_SECONDS = 60.0  # in which, behind that, no turns are waited for at the table
+_PAUSE_SECONDS = 60.0  # how long no writer waits for turns at the table after that
 _FIRST_NAP_SECONDS, _LONGEST_NAP_SECONDS = 0.0005, 0.004
 
 
 class FileTurns:
-    """Among processes of one machine: locks on bytes of a file, one byte a table.
+    """Turns among the processes of one machine: locks on bytes of a file, one byte for each table.
 
-    path: of the file, made when it is needed; where it cannot be, nobody waits. Threads of one process do not wait for each other
-    here: those of a table have a leader (commit/committer.py).
+    path: of the file, created when it is needed; if it cannot be created, nobody waits. Threads of one process do not wait for
+    each other here: the threads of a table have a leader (commit/committer.py).
     """
 
     def __init__(self, path: str) -> None:
         self._path, self._file = path, -1
-        self._passed_over: dict[str, float] = {}  # tables whose turns are not waited for, and until when
+        self._passed_over: dict[str, float] = {}  # tables whose turns are skipped, and until when
 
     @contextlib.contextmanager
     def of(self, tables: Iterable[str]) -> Iterator[None]:
@@ -47,27 +47,27 @@ class FileTurns:
             yield
         finally:
             for place in places:
-                with contextlib.suppress(OSError):  # a file system that is gone has no locks
+                with contextlib.suppress(OSError):  # a file system that was removed has no locks
                     fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
 
     def _waited_for(self, tables: Iterable[str]) -> list[str]:
-        """In an order that is the same for all: two writers that want the same turns do not wait for each other."""
+        """The tables in an order that is the same for all writers, so that two writers never wait for each other."""
         now = time.monotonic()
         self._passed_over = {table: end for table, end in self._passed_over.items() if end > now}
         return sorted(set(tables).difference(self._passed_over))
 
     def _take(self, place: int, end: float) -> bool:
-        """Whether it was got in time."""
+        """Returns whether the lock was acquired in time."""
         nap = _FIRST_NAP_SECONDS
         try:
             file = self._opened()
-        except OSError:  # where nothing may be written
+        except OSError:  # the directory is not writable
             return False
         while True:
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
                 return True
-            except (BlockingIOError, PermissionError):  # POSIX allows either for a lock that another process has
+            except (BlockingIOError, PermissionError):  # POSIX allows both errors for a lock that another process holds
                 if time.monotonic() >= end:
                     return False
             except OSError:  # a file system without locks
@@ -76,13 +76,14 @@ class FileTurns:
             nap = min(nap * 1.5, _LONGEST_NAP_SECONDS)
 
     def _opened(self) -> int:
-        """One for the process, and never closed: closing any would give up all locks that the process has on the file. Where
-        threads open it at once one too many stays open, without harm; a lock against that might be held at a fork."""
+        """One file descriptor for the process, never closed: closing any descriptor would release all locks that the process has
+        on the file. If threads open it at the same time, an extra one stays open, without harm. A lock against that might be held
+        at a fork."""
         if self._file < 0:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         return self._file
 
 
 def _place(table: str) -> int:
-    """Tables that share one by chance wait for each other."""
+    """Tables that share a place by chance wait for each other."""
     return zlib.crc32(table.encode("utf-8", "surrogateescape"))

@@ -1,4 +1,4 @@
-"""How the options of stores reach AWS."""
+"""The storage options as access to AWS."""
 
 from __future__ import annotations
 

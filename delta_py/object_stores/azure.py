@@ -1,8 +1,8 @@
 """Azure Blob Storage and Data Lake Storage, by azure-storage-blob.
 
-A commit is one Put Blob with `If-None-Match: *`; Azure answers 409 BlobAlreadyExists where there is one of that name. That holds
-in accounts with a hierarchical namespace too: their directories are listed as blobs with a mark, and are left out.
-Credentials are those of the options, or what azure-identity finds, which renews them.
+A commit is one Put Blob with `If-None-Match: *`; Azure answers 409 BlobAlreadyExists if a blob of that name exists. This also
+holds in accounts with a hierarchical namespace: their directories are listed as blobs with a mark, and are left out.
+Credentials come from the options, or from azure-identity, which renews them.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ T = TypeVar("T")
 _TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 _PAGE = 5000
-_ONE_REQUEST_BYTES = 5 * 1024**3  # no request is cut in two by the SDK
+_ONE_REQUEST_BYTES = 5 * 1024**3  # the SDK never splits a request
 _DIRECTORY = "hdi_isfolder"
-_DATA_LAKE_HOST = re.compile(r"^(https?://[^./]+)\.dfs\.")  # its protocol is another; what it serves is there for both
+_DATA_LAKE_HOST = re.compile(r"^(https?://[^./]+)\.dfs\.")  # the Blob service has the same data
 _UNREACHABLE = ("Failed to establish", "Failed to resolve")
 _CURES = {
     401: "The credentials are not valid, or have expired.",
@@ -53,7 +53,7 @@ _NO_CREDENTIALS = (
 
 
 class AzureClient:
-    """An ObjectClient. account: of the URL; empty where the options say it."""
+    """An ObjectClient. account: from the URL; empty if the options name it."""
 
     def __init__(self, account: str, options: StorageOptions) -> None:
         self._options = options
@@ -74,7 +74,7 @@ class AzureClient:
                 self._service = BlobServiceClient(_endpoint(account, options), _credential(account, options), **settings)
         except (ValueError, AzureError) as error:
             raise StorageError(
-                f"No client for Azure can be made: {options.hide(str(error))}. Look at the options azure.*."
+                f"No client for Azure can be made: {options.hide(str(error))}. Check the options azure.*."
             ) from None
 
     def _container(self, name: str) -> ContainerClient:
@@ -91,7 +91,7 @@ class AzureClient:
             return b""
 
     def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
-        data = self.get(container, key, start, len(target))  # the SDK has it whole, whatever it is to be written to
+        data = self.get(container, key, start, len(target))  # the SDK always holds the whole content in memory
         target[: len(data)] = data[: len(target)]
         return len(data)
 
@@ -143,7 +143,7 @@ class AzureClient:
         return _BlockUpload(self, f"{container}/{key}", self._container(container).get_blob_client(key))
 
     def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
-        """Blocks that no list names are no blob, and go after a week."""
+        """Nothing to do: blocks that no block list names are no blob, and expire after a week."""
 
     # ------------------------------------------------------------ requests and their errors
 
@@ -167,38 +167,41 @@ class AzureClient:
                 raise BeyondTheEnd from error
             raise self._meaning(where, error) from error
         except ServiceRequestError as error:
-            raise NotAnswered(self._said(error), is_unreachable=any(words in str(error) for words in _UNREACHABLE)) from error
+            raise NotAnswered(
+                self._error_text(error), is_unreachable=any(words in str(error) for words in _UNREACHABLE)
+            ) from error
         except (ServiceResponseError, IncompleteReadError) as error:
-            raise NotAnswered(self._said(error)) from error
-        except (AzureError, ValueError) as error:  # ValueError: what was answered is not what the store would say
-            raise NotAnswered(self._said(error)) from error
+            raise NotAnswered(self._error_text(error)) from error
+        except (AzureError, ValueError) as error:  # ValueError: the answer is not one that the store would send
+            raise NotAnswered(self._error_text(error)) from error
 
     def _meaning(self, where: str, error: HttpResponseError) -> Exception:
         status = int(error.status_code or 0)
         if status not in REFUSALS:
-            return NotAnswered(self._said(error))
+            return NotAnswered(self._error_text(error))
         cure = _CURES.get(status, "Make the container, or correct its name." if error.error_code == "ContainerNotFound" else "")
         return StorageError(
-            f"The store refuses a request to {where}: {self._said(error)} {cure}".rstrip(),
+            f"The store refuses a request to {where}: {self._error_text(error)} {cure}".rstrip(),
             where=where,
             status=status,
             code=str(error.error_code),
         )
 
     def _no_credentials(self, where: str, error: ClientAuthenticationError) -> Exception:
-        """Of a token that could not be had; with a status, it is the answer of the store or of who gives tokens."""
+        """The error for a token that could not be obtained. An error with a status is the answer of the store or of the token
+        service."""
         if error.status_code is not None:
             return self._meaning(where, error)
-        return StorageError(f"There are no credentials for {where}: {self._said(error)}. {_NO_CREDENTIALS}", where=where)
+        return StorageError(f"There are no credentials for {where}: {self._error_text(error)}. {_NO_CREDENTIALS}", where=where)
 
-    def _said(self, error: Exception) -> str:
+    def _error_text(self, error: Exception) -> str:
         return self._options.hide(str(getattr(error, "message", None) or error).partition("\n")[0])
 
 
 def _endpoint(account: str, options: StorageOptions) -> str:
-    given = options.get("azure.endpoint")
-    if given is not None:
-        return _DATA_LAKE_HOST.sub(r"\1.blob.", given)
+    endpoint = options.get("azure.endpoint")
+    if endpoint is not None:
+        return _DATA_LAKE_HOST.sub(r"\1.blob.", endpoint)
     name = account or options.get("azure.account_name")
     if not name:
         raise InvalidOptionError(
@@ -240,7 +243,7 @@ def _credential(account: str, options: StorageOptions) -> Any:
 
 
 def _is_object(listed: Any) -> bool:
-    """Not a name below which there are more (BlobPrefix), nor a directory of a hierarchical namespace."""
+    """Whether it is an object: neither a prefix of more names (BlobPrefix), nor a directory of a hierarchical namespace."""
     return hasattr(listed, "size") and (listed.metadata or {}).get(_DIRECTORY) != "true"
 
 
@@ -264,7 +267,7 @@ class _BlockUpload:
         self._owner._ask(self._where, lambda: self._blob.commit_block_list(blocks))
 
     def abort(self) -> None:
-        """Blocks that no list names go after a week."""
+        """Nothing to do: blocks that no block list names expire after a week."""
 
 
 def _block_id(number: int) -> str:

@@ -1,12 +1,12 @@
-"""What a store's SDK does for us: single requests, each tried once. The patience is `connection.py`'s.
+"""The interface to a store's SDK: single requests, each tried once. `connection.py` repeats them.
 
 A client is made for one kind of store and one set of options, and is used by many threads. Keys are text, `/` between parts.
 Errors, in all methods:
 
     FileNotFoundError    there is no object of that key
-    FileExistsError      put_new: there is one already. It may be our own, if a request was repeated on its way
-    NotAnswered          nobody knows whether it happened: throttled, timed out, cut off, a fault of the server. Worth another try
-    StorageError         refused for good, and nothing was changed: no access, no such container, a request that cannot be
+    FileExistsError      put_new: the object already exists. It may be our own, if the request was repeated on its way
+    NotAnswered          the outcome is unknown: throttled, timed out, cut off, a fault of the server. Try again
+    StorageError         refused permanently, and nothing was changed: no access, no such container, an invalid request
 """
 
 from __future__ import annotations
@@ -18,65 +18,66 @@ from typing import Protocol
 from delta_py.storage.store import ObjectInfo
 
 PIECE_BYTES = 1024 * 1024
-"""Of a long answer, so much at a time is taken from the socket to its place."""
+"""A long answer is read from the socket into its target in pieces of this size."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """Of one request. objects: path is the whole key; directories and their markers are left out. token: of the next page, None
-    after the last one."""
+    """The result of one request. objects: their path is the whole key; directories and their markers are left out. token: of the
+    next page, None after the last one."""
 
     objects: Sequence[ObjectInfo]
     token: str | None
 
 
 class Upload(Protocol):
-    """A new object in the making, of parts; nobody sees it before `finish`."""
+    """A new object that is sent in parts; it is not visible before `finish`."""
 
     @property
     def takes_many(self) -> bool:
-        """Whether several parts may be on their way at once."""
+        """Whether several parts may be sent at the same time."""
 
     def put_part(self, number: int, data: bytes) -> None:
         """Parts are numbered from 0; the same part may be sent again."""
 
     def finish(self, count: int) -> None:
-        """Make the object of `count` parts."""
+        """Combine `count` parts into the object."""
 
     def abort(self) -> None:
-        """Give it up. What cannot be told to the store is left to its own clean-up."""
+        """Give the upload up. If the store cannot be told, its own cleanup deletes the parts."""
 
 
 class ObjectClient(Protocol):
     @property
     def copies_up_to(self) -> int:
-        """The most bytes of an object that `copy` takes; -1 where the store copies nothing by itself."""
+        """The largest object in bytes that `copy` can copy; -1 if the store cannot copy."""
 
     def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
-        """`length` bytes from `start`, fewer at the end of the object, none beyond it; None: to the end."""
+        """`length` bytes from `start`, fewer at the end of the object, none after it; None: to the end."""
 
     def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
-        """As many bytes from `start` as `target` has, put there; how many were answered, which may be fewer or, of a store that
-        does not know parts, more."""
+        """Read as many bytes from `start` as `target` has, into `target`. Returns how many bytes were answered: perhaps fewer, or
+        more if the store ignores ranges."""
 
     def size(self, container: str, key: str) -> int: ...
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
-        """Objects whose keys begin with `prefix` and are at least `start`, in the order of keys: some, or all that follow, or
-        such before `start` too. deep: at any depth below the prefix; else without a further `/` behind it."""
+        """Objects whose keys begin with `prefix` and are at least `start`, in the order of keys: some or all of the remaining
+        ones; objects before `start` may be among them. deep: at any depth below the prefix; otherwise only keys without another
+        `/` after it."""
 
     def put(self, container: str, key: str, data: bytes) -> None: ...
 
     def put_new(self, container: str, key: str, data: bytes) -> None: ...
 
     def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
-        """Make an object a copy of another, or replace it by one, in the store; nobody sees it before it is whole."""
+        """Copy an object within the store, replacing any other; the copy is not visible before it is complete."""
 
     def delete(self, container: str, key: str) -> None:
-        """One that is missing is no error."""
+        """Delete the object. A missing object is not an error."""
 
     def begin_upload(self, container: str, key: str) -> Upload: ...
 
     def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
-        """Give up uploads that others began and will not finish, of keys below the prefix whose last part has the text in it.
-        Where a store cannot list them, they go by its own clean-up."""
+        """Abort uploads that others began and will not finish: of keys below the prefix whose last part contains the text. If a
+        store cannot list them, its own cleanup removes them."""

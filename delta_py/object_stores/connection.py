@@ -1,11 +1,11 @@
-"""One process's way to one store: its client, how long it is asked again, how many requests are under way at once.
+"""A process's connection to one store: its client, how long requests are repeated, and how many run at the same time.
 
     connection = connection_of(address.kind, address.account, options)    # the same for all tables of the process
     connection.run("read s3://bucket/key", lambda: client.get("bucket", "key"))
-    connection.map(call, items)                                             # at once, as far as there is room
+    connection.map(call, items)                                             # in parallel, up to the maximum number of requests
 
-Requests that were not answered are made again, after waits that grow, until the time for it is over. put_new is not among them:
-its caller looks who has written before it tries again.
+Requests that were not answered are repeated, with growing waits, until their time is over. put_new is not repeated here: its
+caller first checks who has written the object.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ class Connection:
         self._threads = ThreadPoolExecutor(requests, "delta_py-store")
 
     def once(self, call: Callable[[], T]) -> T:
-        """One request, not repeated. Raises what the client raises."""
+        """Send one request, without repeating it. Raises as the client."""
         with self._slots:
             return call()
 
     def run(self, what: str, call: Callable[[], T]) -> T:
-        """One request, made again until it is answered. what: for messages. Raises StoreUnavailableError when time is over, and
-        else what the client raises."""
+        """Send one request, and repeat it until it is answered. what: for messages. Raises StoreUnavailableError when the time is
+        over, otherwise as the client."""
         seconds, sleep, clock = self._retry_seconds, self._sleep, self._clock
         return until_answered(what, lambda: self.once(call), seconds=seconds, sleep=sleep, clock=clock)
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
-        """In another thread. Calls must not wait for others of this connection's threads."""
+        """Run the call in another thread. Calls must not wait for other calls of this connection's threads."""
         return self._threads.submit(call)
 
     def map(self, call: Callable[[U], T], items: Iterable[U]) -> list[T]:
-        """All at once, in their order; the first error is raised."""
+        """Run all calls in parallel; returns the results in the order of the items. Raises the first error."""
         waiting = [self.submit(lambda item=item: call(item)) for item in items]  # type: ignore[misc]
         try:
             return [future.result() for future in waiting]
@@ -77,8 +77,8 @@ _lock = threading.Lock()
 
 
 def connection_of(kind: StoreKind, account: str, options: StorageOptions) -> Connection:
-    """Made at the first call in a process. Raises UnsupportedOperationError when the store's SDK is not installed, and
-    InvalidOptionError for options that it cannot use."""
+    """The connection is made at the first call in a process. Raises UnsupportedOperationError if the store's SDK is not
+    installed, and InvalidOptionError for invalid options."""
     key = (kind, account, options)
     with _lock:
         if key not in _connections:
@@ -87,7 +87,7 @@ def connection_of(kind: StoreKind, account: str, options: StorageOptions) -> Con
 
 
 def _forget() -> None:
-    """A process that was forked shares sockets with its parent, and has none of its threads."""
+    """A forked process shares sockets with its parent, and has none of its threads."""
     global _lock
     _connections.clear()
     _lock = threading.Lock()
@@ -97,7 +97,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def _client(kind: StoreKind, account: str, options: StorageOptions) -> ObjectClient:
-    """SDKs are imported here, where a table needs one."""
+    """The SDK is imported here, when a table needs it."""
     try:
         match kind:
             case "s3":

@@ -1,8 +1,8 @@
 """Google Cloud Storage, by google-cloud-storage.
 
-A commit is one upload with `ifGenerationMatch=0`: it succeeds only where there is no object of that name; else the store answers
-412.
-Credentials are those of the options, or the SDK's application default ones, which it renews.
+A commit is one upload with `ifGenerationMatch=0`: it succeeds only if there is no object of that name; otherwise the store
+answers 412.
+Credentials come from the options, or are the SDK's application default credentials, which it renews.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 _PAGE = 1000
 _CONNECTIONS = 64
-_PART_UNIT = 256 * 1024  # parts of an upload are multiples of it
-_INCOMPLETE, _GIVEN_UP = 308, 499  # statuses of an upload that is not at its end, and of one that was given up
+_PART_UNIT = 256 * 1024  # each part of an upload is a multiple of it
+_INCOMPLETE, _GIVEN_UP = 308, 499  # statuses of an unfinished upload, and of a cancelled one
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 _UNREACHABLE = ("NewConnectionError", "NameResolutionError")
 _CURES = {
@@ -63,16 +63,16 @@ class GcsClient:
         endpoint = options.get("gcs.endpoint")
         try:
             self._client = storage.Client(
-                project=options.get("gcs.project") or "none",  # only buckets that are there are used
+                project=options.get("gcs.project") or "none",  # only existing buckets are used
                 credentials=_credentials(options),
                 client_options=None if endpoint is None else {"api_endpoint": endpoint},
             )
         except google.auth.exceptions.GoogleAuthError as error:
             raise self._no_credentials(error) from error
-        self._client._bucket_metadata_cache = None  # it asks for buckets in threads of its own, after each missing object too
+        self._client._bucket_metadata_cache = None  # else it requests buckets in its own threads, also after each miss
         adapter = requests.adapters.HTTPAdapter(pool_connections=_CONNECTIONS, pool_maxsize=_CONNECTIONS)
         for scheme in ("https://", "http://"):
-            self._client._http.mount(scheme, adapter)  # its own pool holds ten connections
+            self._client._http.mount(scheme, adapter)  # the SDK's own pool holds ten connections
 
     def _blob(self, container: str, key: str) -> Any:
         return self._client.bucket(container, user_project=self._options.get("gcs.user_project")).blob(key)
@@ -140,7 +140,7 @@ class GcsClient:
     def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
         origin, blob = self._blob(container, key), self._blob(to_container, to_key)
         token: str | None = None
-        while True:  # a large object is copied by several requests
+        while True:  # a large object needs several requests
             token, _, _ = self._ask(
                 f"{to_container}/{to_key}",
                 lambda token=token: blob.rewrite(origin, token=token, **self._settings),  # type: ignore[misc]
@@ -159,12 +159,12 @@ class GcsClient:
         return _ResumableUpload(self, container, key)
 
     def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
-        """The store lists no uploads. They end after a week."""
+        """Nothing to do: the store cannot list uploads. They expire after a week."""
 
     # ------------------------------------------------------------ requests and their errors
 
     def begin_resumable(self, container: str, key: str) -> str:
-        """The URL of a new upload."""
+        """Begin an upload and return its URL."""
         base = self._client._connection.get_api_base_url_for_mtls()
         payer = self._options.get("gcs.user_project")
         query = urlencode({"uploadType": "resumable", "name": key, **({} if payer is None else {"userProject": payer})})
@@ -172,7 +172,7 @@ class GcsClient:
         return str(self.send(f"{container}/{key}", "POST", url).headers["Location"])
 
     def send(self, where: str, method: str, url: str, headers: Mapping[str, str] | None = None, data: bytes = b"") -> Any:
-        """A request that the SDK has no method for, with its credentials."""
+        """Send a request that the SDK has no method for, with the SDK's credentials."""
         timeout = self._settings["timeout"]
         session, named = self._client._http, {"Content-Length": str(len(data)), **(headers or {})}
         answer = self._ask(
@@ -183,7 +183,7 @@ class GcsClient:
         return answer
 
     def _ask(self, where: str, request: Callable[[], T], *, may_miss: bool = False) -> T:
-        """may_miss: the request is of an object, which may not be there; else only the bucket can be missing."""
+        """may_miss: the request is for an object, which may not exist; otherwise only the bucket can be missing."""
         try:
             return request()
         except exceptions.NotFound as error:
@@ -199,32 +199,34 @@ class GcsClient:
         except InvalidResponse as error:
             raise self._meaning(where, int(error.response.status_code), error) from error
         except (requests.exceptions.ConnectTimeout, requests.exceptions.SSLError) as error:
-            raise NotAnswered(self._said(error), is_unreachable=True) from error
+            raise NotAnswered(self._error_text(error), is_unreachable=True) from error
         except requests.exceptions.RequestException as error:
-            raise NotAnswered(self._said(error), is_unreachable=any(name in repr(error) for name in _UNREACHABLE)) from error
+            raise NotAnswered(
+                self._error_text(error), is_unreachable=any(name in repr(error) for name in _UNREACHABLE)
+            ) from error
         except (google.auth.exceptions.TransportError, ConnectionError, TimeoutError) as error:
-            raise NotAnswered(self._said(error)) from error
+            raise NotAnswered(self._error_text(error)) from error
         except google.auth.exceptions.GoogleAuthError as error:
             raise self._no_credentials(error) from error
 
     def _meaning(self, where: str, status: int, error: Exception) -> Exception:
         if status not in REFUSALS:
-            return NotAnswered(self._said(error))
+            return NotAnswered(self._error_text(error))
         return StorageError(
-            f"The store refuses a request to {where}: {self._said(error)}. {_CURES.get(status, '')}".rstrip(),
+            f"The store refuses a request to {where}: {self._error_text(error)}. {_CURES.get(status, '')}".rstrip(),
             where=where,
             status=status,
         )
 
     def _no_credentials(self, error: Exception) -> StorageError:
-        return StorageError(f"There are no credentials for Google Cloud Storage: {self._said(error)}. {_NO_CREDENTIALS}")
+        return StorageError(f"There are no credentials for Google Cloud Storage: {self._error_text(error)}. {_NO_CREDENTIALS}")
 
-    def _said(self, error: Exception) -> str:
+    def _error_text(self, error: Exception) -> str:
         return self._options.hide(str(error))
 
 
 def _credentials(options: StorageOptions) -> Any:
-    """None for the SDK's own."""
+    """None for the SDK's default credentials."""
     file, text, token = (options.get(f"gcs.{name}") for name in ("service_account_file", "service_account_json", "access_token"))
     if options.flag("gcs.anonymous"):
         return AnonymousCredentials()
@@ -247,7 +249,7 @@ def _credentials(options: StorageOptions) -> Any:
 
 
 class _Filler:
-    """What the SDK writes to: a place for some bytes, of which more may come than it has room for. count: of those that came."""
+    """The target of the SDK's downloads: a buffer. More bytes may arrive than it has room for. count: bytes that arrived."""
 
     def __init__(self, target: memoryview) -> None:
         self._target, self.count = target, 0
@@ -264,16 +266,18 @@ def _info(blob: Any) -> ObjectInfo:
 
 
 class _ResumableUpload:
-    """Parts go one after the other. After a request without an answer the store is asked how far it came, and the rest is sent.
+    """Parts are sent one after the other. If a request is not answered, the store is asked how many bytes it has, and the
+    remaining bytes are sent.
 
-    The SDK's own writer of such uploads cannot go on then, and makes the object of what it has when it is let go of.
+    The SDK's own upload writer cannot continue in that case, and it creates the object from incomplete data when it is
+    garbage-collected.
     """
 
     def __init__(self, owner: GcsClient, container: str, key: str) -> None:
         self._owner, self._container, self._key = owner, container, key
         self._url: str | None = None
-        self._sent = 0  # bytes that are stored for certain
-        self._rest = b""  # behind them: too few to be sent before the end
+        self._sent = 0  # bytes that are certainly stored
+        self._rest = b""  # bytes after these: too few to be sent before the end
         self._last_part = -1
         self._in_doubt = False
 
@@ -285,9 +289,9 @@ class _ResumableUpload:
         if number == self._last_part:
             return
         content = self._rest + data
-        whole = len(content) - len(content) % _PART_UNIT
-        self._send(content[:whole], total=None)
-        self._rest, self._last_part = content[whole:], number
+        sendable_bytes = len(content) - len(content) % _PART_UNIT
+        self._send(content[:sendable_bytes], total=None)
+        self._rest, self._last_part = content[sendable_bytes:], number
 
     def finish(self, count: int) -> None:
         self._send(self._rest, total=self._sent + len(self._rest))
@@ -297,7 +301,7 @@ class _ResumableUpload:
             self._owner.send(f"{self._container}/{self._key}", "DELETE", self._url)
 
     def _send(self, content: bytes, total: int | None) -> None:
-        """content: from `_sent` on. total: bytes of the object, with the last content."""
+        """content: from `_sent` on. total: the object's size in bytes if this is the last content, otherwise None."""
         stored: int | None = self._put(b"", self._sent, total) if self._in_doubt else self._sent
         while stored is not None and (total is not None or stored < self._sent + len(content)):
             self._in_doubt = True
@@ -307,14 +311,15 @@ class _ResumableUpload:
         self._sent += len(content)
 
     def _put(self, data: bytes, start: int, total: int | None) -> int | None:
-        """How many bytes of the object are stored then; None once it is whole. Without data the store is only asked."""
+        """Send data; returns how many bytes of the object are stored afterwards, None once it is complete. Without data it only
+        asks the store."""
         span = f"{start}-{start + len(data) - 1}" if data else "*"
         headers = {"Content-Range": f"bytes {span}/{'*' if total is None else total}"}
         answer = self._owner.send(f"{self._container}/{self._key}", "PUT", self._begin(), headers, data)
         if answer.status_code != _INCOMPLETE:
             return None
-        known = answer.headers.get("Range", "")
-        stored = int(known.rpartition("-")[2]) + 1 if known else 0
+        stored_range = answer.headers.get("Range", "")
+        stored = int(stored_range.rpartition("-")[2]) + 1 if stored_range else 0
         if stored < self._sent:
             raise NotAnswered(f"the upload of {self._key} has {stored} bytes, and had {self._sent}")
         return stored

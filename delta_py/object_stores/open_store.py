@@ -1,9 +1,9 @@
-"""Which store a URL means.
+"""Open the store that a URL names.
 
     store = open_store("/data/t")                            # or file:///data/t
     store = open_store("s3://bucket/t", options)             # s3a, gs, az, abfs, abfss, wasb, wasbs
 
-SDKs are imported when something is asked of a store of their kind.
+SDKs are imported at the first request to a store of their kind.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 
 def path_text(path: PathLike) -> str:
-    """A path or URL as text. Raises InvalidOptionError for what is neither text nor a path of Python's."""
-    given = path if isinstance(path, str) else getattr(path, "__fspath__", lambda: None)()
-    if not isinstance(given, str):
+    """A path or URL as text. Raises InvalidOptionError if it is neither text nor a Python path."""
+    text = path if isinstance(path, str) else getattr(path, "__fspath__", lambda: None)()
+    if not isinstance(text, str):
         raise InvalidOptionError(
             f"The path of the table is {shown(path)}, of type {type(path).__name__}. Give text, or a pathlib.Path.",
             option="path",
         )
-    return given
+    return text
 
 
 def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectStore:
-    """The store of a table's root: a local path, a file: URL, or the URL of an object store. Nothing is asked of it yet.
+    """The store of a table's root: a local path, a file: URL, or the URL of an object store. Sends no request yet.
 
-    Raises UnsupportedOperationError for a scheme that no store serves and another host; InvalidOptionError for what is no path,
-    a text that is empty or can name nothing, and a URL of an object store that names no container.
+    Raises UnsupportedOperationError for a scheme that no store serves and for another host; InvalidOptionError if it is not a
+    path, is empty or cannot be a name, and for a URL of an object store that names no container.
     """
     url = path_text(url)
     if not url:
@@ -60,7 +60,7 @@ def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectSto
 
 
 def coordination_of(store: ObjectStore) -> CoordinatedStore | None:
-    """What asks a coordinator for the table's commits; None where no coordinator was named."""
+    """The store that asks a coordinator for the table's commits; None if no coordinator was named."""
     own = store.own if isinstance(store, TableStore) else store
     return own if isinstance(own, CoordinatedStore) else None
 
@@ -73,7 +73,7 @@ def named_coordination(store: ObjectStore) -> CoordinatedStore:
 
 
 def is_in_transaction(store: ObjectStore) -> bool:
-    """Whether what is committed becomes part of a transaction over several tables, and no version yet."""
+    """Whether commits become part of a transaction over several tables, and are not versions yet."""
     coordinated = coordination_of(store)
     return coordinated is not None and coordinated.transaction is not None
 
@@ -82,7 +82,7 @@ def refuse_in_transaction(store: ObjectStore, statement: str, undone: str) -> No
     """Raises UnsupportedOperationError in a transaction over tables. undone: what did not happen, for the message."""
     if is_in_transaction(store):
         raise UnsupportedOperationError(
-            f"{statement} the table at {store.root} cannot be part of a transaction over tables. {undone} Run it behind the "
+            f"{statement} the table at {store.root} cannot be part of a transaction over tables. {undone} Run it after the "
             "transaction."
         )
 
@@ -106,7 +106,7 @@ def _path_of(file_url: str) -> str:
 def _local(path: str) -> ObjectStore:
     if not can_be_name(path):
         raise InvalidOptionError(
-            f"The path {shown(path)} of the table holds what no name of a file can hold. Correct it.", option="path"
+            f"The path {shown(path)} of the table contains characters that no file name can contain. Correct it.", option="path"
         )
     return LocalStore(path)
 

@@ -1,10 +1,10 @@
-"""A table in an object store (S3, Google Cloud Storage, Azure): ObjectStore over the requests of an ObjectClient.
+"""A table in an object store (S3, Google Cloud Storage, Azure): ObjectStore on top of an ObjectClient.
 
     RemoteStore("s3://bucket/tables/t", options)
 
-An object appears whole, so that `put` needs no temporary name, and `put_if_absent` is one request that the store decides. A key
-is the root's and a path with `/` between; there are no directories. A store pickles as its URL and options, and finds the
-connection of the process that it is in.
+An object appears as a whole. So `put` needs no temporary name, and `put_if_absent` is one request whose outcome the store
+decides. A key is the root's key and a path, joined by `/`; there are no directories. A store is pickled as its URL and options,
+and uses the connection of the process that it is in.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 
 
 class RemoteStore:
-    """root: a URL. Raises InvalidOptionError for one that names no container; nothing is asked of the store."""
+    """root: a URL. Raises InvalidOptionError for a URL that names no container; sends no request."""
 
     __slots__ = ("_address", "_options", "_root")
 
@@ -66,10 +66,10 @@ class RemoteStore:
     # ------------------------------------------------------------ names
 
     def _locate(self, path: str) -> Address:
-        """Where an object is that may be read: relative to the root, or a URL of the same kind of store and account.
+        """The address of an object to read: relative to the root, or a URL of the same kind of store and account.
 
-        Raises UnsupportedOperationError for other places: a table in a store that others write to must not have files of this
-        machine read.
+        Raises UnsupportedOperationError for other places: a table in a store that others write to must not make this process read
+        local files.
         """
         if not can_be_name(path):
             raise FileNotFoundError(2, "No object can have this name", path)
@@ -78,14 +78,14 @@ class RemoteStore:
             if address is None or address.holder[:2] != self._address.holder[:2]:
                 raise UnsupportedOperationError(
                     f"{path} is not in the kind of storage that the table at {self._root} is in, and is not read. Read the table "
-                    "from where it lies beside its files.",
+                    "through the store that holds its files.",
                     path=path,
                 )
             return address
         return replace(self._address, key=self._below(path))
 
     def _locate_own(self, path: str) -> Address:
-        """Where an object is that may be written or deleted: below the root. Raises StorageError."""
+        """The address of an object to write or delete: below the root. Raises StorageError."""
         if is_absolute(path) or any(part in ("", ".", "..") for part in path.split("/")):
             raise StorageError(
                 f"{path!r} is not the name of an object below {self._root}. Nothing was written or deleted there.",

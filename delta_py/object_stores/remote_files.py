@@ -1,4 +1,4 @@
-"""Objects of a remote store as files: read by ranges that are fetched ahead, written in parts while they are made."""
+"""Objects of a remote store as files: read by prefetched ranges, uploaded in parts while they are written."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from delta_py.storage.arrow_files import ByteRange, as_requests, as_stretches
 
 _log = logging.getLogger("delta_py")
 
-# Most footers of Parquet files are in it, and it is fetched to see whether the object is there.
+# Most Parquet footers fit into it. It is fetched to check whether the object exists.
 _TAIL_BYTES = 64 * 1024
 _LEAST_REQUEST_BYTES = 64 * 1024
 _PART_BYTES = 8 * 1024 * 1024
-# Stores take 10,000 parts of an object at most: after so many, parts are twice as long.
+# Stores accept at most 10,000 parts of an object: after this many parts, the part length doubles.
 _PARTS_OF_A_LENGTH = 1000
 _PARTS_UNDER_WAY = 4
 
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Bytes of an object that were asked for together. view: where they are put. parts: (start, end) of the requests for them,
-    with how many bytes came; none where all is there."""
+    """Bytes of an object that were requested together. view: their buffer. parts: (start, end) of their requests, with the number
+    of bytes that arrived; empty if all bytes are there."""
 
     start: int
     end: int
@@ -39,15 +39,15 @@ class _Stretch:
 
 
 def _room(length: int) -> memoryview:
-    """For bytes that are to come, from Arrow's pool: what many threads have freed of the heap stays with each of them."""
+    """A buffer for expected bytes, from Arrow's pool: heap memory that many threads have freed is not returned to the system."""
     return memoryview(pa.allocate_buffer(length)).cast("B")
 
 
 class RemoteInput(io.RawIOBase):
     """A seekable file over one object. pyarrow does not use it from two threads at once.
 
-    size_bytes: what the caller believes the object to have; None to ask. The end of the object is fetched at once, which tells
-    whether that is right, unless is_sure. Raises FileNotFoundError for a missing object, without that request when it is read.
+    size_bytes: the object's size as the caller expects it; None to ask. The end of the object is fetched immediately to check the
+    size, unless is_sure. Raises FileNotFoundError for a missing object; with is_sure, only when it is read.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class RemoteInput(io.RawIOBase):
             self._size = self._ask_size()
 
     def _finds_tail(self, size_bytes: int) -> bool:
-        """Fetch the end; whether the object ends there. A byte more is asked for, which must not be there."""
+        """Fetch the end; returns whether the object ends there. The request asks for one byte more, which must not exist."""
         start = max(0, size_bytes - _TAIL_BYTES)
         tail = self._get(start, size_bytes - start + 1)
         if len(tail) != size_bytes - start:
@@ -78,7 +78,7 @@ class RemoteInput(io.RawIOBase):
         client, address = self._connection.client, self._address
         return self._connection.run(f"look for {self._name}", lambda: client.size(address.container, address.key))
 
-    # ------------------------------------------------------------ as Python's files
+    # # ------------------------------------------------------------ Python's file methods
 
     def readable(self) -> bool:
         return True
@@ -94,9 +94,9 @@ class RemoteInput(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """A view of bytes where nothing need be copied, which is enough for pyarrow."""
-        left = max(0, self._size - self._position)
-        length = left if size is None or size < 0 else min(size, left)
+        """Returns a view of bytes if no copy is needed; that is enough for pyarrow."""
+        remaining_bytes = max(0, self._size - self._position)
+        length = remaining_bytes if size is None or size < 0 else min(size, remaining_bytes)
         data = self._read(self._position, length) if length else b""
         self._position += len(data)
         return data  # type: ignore[return-value]
@@ -108,10 +108,10 @@ class RemoteInput(io.RawIOBase):
     # ------------------------------------------------------------ ranges
 
     def expect(self, ranges: Sequence[ByteRange]) -> None:
-        """See Prefetcher. The requests begin at once, in other threads."""
-        wanted = [(start, start + length) for start, length in as_stretches(_within(ranges, self._size))]
-        self._forget(lambda stretch: any(first < stretch.end and stretch.start < last for first, last in wanted))
-        for start, end in wanted:
+        """See Prefetcher. The requests start immediately, in other threads."""
+        stretches = [(start, start + length) for start, length in as_stretches(_within(ranges, self._size))]
+        self._forget(lambda stretch: any(first < stretch.end and stretch.start < last for first, last in stretches))
+        for start, end in stretches:
             self._stretches += [self._begin(first, last) for first, last in self._gaps(start, end)]
         self._stretches.sort(key=lambda stretch: (stretch.start, stretch.end))
 
@@ -124,18 +124,18 @@ class RemoteInput(io.RawIOBase):
         return _Stretch(start, end, view, parts)
 
     def _gaps(self, start: int, end: int) -> list[tuple[int, int]]:
-        """What of a stretch is not fetched yet."""
+        """The parts of a stretch that are not fetched yet."""
         gaps, place = [], start
-        for known in self._known():
-            if known.end <= place or known.start >= end:
+        for stretch in self._available_stretches():
+            if stretch.end <= place or stretch.start >= end:
                 continue
-            if known.start > place:
-                gaps.append((place, known.start))
-            place = max(place, known.end)
+            if stretch.start > place:
+                gaps.append((place, stretch.start))
+            place = max(place, stretch.end)
         return [*gaps, (place, end)] if place < end else gaps
 
-    def _known(self) -> list[_Stretch]:
-        """What is fetched, or on its way, in order."""
+    def _available_stretches(self) -> list[_Stretch]:
+        """The stretches that are fetched or requested, in order."""
         tail = [] if self._tail is None else [_Stretch(self._tail[0], self._size, memoryview(self._tail[1]), [])]
         return sorted([*self._stretches, *tail], key=lambda stretch: (stretch.start, stretch.end))
 
@@ -148,36 +148,36 @@ class RemoteInput(io.RawIOBase):
 
     def _read(self, start: int, length: int) -> bytes | memoryview:
         parts, place, end = list[bytes | memoryview](), start, start + length
-        for known in self._known():
-            if known.end <= place or known.start >= end:
+        for stretch in self._available_stretches():
+            if stretch.end <= place or stretch.start >= end:
                 continue
-            if known.start > place:
-                parts.append(self._whole_of(self._get(place, known.start - place), known.start - place))
-                place = known.start
-            last = min(known.end, end)
-            parts.append(self._content(known, place, last))
+            if stretch.start > place:
+                parts.append(self._checked_length(self._get(place, stretch.start - place), stretch.start - place))
+                place = stretch.start
+            last = min(stretch.end, end)
+            parts.append(self._content(stretch, place, last))
             place = last
         if place < end:
             parts.append(self._fetch_more(place, end - place))
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _content(self, stretch: _Stretch, start: int, end: int) -> memoryview:
-        """Of a stretch, once it is there."""
+        """The bytes of a stretch, once they have arrived."""
         for first, last, future in stretch.parts:
             if first < end and start < last and future.result() != last - first:
                 raise self._was_replaced()
         return stretch.view[start - stretch.start : end - stretch.start]
 
     def _fetch_more(self, start: int, length: int) -> bytes | memoryview:
-        """What nobody announced; small reads are mostly followed by others."""
+        """Read bytes that were not announced; small reads are mostly followed by more reads."""
         if length >= _LEAST_REQUEST_BYTES:
-            return self._whole_of(self._get(start, length), length)
+            return self._checked_length(self._get(start, length), length)
         end = min(start + _LEAST_REQUEST_BYTES, self._size)
-        data = self._whole_of(self._get(start, end - start), end - start)
+        data = self._checked_length(self._get(start, end - start), end - start)
         self._stretches = [_Stretch(start, end, memoryview(data), [])]
         return data[:length]
 
-    def _whole_of(self, data: bytes, length: int) -> bytes:
+    def _checked_length(self, data: bytes, length: int) -> bytes:
         if len(data) != length:
             raise self._was_replaced()
         return data
@@ -195,12 +195,13 @@ class RemoteInput(io.RawIOBase):
 
 
 def _within(ranges: Sequence[ByteRange], size: int) -> list[ByteRange]:
-    """The ranges as far as they lie in the object: what a damaged footer says is no reason to ask for more."""
+    """The ranges, limited to the object: a damaged footer must not cause larger requests."""
     return [(max(0, start), min(start + length, size) - max(0, start)) for start, length in ranges]
 
 
 class RemoteOutput(io.RawIOBase):
-    """A new object, sent while it is written; it is there once it is closed. Not closed, or after `abort`, it never is.
+    """A new object, uploaded while it is written; it exists once the file is closed. If the file is not closed, or aborted, it
+    never exists.
 
     Memory is bounded by _PARTS_UNDER_WAY + 1 parts.
     """
@@ -221,7 +222,7 @@ class RemoteOutput(io.RawIOBase):
         return self._position
 
     def write(self, data: object) -> int:
-        """data: anything with bytes; copied. Raises StoreUnavailableError, StorageError."""
+        """data: anything with bytes; it is copied. Raises StoreUnavailableError, StorageError."""
         piece = bytes(memoryview(data).cast("B"))  # type: ignore[arg-type]
         self._waiting.append(piece)
         self._waiting_bytes += len(piece)
@@ -240,12 +241,12 @@ class RemoteOutput(io.RawIOBase):
             super().close()
 
     def abort(self) -> None:
-        """Nothing of it is kept."""
+        """Give the upload up: nothing of it remains."""
         self._has_failed = True
         self._waiting = []
         for future in self._under_way:
             future.cancel()
-        for future in self._under_way:  # a part that arrives afterwards would stay
+        for future in self._under_way:  # a part that arrives after the abort would stay
             if not future.cancelled():
                 future.exception()
         self._under_way.clear()
@@ -257,7 +258,7 @@ class RemoteOutput(io.RawIOBase):
                 _log.warning("parts of %s, which is not made, may stay until the store cleans up: %s", self._name, error)
 
     def __del__(self) -> None:
-        """Python closes what is let go of, and a file whose writer failed must not be made of what it has."""
+        """Python closes garbage-collected files, and an incomplete file of a writer that failed must not become an object."""
         if not self.closed:
             self.abort()
         super().__del__()
@@ -273,12 +274,12 @@ class RemoteOutput(io.RawIOBase):
             raise
 
     def _send(self) -> None:
-        """The waiting bytes as a part."""
+        """Upload the waiting bytes as a part."""
         client, address, connection = self._connection.client, self._address, self._connection
         if self._upload is None:
             self._upload = connection.run(f"write {self._name}", lambda: client.begin_upload(address.container, address.key))
         upload, number, data = self._upload, self._part_count, b"".join(self._waiting)
-        what = f"write {self._name}"  # a call that had `self` would keep an output that was let go of, unfinished
+        what = f"write {self._name}"  # a call that refers to `self` would keep an unfinished output from being garbage-collected
         self._waiting, self._waiting_bytes, self._part_count = [], 0, number + 1
         while len(self._under_way) >= (_PARTS_UNDER_WAY if upload.takes_many else 1):
             self._under_way.popleft().result()

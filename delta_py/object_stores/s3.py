@@ -1,9 +1,9 @@
-"""S3 and what speaks its protocol, by boto3.
+"""S3 and stores that speak its protocol, by boto3.
 
-A commit is one PUT with `If-None-Match: *`. S3 answers 412 where there is an object of that name, and 409 where another writer is
-at it. Stores that speak S3's protocol but do not know the condition would overwrite the other's commit. So whether an endpoint
-keeps it is tried once a process, by an object that is written twice, and to one that does not nothing is committed. Amazon's own
-endpoints are known to keep it.
+A commit is one PUT with `If-None-Match: *`. S3 answers 412 if an object of that name exists, and 409 if another writer is writing
+it. Stores that speak S3's protocol but ignore the condition would overwrite another writer's commit. So the client tests once per
+process whether an endpoint respects it, by writing an object twice, and does not commit to an endpoint that does not. Amazon's
+own endpoints are known to respect it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from delta_py.storage.store_options import StorageOptions
 T = TypeVar("T")
 
 _PAGE = 1000
-_LARGEST_COPY = 5 * 1024**3  # of one request
+_LARGEST_COPY = 5 * 1024**3  # in one request
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 
 
@@ -35,7 +35,8 @@ class S3Client:
 
     def __init__(self, options: StorageOptions) -> None:
         endpoint = options.get("s3.endpoint") or _endpoint_of_environment()
-        # Other stores mostly have no domain a bucket, and some do not know the checksums that boto3 adds by itself.
+        # Most other stores do not support a domain for each bucket, and some do not know the checksums that boto3 adds by
+        # default.
         addressing = "path" if options.flag("s3.path_style") or endpoint is not None else "auto"
         checksums = (
             {}
@@ -44,7 +45,7 @@ class S3Client:
         )
         self._access = access_of(options, endpoint=endpoint, region=options.get("s3.region"))
         self._s3 = aws_client("s3", self._access, s3={"addressing_style": addressing}, **checksums)
-        self._endpoint: str = self._s3.meta.endpoint_url  # also one that a profile names
+        self._endpoint: str = self._s3.meta.endpoint_url  # also one from a profile
         self._payer = {"RequestPayer": "requester"} if options.flag("s3.requester_pays") else {}
         self._condition = _Condition(is_kept=(urlsplit(self._endpoint).hostname or "").endswith(_AMAZON))
 
@@ -93,10 +94,10 @@ class S3Client:
         if token is not None:
             arguments["ContinuationToken"] = token
         elif len(start) > len(prefix):
-            arguments["StartAfter"] = start[:-1]  # what it names itself is left out, and `start` is wanted
+            arguments["StartAfter"] = start[:-1]  # S3 excludes this key itself, and `start` must be included
         answer = self._ask(f"{container}/{prefix}", lambda: self._s3.list_objects_v2(**arguments))
         if "IsTruncated" not in answer:
-            raise NotAnswered("what was answered is no listing: something between has answered in the store's place")
+            raise NotAnswered("the answer is not a listing: something in between answered instead of the store")
         objects = [_info(listed) for listed in answer.get("Contents", ()) if not listed["Key"].endswith("/")]
         return ListedPage(objects, answer.get("NextContinuationToken") if answer["IsTruncated"] else None)
 
@@ -114,7 +115,7 @@ class S3Client:
         self._ask(f"{container}/{key}", lambda: self._s3.put_object(**arguments))
 
     def _try_condition(self, container: str, directory: str) -> None:
-        """Write an object twice as a new one. Raises StorageError where the second write succeeds too."""
+        """Write an object twice as a new one. Raises StorageError if the second write succeeds too."""
         key = f"{directory}/.pydelta-{uuid.uuid4().hex}.tmp".removeprefix("/")
         try:
             self._put_new(container, key, b"a second write must fail")
@@ -124,7 +125,7 @@ class S3Client:
         finally:
             self.delete(container, key)
         raise StorageError(
-            f"The endpoint {self._endpoint} takes a write of a new object (If-None-Match: *) where there is one of that name: "
+            f"The endpoint {self._endpoint} accepts a write of a new object (If-None-Match: *) although the object exists: "
             "two writers would overwrite each other's commits. Nothing was committed. Use a store that keeps the condition, or "
             "let DynamoDB decide: the option s3.dynamodb_table, given to every writer of the table.",
             endpoint=self._endpoint,
@@ -155,7 +156,7 @@ class S3Client:
 
 
 def _endpoint_of_environment() -> str | None:
-    """boto3 takes it by itself; here it decides how buckets are named to the endpoint."""
+    """boto3 reads these variables by itself; here they decide how bucket names are sent to the endpoint."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
@@ -185,7 +186,7 @@ class _MultipartUpload:
         s3 = self._owner._s3
         try:
             self._owner._ask(self._where, lambda: s3.complete_multipart_upload(MultipartUpload=parts, **self._named))
-        except FileNotFoundError:  # there is no such upload any more: its end was asked for before, and the answer got lost
+        except FileNotFoundError:  # the upload no longer exists: an earlier request has finished it, and its answer was lost
             self._owner.size(self._container, self._key)
 
     def abort(self) -> None:
@@ -197,7 +198,7 @@ class _MultipartUpload:
 
 
 class _Condition:
-    """Whether the endpoint keeps `If-None-Match: *`. Once it is known that it does, nobody asks again."""
+    """Whether the endpoint respects `If-None-Match: *`. Once that is known, it is not tested again."""
 
     def __init__(self, *, is_kept: bool) -> None:
         self._is_kept, self._lock = is_kept, threading.Lock()

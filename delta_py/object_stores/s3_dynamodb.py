@@ -1,17 +1,17 @@
-"""Tables in S3 whose commits are decided in a DynamoDB table, laid out as delta-spark's S3DynamoDBLogStore does, so that both may
-write to one table at once.
+"""Tables in S3 whose commits are decided in a DynamoDB table. Its layout is that of delta-spark's S3DynamoDBLogStore, so that
+both may write to one table at the same time.
 
 An item is one commit: `tablePath` (hash key: the root's URL) and `fileName` (range key), `tempPath` (where the bytes are, below
-`_delta_log`), `complete` ("true" once they are copied to the commit's name) and `expireTime` (seconds since 1970, of complete
-ones).
+`_delta_log`), `complete` ("true" once they are copied to the commit's name) and `expireTime` (seconds since 1970, only if
+complete).
 
     put_if_absent("_delta_log/00..7.json")
-      bytes -> _delta_log/.tmp/00..7.json.<uuid>          nobody looks there
+      bytes -> _delta_log/.tmp/00..7.json.<uuid>          nobody reads it there
       item, if there is none of that key                  from here on the commit stands
-      bytes -> _delta_log/00..7.json;  item: complete     whoever comes next does it if the writer died
+      bytes -> _delta_log/00..7.json;  item: complete     the next reader or writer does it if this writer died
 
-Between the second step and the third a commit stands that no listing shows. So before the log is listed, and before a commit is
-tried, the newest item is looked at, and what is left of it is done.
+Between the second step and the third, a commit stands that no listing shows. So before the log is listed, and before a commit is
+tried, the newest item is read, and an incomplete one is completed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CommitEntry:
 
 
 class CommitTable:
-    """The items of one Delta table. Raises what ObjectClient raises; a key that is taken is FileExistsError."""
+    """The items of one Delta table. Raises as ObjectClient; FileExistsError for a key that exists."""
 
     def __init__(self, table_path: str, options: StorageOptions) -> None:
         name = options.get("s3.dynamodb_table")
@@ -76,7 +76,7 @@ class CommitTable:
         return _entry(answer["Items"][0]) if answer["Items"] else None
 
     def add(self, entry: CommitEntry) -> None:
-        """Raises FileExistsError where there is an item of its key."""
+        """Raises FileExistsError if an item with this key exists."""
         item, condition = self._item(entry), "attribute_not_exists(fileName)"
         self._ask(lambda: self._client.put_item(TableName=self._name, Item=item, ConditionExpression=condition))
 
@@ -142,39 +142,40 @@ class DynamoDbStore(RemoteStore):
             self._finish(entry, data)
         except FileExistsError:
             raise
-        except (OSError, StorageError) as error:  # the commit stands; whoever comes next finishes it
+        except (OSError, StorageError) as error:  # the commit stands; the next reader or writer finishes it
             _log.warning("%s: commit %s is decided, and not yet at its place: %s", self.root, name, error)
 
     def _put_other(self, path: str, data: bytes) -> None:
-        """What is written so has a name of its own, or the same content whoever writes it."""
+        """These files have a unique name, or the same content whoever writes them."""
         if self._exists(path):
             raise FileExistsError(17, "There is an object of that name", path)
         self.put(path, data)
 
     def _check_before(self, version: int, name: str) -> None:
-        """The commit before must be at its place. Raises StorageError where it cannot be, so that this one would leave a gap."""
+        """Check that the previous commit is at its place, and complete it if necessary. Raises StorageError if it is missing,
+        because this commit would leave a gap."""
         if version == 0:
-            old = self._run("look for", lambda: self._commits.find(name))
-            if old is not None and old.is_complete and not self._exists(f"{LOG_DIRECTORY}/{name}"):
+            old_entry = self._run("look for", lambda: self._commits.find(name))
+            if old_entry is not None and old_entry.is_complete and not self._exists(f"{LOG_DIRECTORY}/{name}"):
                 raise StorageError(
-                    f"The DynamoDB table has a commit {name} of {self.root}, which is not there: a table was deleted at this "
+                    f"The DynamoDB table has a commit {name} of {self.root}, whose file is missing: a table was deleted at this "
                     "place. Nothing was committed. Delete the items of its tablePath first, or use another place.",
                     root=self.root,
                 )
             return
-        before = commit_file_name(version - 1)
-        entry = self._run("look for", lambda: self._commits.find(before))
+        previous_name = commit_file_name(version - 1)
+        entry = self._run("look for", lambda: self._commits.find(previous_name))
         if entry is not None and not entry.is_complete:
             self._finish(entry)
-        elif not self._exists(f"{LOG_DIRECTORY}/{before}"):
+        elif not self._exists(f"{LOG_DIRECTORY}/{previous_name}"):
             raise StorageError(
-                f"Commit {before} of {self.root}, behind which this one comes, is not there. Nothing was committed.",
+                f"The previous commit {previous_name} of {self.root} is missing. Nothing was committed.",
                 root=self.root,
             )
 
     def _decide(self, entry: CommitEntry) -> None:
-        """Raises FileExistsError where another writer's commit has the version; that one is at its place then. NotAnswered where
-        the table neither confirmed nor refused, and has no item."""
+        """Raises FileExistsError if another writer's commit has the version; then that commit is at its place. Raises NotAnswered
+        if the table neither confirmed nor refused, and has no item."""
         try:
             self._connection.once(lambda: self._commits.add(entry))
         except FileExistsError:
@@ -184,7 +185,7 @@ class DynamoDbStore(RemoteStore):
                 raise
 
     def _settle(self, ours: CommitEntry) -> bool:
-        """Whether the version is decided, and for us. Raises FileExistsError where it is another's."""
+        """Whether the version is decided, in our favour. Raises FileExistsError if another writer has it."""
         entry = self._run("look for", lambda: self._commits.find(ours.file_name))
         if entry is None:
             return False
@@ -194,7 +195,7 @@ class DynamoDbStore(RemoteStore):
             self._finish(entry)
         raise FileExistsError(17, "There is a commit of that name", ours.file_name)
 
-    # ------------------------------------------------------------ what others left half done
+    # # ------------------------------------------------------------ complete commits of other writers
 
     def _finish_newest(self) -> None:
         newest = self._run("look for", self._commits.newest)
@@ -202,16 +203,16 @@ class DynamoDbStore(RemoteStore):
             return
         try:
             self._finish(newest)
-        except StorageError as error:  # such as that of a user who may only read
+        except StorageError as error:  # for example because the user may only read
             text = "%s: commit %s is decided, and cannot be put to its place: %s"
             _log.warning(text, self.root, newest.file_name, error.message)
 
     def _finish(self, entry: CommitEntry, ours: bytes | None = None) -> None:
         """Put the commit to its place: the same bytes, whoever does it and however often.
 
-        ours: the bytes, where the commit is this store's own. Raises FileExistsError where others are at the place all the same:
-        a writer that does not ask DynamoDB, or asks without the condition, was there first. Raises StorageError where the
-        bytes are gone.
+        ours: the bytes, if the commit is this store's own. Raises FileExistsError if another commit is at the place all the same:
+        a writer that does not use DynamoDB, or uses it without the condition, was first. Raises StorageError if the bytes are
+        missing.
         """
         place = f"{LOG_DIRECTORY}/{entry.file_name}"
         if not self._exists(place):

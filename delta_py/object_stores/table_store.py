@@ -1,4 +1,4 @@
-"""The store of a table, from which the files that it names in other stores are read too. Tasks that read import it."""
+"""The store of a table, which also reads the files that the table names in other stores. Reading tasks import it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 
 @dataclass(frozen=True, slots=True)
 class TableStore:
-    """The store of one table: its own, and for files that the log names by URLs of another kind of store, or of another
-    account, that one. Shallow clones name the files of their source so. Nothing is written or deleted elsewhere."""
+    """The store of one table. It uses its own store, and another store for files that the log names by URLs of another kind of
+    store, or of another account. Shallow clones name the files of their source in this way. Nothing is written or deleted in
+    other stores."""
 
     own: ObjectStore
     options: StorageOptions = NO_OPTIONS
@@ -34,7 +35,7 @@ class TableStore:
             return self.own, path
         if kind_of(self.root) is not None and address_of(path).holder[:2] == address_of(self.root).holder[:2]:
             return self.own, path
-        from delta_py.object_stores.remote import RemoteStore  # few tables name files elsewhere
+        from delta_py.object_stores.remote import RemoteStore  # imported here because few tables name files elsewhere
 
         directory, _, name = path.rpartition("/")
         return RemoteStore(directory, self.options), name

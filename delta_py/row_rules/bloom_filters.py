@@ -1,10 +1,10 @@
-"""Bloom filters in Parquet files, for the columns that the table's properties name as Parquet's own settings do.
+"""Bloom filters in Parquet files, for the columns that the table's properties name, with the names of Parquet's own settings.
 
     parquet.bloom.filter.enabled#user.id = true
     parquet.bloom.filter.expected.ndv#user.id = 100000     # distinct values in a row group
     parquet.bloom.filter.fpp#user.id = 0.01                # share of false answers
 
-They are for engines that ask them when they read, such as Spark: pyarrow writes them from version 26 on, and asks none.
+They serve engines that use them when they read, such as Spark: pyarrow writes them since version 26, and does not read them.
 Protocol: Data Files.
 """
 
@@ -28,11 +28,11 @@ _NO_FILTER = ("boolean", "variant", "void")
 
 
 def bloom_filters(config: TableConfig) -> dict[str, dict[str, int | float]]:
-    """Physical columns, dotted, with pyarrow's options of their filters. A column that the table does not have is passed over: it
-    may have been dropped. Raises UnsupportedOperationError where pyarrow is too old, or for a column whose type has no filters;
-    InvalidOptionError for values that make no sense."""
+    """Physical columns, dotted, with pyarrow's options of their filters. A column that the table does not have is ignored: it may
+    have been dropped. Raises UnsupportedOperationError if pyarrow is too old, or for a column whose type has no filters;
+    InvalidOptionError for invalid values."""
     properties = config.metadata.configuration
-    wanted: dict[str, dict[str, int | float]] = {}
+    options_by_column: dict[str, dict[str, int | float]] = {}
     for name, value in properties.items():
         if not name.startswith(ENABLED) or value.lower() != "true":
             continue
@@ -45,21 +45,21 @@ def bloom_filters(config: TableConfig) -> dict[str, dict[str, int | float]]:
         if path[0] not in config.partition_columns:
             _check_type(column, fields[-1].data_type)
             physical = physical_path(config.schema, path, config.column_mapping_mode)
-            wanted[".".join(physical)] = _options(properties, column)
-    if wanted and "bloom_filter_options" not in inspect.signature(pq.ParquetWriter.__init__).parameters:
+            options_by_column[".".join(physical)] = _options(properties, column)
+    if options_by_column and "bloom_filter_options" not in inspect.signature(pq.ParquetWriter.__init__).parameters:
         raise UnsupportedOperationError(
-            f"The table's properties ask for Bloom filters of {', '.join(wanted)}, which this version of pyarrow cannot write. "
-            f"Nothing was written. Install pyarrow 26 or newer, or take {ENABLED}... back.",
-            columns=list(wanted),
+            f"The table's properties ask for Bloom filters of {', '.join(options_by_column)}, which this version of pyarrow "
+            f"cannot write. Nothing was written. Install pyarrow 26 or newer, or remove {ENABLED}...",
+            columns=list(options_by_column),
         )
-    return wanted
+    return options_by_column
 
 
 def _check_type(column: str, data_type: DataType) -> None:
     if isinstance(data_type, StructType | ArrayType | MapType) or type_name(data_type) in _NO_FILTER:
         raise UnsupportedOperationError(
             f"{ENABLED}{column}: a column of type {type_name(data_type)} has no Bloom filter in Parquet. Nothing was written. "
-            "Take the property back.",
+            "Remove the property.",
             column=column,
         )
 
@@ -81,5 +81,5 @@ def _options(properties: Mapping[str, str], column: str) -> dict[str, int | floa
     return options
 
 
-def _senseless(name: str, value: str, wanted: str) -> InvalidOptionError:
-    return InvalidOptionError(f"Table property {name} is {value!r}; it must be {wanted}. Nothing was written.", property=name)
+def _senseless(name: str, value: str, expected: str) -> InvalidOptionError:
+    return InvalidOptionError(f"Table property {name} is {value!r}; it must be {expected}. Nothing was written.", property=name)

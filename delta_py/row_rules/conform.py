@@ -1,12 +1,12 @@
-"""The gate for rows that are written: what a table allows, applied to Arrow batches.
+"""Checks and converts rows before they are written: the rules of a table, applied to Arrow batches.
 
     state = write_state(config, store, read_version)      # driver
     lawful = Conformer(state, data_schema).conform(batch)      # executor
 
-In: batches in any column order and any case of names, in types that Spark's store assignment takes for the columns'.
-Out: LawfulBatch, in the table's own column order and Arrow types, with every rule of the table kept. The Parquet encoder
-(data_files.py) takes nothing else. What cannot be enforced here (an expression with an unknown function)
-refuses the write when the WriteState is built, unless the data brings the rule's answers (rule_columns.py).
+In: batches in any column order and any case of names, with types that Spark's store assignment accepts for the columns.
+Out: LawfulBatch, in the table's column order and Arrow types, with every rule of the table satisfied. The Parquet encoder
+(data_files.py) accepts nothing else. A rule that cannot be enforced here (an expression with an unknown function) refuses the
+write when the WriteState is built, unless the data contains the rule's results (rule_columns.py).
 Protocol: Requirements for Writers.
 """
 
@@ -82,8 +82,8 @@ _MIB = 1024 * 1024
 STRING_PREFIX = 32
 _TARGET_FILE_BYTES = 256 * _MIB
 _NO_HIDDEN_COLUMNS = HiddenColumns(None, ())
-MATERIALIZED = "pydelta.materialized"  # in the metadata of a column that only data files have, under that very name
-WRITE_ID_LENGTH = 23  # of a UUID's text; what follows tells the tasks' attempts apart
+MATERIALIZED = "pydelta.materialized"  # in the metadata of a column that only data files have, under the same name
+WRITE_ID_LENGTH = 23  # of a UUID's text; the remaining characters distinguish the attempts of tasks
 
 
 def new_write_id() -> str:
@@ -92,24 +92,24 @@ def new_write_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class WriteState:
-    """How to write files of one table; goes from the driver to every task.
+    """How to write files of one table; the driver sends it to every task.
 
     read_version: the version whose schema and properties these are; -1 for a table that the same commit creates.
     schema, partition_columns: logical, in the table's order, with the metadata of column mapping.
     stats_columns: physical paths of the leaves that get statistics, in schema order.
-    buffer_bytes: rows held back in memory, over all partitions, before the largest share is written.
+    buffer_bytes: rows buffered in memory, over all partitions, before the largest partition is written.
     page_version: of data pages, as pyarrow names it. random_prefix: letters of the random directory of each file; 0 for the
     directories of partitions.
-    write_id: a part of the names of all files of one write, by which those of a failed one are found.
-    data_change: False when the rows are only arranged anew. max_records_per_file: None for no limit.
-    time_zone: of the session, in which texts and times are turned into each other. truncate_nanoseconds: as of TimeRules.
+    write_id: a part of the names of all files of one write, by which the files of a failed write are found.
+    data_change: False when the rows are only rearranged. max_records_per_file: None for no limit.
+    time_zone: of the session, for conversions between texts and times. truncate_nanoseconds: as in TimeRules.
     insert_changes: write the rows as change data too, for a commit that has other changes in change data files.
     replace_where: SQL that every row must match, or None. rules: the CHECK constraints and invariants of the table.
-    write_micros: when the write began, since 1970 in UTC: what `current_timestamp()` means in it.
-    tasks: at most so many tasks write, numbered from 0; None when that is not known. keeps_identities: rows come with the
-    numbers of identity columns that they have in the table; a null in a new row stands for one that it is to get.
-    rule_nonce: of the hidden columns of the data that answer rules, None for no such columns. bloom_filters: physical columns,
-    dotted, and pyarrow's options of the Bloom filters that they get.
+    write_micros: when the write began, since 1970 in UTC: the value of `current_timestamp()` in it.
+    tasks: the maximum number of tasks that write, numbered from 0; None when that is not known. keeps_identities: rows contain
+    the numbers of identity columns that they have in the table; a null in a new row stands for a number that the write assigns.
+    rule_nonce: of the hidden columns of the data with the results of rules, None if there are no such columns. bloom_filters:
+    physical columns, dotted, and pyarrow's options of their Bloom filters.
     """
 
     store: ObjectStore
@@ -145,7 +145,7 @@ class WriteState:
 
 @dataclass(frozen=True, slots=True)
 class LawfulBatch:
-    """Rows that may be written: made by Conformer.conform and `unchanged`, by nothing else.
+    """Rows that may be written. Only Conformer.conform and `unchanged` make it.
 
     batch: schema exactly `to_arrow_schema(state.schema)`, logical names.
     """
@@ -154,7 +154,7 @@ class LawfulBatch:
 
 
 def unchanged(batch: pa.RecordBatch) -> LawfulBatch:
-    """Rows that were read from the same table, with its schema, and are written back as they are."""
+    """Rows that were read from the same table, with its schema, and are written back unchanged."""
     return LawfulBatch(batch)
 
 
@@ -169,13 +169,13 @@ def write_state(
     new_rows: bool = True,
     hidden: HiddenColumns = _NO_HIDDEN_COLUMNS,
 ) -> WriteState:
-    """What tasks need to write into a table. new_rows: False when rows of the table are only moved or deleted, so that no
-    rule has to be checked. hidden: the columns of the data that answer rules.
+    """What tasks need to write into a table. new_rows: False when rows of the table are only moved or deleted, so that no rule
+    must be checked. hidden: the columns of the data with the results of rules.
 
-    Raises UnsupportedTableFeatureError for a protocol that cannot be written, and for a rule on rows that this version
-    cannot enforce, by its name; SchemaMismatchError for a schema whose rows no data file holds
-    (DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE, DELTA_CANNOT_WRITE_EMPTY_SCHEMA); CorruptTableError for a property whose value
-    makes no sense.
+    Raises UnsupportedTableFeatureError for a protocol that cannot be written, and for a rule on rows that this version cannot
+    enforce, with the rule's name; SchemaMismatchError for a schema whose rows no data file can hold
+    (DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE, DELTA_CANNOT_WRITE_EMPTY_SCHEMA); CorruptTableError for a property with an
+    invalid value.
     """
     if new_rows:
         _check_stored_parts(config.schema, ())
@@ -183,8 +183,8 @@ def write_state(
 
 
 def check_definition(config: TableConfig, store: ObjectStore, read_version: int) -> None:
-    """Raises as write_state, for a table that is defined without rows. It may have columns of which no row can be written, or
-    none at all: it can get others before its first row."""
+    """Raises as write_state, for a table that is defined without rows. It may have columns for which no row can be written, or no
+    columns at all: it can get others before its first row."""
     _write_state(config, store, read_version, new_rows=True, hidden=_NO_HIDDEN_COLUMNS)
 
 
@@ -220,14 +220,14 @@ def _random_prefix(properties: Properties) -> int:
 
 
 def keeps_partition_columns(config: TableConfig) -> bool:
-    """Whether data files hold the partition columns too. Protocol: Data Files; Writer Requirements for IcebergCompatV1."""
+    """Whether data files contain the partition columns too. Protocol: Data Files; Writer Requirements for IcebergCompatV1."""
     if config.iceberg_versions:
         return True
     return config.feature("materializePartitionColumns") or config.properties.boolean("delta.writePartitionColumnsToParquet")
 
 
 def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: HiddenColumns) -> None:
-    """A rule that this gate cannot check refuses the write: unknown is not lawful."""
+    """Refuse the write if a rule cannot be checked here: an unknown rule may be violated."""
     check_rule_lengths(config)
     schema, clock = config.schema, Clock(0)
     for rule in rules:
@@ -245,14 +245,14 @@ def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: 
 
 
 def _is_writable(part: DataType) -> bool:
-    """Whether Parquet files of this version can hold values of the type. Void has none: it is left out."""
+    """Whether Parquet files of this version can hold values of the type. Void has no values: it is left out."""
     if isinstance(part, GeospatialType):
         return can_mark(part)
     return not isinstance(part, PrimitiveType) or part.name in _WRITABLE or part == VOID
 
 
 def _check_stored_parts(data_type: DataType, path: Path) -> None:
-    """Files leave out void columns and void fields of structs, since readers take what a file lacks for null. Nothing else can be
+    """Files leave out void columns and void fields of structs, because readers read a missing column as null. Nothing else can be
     left out, and a struct needs a field that is stored.
 
     Raises SchemaMismatchError: DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE for void anywhere in an array or a map,
@@ -294,7 +294,7 @@ def _without_stored_fields(data_type: StructType, name: str) -> SchemaMismatchEr
 
 
 def _unkept_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str, str], str]]:
-    """Rules on fields that the gate does not keep: where no rule is expected."""
+    """Rules on fields that are not enforced here, because no rule is expected at this place."""
     kept_paths: dict[str, set[Path]] = {
         INVARIANT: {path for path, _ in marked_fields(schema, INVARIANT)},
         GENERATION: {(name,) for name in schema.names},
@@ -321,11 +321,11 @@ _WRITABLE = _NUMBERS | {"string", "binary", "boolean", "date", "timestamp", "tim
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Where a column's values come from: the data's column at `place`, converted where `convert` is not None; the default;
-    or, for a column that the data lacks and that has none, null.
+    """Where a column's values come from: the data's column at `place`, converted if `convert` is not None; the default; or null,
+    if the data lacks the column and it has no default.
 
-    lengths: of its texts, None when they have none. empty_is_null: a partition column that a rule may name: there an empty
-    text is null when it is read again, so it is null when the rules are asked.
+    lengths: of its texts, None if no length is declared. empty_is_null: for a partition column that a rule may name: an empty
+    text in it is read back as null, so the rules must see null.
     """
 
     field: StructField
@@ -336,32 +336,32 @@ class _Column:
     empty_is_null: bool = False
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
-        values = self._given(batch)
+        values = self._source_values(batch)
         if self.empty_is_null and pc.any(empty := pc.equal(pc.binary_length(values), 0)).as_py():
             values = pc.if_else(empty, None, values)
         return values
 
-    def _given(self, batch: pa.RecordBatch) -> pa.Array:
+    def _source_values(self, batch: pa.RecordBatch) -> pa.Array:
         if self.place is not None:
-            given = batch.column(self.place)
-            return given if self.convert is None else self.convert(given)
+            values = batch.column(self.place)
+            return values if self.convert is None else self.convert(values)
         if self.default is not None and self.default.is_valid:
             return in_each_row(self.default, batch.num_rows)
         return pa.nulls(batch.num_rows, to_arrow_type(self.field.data_type))
 
 
 class Conformer:
-    """Makes batches of one Arrow schema lawful for one table: defaults, casts, generated columns, then NOT NULL, lengths of
-    texts, and the rules on rows, in the order of Spark.
+    """Converts batches of one Arrow schema to rows that one table accepts: defaults, casts, generated columns, then NOT NULL,
+    lengths of texts, and the rules on rows, in the order of Spark.
 
-    Raises, before any row is seen, SchemaMismatchError (DELTA_METADATA_MISMATCH for a column that the table lacks,
+    Raises, before any row is read, SchemaMismatchError (DELTA_METADATA_MISMATCH for a column that the table lacks,
     DELTA_DUPLICATE_COLUMNS_FOUND, DELTA_FAILED_TO_MERGE_FIELDS for a type that does not fit), InvariantViolationError
-    (DELTA_MISSING_NOT_NULL_COLUMN_VALUE), and UnsupportedTableFeatureError for a rule that cannot be kept in the session's
+    (DELTA_MISSING_NOT_NULL_COLUMN_VALUE), and UnsupportedTableFeatureError for a rule that cannot be enforced in the session's
     time zone or with these columns; ExpressionError for a condition of replaceWhere that cannot be evaluated.
     """
 
     def __init__(self, state: WriteState, data_schema: pa.Schema, identities: IdentityValues | None = None) -> None:
-        """identities: gives the numbers of identity columns; None when no rows follow."""
+        """identities: assigns the numbers of identity columns; None when no rows follow."""
         schema, clock = state.schema, Clock(state.write_micros, state.time_zone)
         self._arrow_schema = to_arrow_schema(schema)
         hidden = HiddenColumns(state.rule_nonce, tuple(data_schema.names))
@@ -386,21 +386,21 @@ class Conformer:
             self._columns = tuple(_as_read_again(column, state) for column in self._columns)
 
     def conform(self, batch: pa.RecordBatch, *, new_rows: bool = True) -> LawfulBatch:
-        """The batch in the table's columns and types. new_rows: False for rows that were in the table before, which keep the
+        """The batch in the table's columns and types. new_rows: False for rows that were in the table before; these keep the
         numbers of their identity columns.
 
         Raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for a value that the column's type cannot hold;
-        InvariantViolationError for a null where none may be (DELTA_NOT_NULL_CONSTRAINT_VIOLATED), a text that is too long
+        InvariantViolationError for a forbidden null (DELTA_NOT_NULL_CONSTRAINT_VIOLATED), a text that is too long
         (DELTA_EXCEED_CHAR_VARCHAR_LIMIT), and a row that breaks a rule (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES,
-        DELTA_REPLACE_WHERE_MISMATCH); ExpressionError for a row that an expression cannot be evaluated for.
+        DELTA_REPLACE_WHERE_MISMATCH); ExpressionError for a row for which an expression cannot be evaluated.
         """
         arrays = [column.values(batch) for column in self._columns]
         for number in self._numbered if new_rows else ():
             arrays[number] = self._with_numbers(arrays[number], self._columns[number].field.name)
         if self._generated:
-            given = pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema)
+            input_columns = pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema)
             for number, generated in self._generated:
-                arrays[number] = generated.values(given)
+                arrays[number] = generated.values(input_columns)
         for column, array in zip(self._columns, arrays, strict=True):
             check_not_null(array, column.field.data_type, column.field.nullable, column.field.name)
         for column, array in zip(self._columns, arrays, strict=True):
@@ -413,20 +413,20 @@ class Conformer:
             answer.check(lawful, batch)
         return LawfulBatch(lawful)
 
-    def _with_numbers(self, given: pa.Array, name: str) -> pa.Array:
-        """Numbers where there is none yet."""
-        if not given.null_count:
-            return given
+    def _with_numbers(self, values: pa.Array, name: str) -> pa.Array:
+        """Replace nulls by numbers."""
+        if not values.null_count:
+            return values
         assert self._identities is not None, "a gate without numbers gets rows for them"
-        numbers = self._identities.take(name, given.null_count)
-        return numbers if given.null_count == len(given) else pc.replace_with_mask(given, given.is_null(), numbers)
+        numbers = self._identities.take(name, values.null_count)
+        return numbers if values.null_count == len(values) else pc.replace_with_mask(values, values.is_null(), numbers)
 
 
 def _gets_numbers(column: _Column, *, keeps: bool) -> bool:
-    """Whether nulls in the column stand for numbers that rows are to get.
+    """Whether nulls in the column stand for numbers that the write assigns.
 
-    Raises InvariantViolationError (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED) for data that brings numbers of its
-    own for a column that does not allow it. Protocol: Identity Columns.
+    Raises InvariantViolationError (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED) if the data contains its own numbers for
+    a column that does not allow it. Protocol: Identity Columns.
     """
     identity = identity_of(column.field)
     if identity is None or column.place is None or keeps:
@@ -460,7 +460,7 @@ def _as_read_again(column: _Column, state: WriteState) -> _Column:
 
 
 def _rules_of_rows(state: WriteState, columns: tuple[_Column, ...]) -> Iterator[RowRule]:
-    """What each row is asked: a generated column only when its values come from the data."""
+    """The rules that each row must satisfy: the rule of a generated column only if its values come from the data."""
     for column in columns:
         if column.place is not None and GENERATION in column.field.metadata:
             yield generation_rule(column.field)
@@ -470,7 +470,7 @@ def _rules_of_rows(state: WriteState, columns: tuple[_Column, ...]) -> Iterator[
 
 
 def _places(schema: StructType, data: HiddenColumns) -> list[int | None]:
-    """For each column of the table the place of its column in the data, None for one that the data lacks."""
+    """For each column of the table, the place of its column in the data; None for a column that the data lacks."""
     if not schema.fields:
         raise SchemaMismatchError(
             "The table has no columns, so no rows can be written. Add columns first.", error_class="DELTA_EMPTY_DATA"
@@ -486,8 +486,8 @@ def _places(schema: StructType, data: HiddenColumns) -> list[int | None]:
                 column=name,
             )
         places[name.lower()] = place
-    known = {f.name.lower() for f in schema.fields}
-    extra = [name for name in data.names if name.lower() not in known and not data.is_hidden(name)]
+    table_names = {f.name.lower() for f in schema.fields}
+    extra = [name for name in data.names if name.lower() not in table_names and not data.is_hidden(name)]
     if extra:
         raise extra_columns(extra, schema.names, "the table")
     return [places.get(f.name.lower()) for f in schema.fields]
@@ -499,12 +499,12 @@ INVALID_CHARACTERS = " ,;{}()\n\t="
 
 
 def check_new_schema(schema: StructType, column_mapping_mode: str, present: StructType | None = None) -> None:
-    """Names and CRSs of a new table, at every depth. present: the schema of the table so far, which may have empty names
-    from other writers.
+    """Check names and CRSs of a new table, at every depth. present: the table's schema so far, which may contain empty names from
+    other writers.
 
-    Raises SchemaMismatchError: DELTA_DUPLICATE_COLUMNS_FOUND for names that differ at most in case,
-    DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for a type whose values have a CRS each,
-    DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES for empty names, and for characters that need column mapping.
+    Raises SchemaMismatchError: DELTA_DUPLICATE_COLUMNS_FOUND for names that are equal or differ only in case,
+    DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for a type in which each value has its own CRS, DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES
+    for empty names, and for characters that need column mapping.
     """
     check_duplicates(schema)
     _check_named(schema, present)
@@ -523,8 +523,8 @@ def check_new_schema(schema: StructType, column_mapping_mode: str, present: Stru
 
 
 def _check_named(schema: StructType, present: StructType | None) -> None:
-    known = set() if present is None else _paths_without_name(present)
-    nameless = sorted(_paths_without_name(schema) - known)
+    present_paths = set() if present is None else _paths_without_name(present)
+    nameless = sorted(_paths_without_name(schema) - present_paths)
     if nameless:
         parent = ".".join(nameless[0][:-1])
         what = f"A field of column {parent} has" if parent else "A column has"
@@ -541,12 +541,13 @@ def _paths_without_name(schema: StructType) -> set[Path]:
 
 
 def names_needing_mapping(schema: StructType) -> list[str]:
-    """Dotted, those of columns that files cannot have under their own names, at any depth."""
+    """Dotted paths of columns, at any depth, whose names files cannot use."""
     return [".".join(path) for path, f in fields_with_paths(schema) if not set(INVALID_CHARACTERS).isdisjoint(f.name)]
 
 
 def check_duplicates(data_type: DataType, path: Path = ()) -> None:
-    """Raises SchemaMismatchError (DELTA_DUPLICATE_COLUMNS_FOUND) for names that differ at most in case, at any depth."""
+    """Raises SchemaMismatchError (DELTA_DUPLICATE_COLUMNS_FOUND) for names that are equal or differ only in case, at any
+    depth."""
     if isinstance(data_type, StructType):
         names = Counter(f.name.lower() for f in data_type.fields)
         twice = sorted({f.name for f in data_type.fields if names[f.name.lower()] > 1})

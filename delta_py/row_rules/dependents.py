@@ -1,4 +1,4 @@
-"""Which rules of a table name a column: a change of the column may give them another meaning, or none.
+"""Find the rules of a table that name a column: a change of the column may change their meaning, or make them invalid.
 
     for rule in rules_naming(config, ("a", "b")): ...
 
@@ -19,8 +19,8 @@ from delta_py.types.schema import Path, StructType
 
 
 def rules_naming(table: TableConfig, path: Path) -> tuple[RowRule, ...]:
-    """The invariants, CHECK constraints and generation expressions that name the column at a path, something inside it, or
-    something that it is inside of. A rule that cannot be read may name any column."""
+    """The invariants, CHECK constraints and generation expressions that name the column at a path, a field inside it, or a struct
+    that contains it. A rule that cannot be parsed may name any column."""
     generated = (generation_rule(f) for f in table.schema.fields if GENERATION in f.metadata)
     rules = (*table_rules(table), *generated)
     return tuple(rule for rule in rules if any(_meet(path, named) for named in _columns_named(rule.sql, table.schema)))
@@ -33,10 +33,10 @@ def _columns_named(sql: str, schema: StructType) -> Iterable[Path]:
         from delta_py.expressions.spark_rules import checked_sql  # few rules need it
 
         try:
-            return checked_sql(sql, schema).columns  # Spark may compute more than we can
+            return checked_sql(sql, schema).columns  # Spark may compute more than pydelta can
         except DeltaError:
             return [(name,) for name in schema.names]
 
 
-def _meet(one: Path, other: Path) -> bool:
-    return all(a.lower() == b.lower() for a, b in zip(one, other, strict=False))
+def _meet(path: Path, other_path: Path) -> bool:
+    return all(a.lower() == b.lower() for a, b in zip(path, other_path, strict=False))

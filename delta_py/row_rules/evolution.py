@@ -1,5 +1,5 @@
-"""The schema of a table after a write that may change it: mergeSchema adds columns and widens types, overwriteSchema takes
-the schema of the data. Pure functions; ids and physical names of new columns are given by the caller.
+"""The schema of a table after a write that may change it: mergeSchema adds columns and widens types, overwriteSchema uses the
+schema of the data. Pure functions; the caller assigns ids and physical names of new columns.
 
     merged_schema(config, data_schema, widen=True, casts=False)
     replaced_schema(config, data_schema)
@@ -35,7 +35,7 @@ from delta_py.types.schema import (
     type_name,
 )
 
-# Rules and bookkeeping of the table that the data was read from; they say nothing about another table.
+# Rules and internal metadata of the table that the data was read from; they do not apply to another table.
 FOREIGN_METADATA = ("delta.", DEFAULT, EXISTS_DEFAULT)
 STORED_AS_INT32 = (BYTE, SHORT, INTEGER)
 _WIDENING_FEATURE = "typeWidening"
@@ -43,17 +43,17 @@ _RECORDING = {_WIDENING_FEATURE, "typeWidening-preview"}
 
 
 def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: bool = False) -> StructType:
-    """The table's schema with what the data has beyond it.
+    """The table's schema, extended by the data's schema.
 
-    Columns, and fields of structs at any depth, that the table lacks are added at the end, nullable. Others keep name,
-    nullability and metadata, and their type, where it is the wider one. Where it is void, or the data's is wider, widening is
-    asked for (`widen`) and delta.enableTypeWidening is true, they take the data's type, and the change is recorded in their
-    metadata; generated and identity columns keep theirs. Files store bytes and shorts as integers, so that these become wider
-    in any table, as the reference has it.
-    casts: a type stays, too, for which store assignment casts the data's values.
-    Raises SchemaMismatchError: DELTA_FAILED_TO_MERGE_FIELDS for all other types, whose values would not stay what they are,
-    DELTA_DUPLICATE_COLUMNS_FOUND for names in the data that differ at most in case, DELTA_CONSTRAINT_DATA_TYPE_MISMATCH and
-    DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH for a new type of a column that a rule of the table names.
+    Columns, and fields of structs at any depth, that the table lacks are added at the end, nullable. Other columns keep name,
+    nullability and metadata, and also their type, if it is the wider one. A column takes the data's type if its type is void. It
+    also takes it if the data's type is wider, widening is requested (`widen`) and delta.enableTypeWidening is true; then the
+    change is recorded in its metadata. Generated and identity columns keep their types. Files store bytes and shorts as integers,
+    so these become wider in any table, as in the reference.
+    casts: a column also keeps its type if store assignment can cast the data's values to it.
+    Raises SchemaMismatchError: DELTA_FAILED_TO_MERGE_FIELDS for all other types, whose values would change,
+    DELTA_DUPLICATE_COLUMNS_FOUND for names in the data that are equal or differ only in case, DELTA_CONSTRAINT_DATA_TYPE_MISMATCH
+    and DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH for a new type of a column that a rule of the table names.
     Protocol: Type Change Metadata; Writer Requirements for Type Widening.
     """
     check_new_schema(data, "name", table.schema)
@@ -65,25 +65,25 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
 
 
 def takes_type(table: TableConfig, present: DataType, given: DataType) -> bool:
-    """Whether merged_schema gives a column of the table the data's type, a wider one, where `widen` asks for it."""
+    """Whether merged_schema with `widen` gives a column of the table the data's wider type."""
     return _may_widen(table) and is_widening(present, given, like_iceberg=_follows_iceberg(table))
 
 
 def keeps_type(field: StructField) -> bool:
-    """Whether a column has its type by its rule: one that is generated, or numbered."""
+    """Whether a column's rule fixes its type: it is a generated or an identity column."""
     return GENERATION in field.metadata or identity_columns.START in field.metadata
 
 
 def check_same_types(table: StructType, data: StructType, path: Path = ()) -> None:
-    """Columns of the data that the table has, and fields of structs, have its types; integers that files store alike may be
-    narrower, and nulls of no type are of any.
+    """Check that columns of the data, and fields of structs, have the types of the table's columns. Integers that files store in
+    the same way may be narrower, and void fits any type.
 
     Raises SchemaMismatchError (DELTA_FAILED_TO_MERGE_FIELDS).
     """
     for f in data.fields:
-        known = table.find(f.name)
-        if known is not None:
-            _check_same_type(known.data_type, f.data_type, (*path, known.name))
+        table_field = table.find(f.name)
+        if table_field is not None:
+            _check_same_type(table_field.data_type, f.data_type, (*path, table_field.name))
 
 
 def _check_same_type(table: DataType, data: DataType, path: Path) -> None:
@@ -102,10 +102,10 @@ def _check_same_type(table: DataType, data: DataType, path: Path) -> None:
 
 
 def replaced_schema(table: TableConfig, data: StructType) -> StructType:
-    """The schema of the data, every part of it nullable, without what the table's columns were bound to.
+    """The schema of the data, nullable at every depth, without rules and metadata of the table's columns.
 
-    With column mapping a field whose name and type are those of a field of the table keeps its id and physical name; the
-    others have none yet.
+    With column mapping, a field with the name and type of a field of the table keeps that field's id and physical name; the other
+    fields have none yet.
     """
     mode = table.column_mapping_mode
     check_new_schema(data, mode)
@@ -117,7 +117,7 @@ def replaced_schema(table: TableConfig, data: StructType) -> StructType:
 
 
 def _new_field(f: StructField) -> StructField:
-    """A field of the data as one that the table gets: nullable inside and out."""
+    """A field of the data as a new field of the table: nullable inside and out."""
     metadata = {key: value for key, value in f.metadata.items() if not key.startswith(FOREIGN_METADATA)}
     return StructField(f.name, _nullable(f.data_type), True, metadata)
 
@@ -133,23 +133,23 @@ def _nullable(data_type: DataType) -> DataType:
     return data_type
 
 
-def _with_known_ids(fresh: StructType, known: StructType) -> StructType:
+def _with_known_ids(fresh: StructType, table_schema: StructType) -> StructType:
     fields = []
     for f in fresh.fields:
-        former = known.find(f.name)
+        table_field = table_schema.find(f.name)
         data_type, metadata = f.data_type, dict(f.metadata)
-        if former is not None:
-            data_type = _inner_ids(f.data_type, former.data_type)
-            if _bare(f.data_type) == _bare(former.data_type):
-                metadata |= {name: former.metadata[name] for name in column_mapping.OF_FIELDS if name in former.metadata}
+        if table_field is not None:
+            data_type = _inner_ids(f.data_type, table_field.data_type)
+            if _bare(f.data_type) == _bare(table_field.data_type):
+                metadata |= {key: table_field.metadata[key] for key in column_mapping.OF_FIELDS if key in table_field.metadata}
         fields.append(StructField(f.name, data_type, f.nullable, metadata))
     return StructType(tuple(fields))
 
 
-def _inner_ids(fresh: DataType, known: DataType) -> DataType:
-    match fresh, known:
+def _inner_ids(fresh: DataType, table_type: DataType) -> DataType:
+    match fresh, table_type:
         case StructType(), StructType():
-            return _with_known_ids(fresh, known)
+            return _with_known_ids(fresh, table_type)
         case ArrayType(element, nulls), ArrayType(known_element, _):
             return ArrayType(_inner_ids(element, known_element), nulls)
         case MapType(key, value, nulls), MapType(known_key, known_value, _):
@@ -158,7 +158,7 @@ def _inner_ids(fresh: DataType, known: DataType) -> DataType:
 
 
 def _bare(data_type: DataType) -> DataType:
-    """The type without nullability, metadata and case of names: what two types are compared by."""
+    """The type without nullability, metadata and case of names, to compare types."""
     match data_type:
         case StructType(fields):
             return StructType(tuple(StructField(f.name.lower(), _bare(f.data_type)) for f in fields))
@@ -174,9 +174,9 @@ def _bare(data_type: DataType) -> DataType:
 
 @dataclasses.dataclass(slots=True)
 class SchemaMerge:
-    """One pass over a table's schema beside the data's. retyped: leaves, or parts of them, whose type in data is another than the
-    table's from now on: path, the narrower type, the wider. stores_alike: of types that files store alike the wider one is taken;
-    not where the feature is there, as it wants each change recorded."""
+    """One pass over a table's schema and the data's. retyped: leaves, or parts of them, whose type in the data differs from the
+    table's from now on: path, the narrower type, the wider. stores_alike: for types that files store in the same way, the wider
+    one is used; False if the table has the type widening feature, because then each change must be recorded."""
 
     widens: bool
     like_iceberg: bool
@@ -185,26 +185,27 @@ class SchemaMerge:
     retyped: list[tuple[Path, DataType, DataType]] = dataclasses.field(default_factory=list)
 
     def struct(self, table: StructType, data: StructType, path: Path) -> StructType:
-        given = {f.name.lower(): f for f in data.fields}
-        table_fields = tuple(self._field(f, given.get(f.name.lower()), (*path, f.name)) for f in table.fields)
-        known = {f.name.lower() for f in table.fields}
-        return StructType((*table_fields, *(_new_field(f) for f in data.fields if f.name.lower() not in known)))
+        data_fields = {f.name.lower(): f for f in data.fields}
+        table_fields = tuple(self._field(f, data_fields.get(f.name.lower()), (*path, f.name)) for f in table.fields)
+        table_names = {f.name.lower() for f in table.fields}
+        return StructType((*table_fields, *(_new_field(f) for f in data.fields if f.name.lower() not in table_names)))
 
     def _field(self, table: StructField, data: StructField | None, path: Path) -> StructField:
         if data is None:
             return table
-        before = len(self.retyped)
+        previous_count = len(self.retyped)
         merge = dataclasses.replace(self, widens=False, stores_alike=False) if keeps_type(table) else self
         data_type = merge._type(table.data_type, data.data_type, path)
         changes = [
             type_change(old, new, where[len(path) :])
-            for where, old, new in self.retyped[before:]
+            for where, old, new in self.retyped[previous_count:]
             if self.widens and old != VOID and _is_nearest(table.data_type, where[len(path) :])
         ]
         metadata: Mapping[str, Any] = table.metadata
         if changes:
-            known = metadata.get(TYPE_CHANGES, ())
-            metadata = {**metadata, TYPE_CHANGES: [*known, *(change for change in changes if change not in known)]}
+            recorded_changes = metadata.get(TYPE_CHANGES, ())
+            new_changes = [change for change in changes if change not in recorded_changes]
+            metadata = {**metadata, TYPE_CHANGES: [*recorded_changes, *new_changes]}
         return StructField(table.name, data_type, table.nullable, metadata)
 
     def _type(self, table: DataType, data: DataType, path: Path) -> DataType:
@@ -219,7 +220,7 @@ class SchemaMerge:
         return table if data in (table, VOID) else self.plain(table, data, path)
 
     def plain(self, table: DataType, data: DataType, path: Path) -> DataType:
-        """The type for both of two that differ and are not both structs, arrays or maps. Raises SchemaMismatchError."""
+        """The common type of two types that differ and are not both structs, arrays or maps. Raises SchemaMismatchError."""
         is_alike = self.stores_alike and table in STORED_AS_INT32 and data in STORED_AS_INT32
         if table == VOID or ((self.widens or is_alike) and is_widening(table, data, like_iceberg=self.like_iceberg)):
             self.retyped.append((path, table, data))
@@ -234,7 +235,7 @@ def _is_cast(data: DataType, table: DataType) -> bool:
 
 
 def _may_widen(table: TableConfig) -> bool:
-    """Tables with the feature's preview alone want the version of each change recorded: their types stay."""
+    """Tables with only the feature's preview must record the version of each change: their types are not changed."""
     return _WIDENING_FEATURE in table.features and table.properties.boolean("delta.enableTypeWidening")
 
 
@@ -243,7 +244,8 @@ def _follows_iceberg(table: TableConfig) -> bool:
 
 
 def _is_nearest(data_type: DataType, inside: Path) -> bool:
-    """Whether no struct lies on the way inside a field's type: then the change is recorded at this field."""
+    """Whether there is no struct between the field and the changed part of its type: then the change is recorded at this
+    field."""
     for step in inside:
         if isinstance(data_type, StructType):
             return False
@@ -258,8 +260,8 @@ def _cannot_merge(path: Path, table: DataType, data: DataType) -> SchemaMismatch
     name = ".".join(path)
     return SchemaMismatchError(
         f"Failed to merge fields '{name}' and '{name}': the table's type is {type_name(table)}, the data's {type_name(data)}, "
-        "and values of it would not stay what they are. Nothing was written. Cast the column before writing; or, where the "
-        "data's type is a wider one, set delta.enableTypeWidening to true, and the column takes it.",
+        "and its values would change. Nothing was written. Cast the column before writing; or, if the "
+        "data's type is wider, set delta.enableTypeWidening to true, and the column gets that type.",
         error_class="DELTA_FAILED_TO_MERGE_FIELDS",
         sql_state="22005",
         column=name,
@@ -272,7 +274,7 @@ def _cannot_merge(path: Path, table: DataType, data: DataType) -> SchemaMismatch
 
 
 def _check_rules_allow(table: TableConfig, retyped: list[tuple[Path, DataType, DataType]]) -> None:
-    """A rule was written for the old type: under a new one it may mean something else, for rows that are there already."""
+    """A rule was written for the old type: with a new type it may mean something else for existing rows."""
     for path, old, new in retyped:
         for rule in rules_naming(table, path):
             kind = "GENERATED_COLUMNS" if rule.kind == "generated" else "CONSTRAINT"

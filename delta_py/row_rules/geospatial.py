@@ -1,8 +1,8 @@
-"""Shapes of geometry and geography columns: which values a column takes, and how data files mark them.
+"""Shapes of geometry and geography columns: which values a column accepts, and how data files mark them.
 
 In: WKB, or Spark's struct of an SRID and WKB. Out: WKB, in a data file under Parquet's logical type GEOMETRY or GEOGRAPHY, which
 readers need to know the CRS. pyarrow writes that type for the Arrow extension `geoarrow.wkb`, since version 21 and not for every
-CRS and algorithm: what it writes is looked at, and a column that it cannot mark is not written.
+CRS and algorithm. So the written type is checked, and a column that pyarrow cannot mark is not written.
 Protocol: Delta Data Type to Parquet Type Mappings.
 """
 
@@ -35,13 +35,13 @@ from delta_py.types.schema import (
 Converter: TypeAlias = Callable[[pa.Array], pa.Array]
 
 _EXTENSION = "geoarrow.wkb"
-_SHORTEST_BYTES = 9  # byte order, type, number of parts: a collection without any
-_KINDS = 7  # of point, line string, polygon, and collections of these
-_DIMENSIONS = 3000  # XYZM, the highest of the thousands that are added to the kind
+_SHORTEST_BYTES = 9  # byte order, type, number of parts: an empty collection
+_KINDS = 7  # kinds of shapes: point, line string, polygon, and collections of these
+_DIMENSIONS = 3000  # XYZM, the largest of the thousands that are added to the kind
 
 
 class _Wkb(pa.ExtensionType):  # type: ignore[misc]
-    """WKB with a CRS, as the writer of Parquet files knows it; not registered, so that other libraries may."""
+    """WKB with a CRS, for the Parquet writer; it is not registered, so that other libraries can register theirs."""
 
     def __init__(self, metadata: bytes) -> None:
         self._metadata = metadata
@@ -59,7 +59,7 @@ class _Wkb(pa.ExtensionType):  # type: ignore[misc]
 
 
 def parquet_type(kind: GeospatialType) -> pa.ExtensionType:
-    """The Arrow type by which pyarrow marks a column as the type says, if can_mark."""
+    """The Arrow type with which pyarrow marks a column correctly, if can_mark."""
     metadata: dict[str, str] = {} if kind.crs == DEFAULT_CRS else {"crs": kind.crs}
     if kind.algorithm is not None:
         metadata["edges"] = kind.algorithm
@@ -75,7 +75,7 @@ def can_mark(kind: GeospatialType) -> bool:
     try:
         pq.ParquetWriter(sink, pa.schema([field]), store_schema=False).close()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return False  # an algorithm that it does not know
+        return False  # pyarrow does not know the algorithm
     written = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema.column(0).logical_type
     crs = "" if kind.crs == DEFAULT_CRS else kind.crs
     expected = f"Geometry(crs={crs})" if kind.algorithm is None else f"Geography(crs={crs}, algorithm={kind.algorithm})"
@@ -86,7 +86,7 @@ def can_mark(kind: GeospatialType) -> bool:
 
 
 def check_shape_columns(schema: StructType) -> None:
-    """Raises SchemaMismatchError: DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for columns whose values each have a CRS of their own,
+    """Raises SchemaMismatchError: DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for columns in which each value has its own CRS,
     DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES for columns with shapes that have a default."""
     for f in schema.fields:
         if DEFAULT in f.metadata and has_geospatial(f.data_type):
@@ -109,14 +109,15 @@ def check_shape_columns(schema: StructType) -> None:
 
 
 def check_same_shapes(data: DataType, table: DataType, name: str = "") -> None:
-    """Raises SchemaMismatchError (DELTA_FAILED_TO_MERGE_FIELDS) for shapes in the data, at any depth, that a column of another
-    type or CRS would get. Other types are the business of the casts. name: of the column, for messages."""
+    """Raises SchemaMismatchError (DELTA_FAILED_TO_MERGE_FIELDS) for shapes in the data, at any depth, whose table column has
+    another type or CRS. The casts check other types. name: of the column, for messages."""
     match data, table:
         case StructType(fields), StructType():
             for f in fields:
-                known = table.find(f.name)
-                if known is not None:
-                    check_same_shapes(f.data_type, known.data_type, f"{name}.{known.name}" if name else known.name)
+                table_field = table.find(f.name)
+                if table_field is not None:
+                    field_name = f"{name}.{table_field.name}" if name else table_field.name
+                    check_same_shapes(f.data_type, table_field.data_type, field_name)
         case ArrayType(element), ArrayType(known_element):
             check_same_shapes(element, known_element, f"{name}.element")
         case MapType(key, value), MapType(known_key, known_value):
@@ -135,10 +136,12 @@ def check_same_shapes(data: DataType, table: DataType, name: str = "") -> None:
 
 
 def shape_converter(source: pa.DataType, kind: GeospatialType, name: str) -> Converter | None:
-    """How values of the data become WKB of the column; None for data of another type. name: of the column, for messages.
+    """Return a function that converts values of the data to the column's WKB; None for data of another type. name: of the column,
+    for messages.
 
-    Data is WKB (binary), whose CRS is taken to be the column's, or Spark's struct of SRID and WKB.
-    What is given raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for bytes that are no WKB and for another SRID.
+    Data is WKB (binary), which is assumed to have the column's CRS, or Spark's struct of SRID and WKB.
+    The returned function raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for bytes that are not WKB and for
+    another SRID.
     """
     types = pa.types
     if any(test(source) for test in (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)):
@@ -150,16 +153,16 @@ def shape_converter(source: pa.DataType, kind: GeospatialType, name: str) -> Con
 
     def convert(array: pa.Array) -> pa.Array:
         srid, wkb = array.flatten() if array.type.field(0).name == "srid" else reversed(array.flatten())
-        others = pc.unique(srid.filter(pc.is_valid(array))).to_pylist()
-        if any(other != kind.srid for other in others):
-            raise _does_not_fit(name, kind, f"A shape has the SRID {next(other for other in others if other != kind.srid)}.")
+        srids = pc.unique(srid.filter(pc.is_valid(array))).to_pylist()
+        if any(other != kind.srid for other in srids):
+            raise _does_not_fit(name, kind, f"A shape has the SRID {next(other for other in srids if other != kind.srid)}.")
         return _checked(wkb, kind, name)
 
     return convert
 
 
 def extension_crs(source: pa.BaseExtensionType) -> Any:
-    """The CRS that an Arrow extension of GeoArrow says; None where it says none, and for other extensions."""
+    """The CRS in the metadata of a GeoArrow extension; None if it has none, and for other extensions."""
     if not str(source.extension_name).startswith("geoarrow."):
         return None
     try:
@@ -170,21 +173,22 @@ def extension_crs(source: pa.BaseExtensionType) -> Any:
 
 
 def _checked(wkb: pa.Array, kind: GeospatialType, name: str) -> pa.Array:
-    """The array, if each value begins as WKB does: which shape it is, and in how many dimensions.
-    What Parquet calls WKB has no flags for SRID and dimensions in the number of the shape, as PostGIS's has."""
-    given = wkb.drop_null()
-    if not len(given):
+    """The array, if each value begins like WKB: with the kind of shape and the number of dimensions.
+    Parquet's WKB has no flags for SRID and dimensions in the number of the shape, unlike PostGIS's.
+    """
+    valid_values = wkb.drop_null()
+    if not len(valid_values):
         return wkb
-    starts = np.frombuffer(given.buffers()[1], np.int32)[given.offset : given.offset + len(given) + 1]
+    starts = np.frombuffer(valid_values.buffers()[1], np.int32)[valid_values.offset : valid_values.offset + len(valid_values) + 1]
     if (np.diff(starts) < _SHORTEST_BYTES).any():
         raise _does_not_fit(name, kind, "A value is too short for WKB.")
-    data = np.frombuffer(given.buffers()[2], np.uint8)
+    data = np.frombuffer(valid_values.buffers()[2], np.uint8)
     head = data[starts[:-1, None] + np.arange(5)]
     order, number = head[:, 0], np.ascontiguousarray(head[:, 1:])
     shape = np.where(order == 1, number.view("<u4")[:, 0], number.view(">u4")[:, 0])
     lawful = (order <= 1) & (shape < _DIMENSIONS + 1000) & (shape % 1000 >= 1) & (shape % 1000 <= _KINDS)
     if not lawful.all():
-        value = given[int(np.argmin(lawful))].as_py()[:_SHORTEST_BYTES].hex()
+        value = valid_values[int(np.argmin(lawful))].as_py()[:_SHORTEST_BYTES].hex()
         raise _does_not_fit(name, kind, f"A value begins with the bytes {value}, which is no WKB that Parquet files hold.")
     return wkb
 

@@ -1,10 +1,10 @@
-"""What the default or the generation expression of a column must be, where a table is defined or a column changed.
+"""Check the default or the generation expression of a column when a table is defined or a column is changed.
 
     check_new_rules(schema)             # of a table that is created or replaced
     check_default(column)               # of a column that gets one
 
-What tables have already is not asked: a default that is none, or an expression of another type, may stand in somebody else's
-table, and is refused when rows need it.
+Existing rules are not checked here: another program's table may contain an invalid default, or an expression of another type.
+These are refused when rows need them.
 Protocol: Default Columns; Generated Columns.
 """
 
@@ -26,7 +26,7 @@ from delta_py.types.schema import BOOLEAN, ArrayType, DataType, MapType, StructF
 
 _CLOCK = Clock(0)
 _NO_COLUMNS = StructType(())
-# Of which each row, or each call, gets another value.
+# They give another value for each row, or for each call.
 _NON_DETERMINISTIC = frozenset(
     {
         *("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "spark_partition_id", "input_file_name"),
@@ -36,7 +36,7 @@ _NON_DETERMINISTIC = frozenset(
 
 
 def check_new_rules(schema: StructType) -> None:
-    """Raises what check_default and check_generated raise."""
+    """Raises as check_default and check_generated."""
     for column in schema.fields:
         if DEFAULT in column.metadata:
             check_default(column)
@@ -48,10 +48,10 @@ def check_new_rules(schema: StructType) -> None:
 
 
 def check_default(column: StructField) -> None:
-    """Whether the column may have the default that its metadata names: an expression without columns, of the column's type or of
-    one whose values are all the column's too; or a number, a text or a time that the column's type holds as well.
+    """Check the default in the column's metadata. It must be an expression without columns, of the column's type or of a type
+    whose values all fit into the column's; or a number, a text or a time that the column's type can hold as well.
 
-    One that Spark can compute and pydelta cannot is taken: data that lacks the column is refused then, and no other.
+    A default that Spark can compute and pydelta cannot is accepted: then only data that lacks the column is refused.
     Raises InvalidOptionError: INVALID_DEFAULT_VALUE.NOT_CONSTANT, .SUBQUERY_EXPRESSION, .NON_DETERMINISTIC, .DATA_TYPE,
     .UNRESOLVED_EXPRESSION, or EXCEED_LIMIT_LENGTH.
     """
@@ -77,7 +77,7 @@ def check_default(column: StructField) -> None:
 
 
 def _is_of_spark(sql: str) -> bool:
-    """Whether Spark may compute the default where pydelta cannot."""
+    """Whether Spark may compute the default although pydelta cannot."""
     from delta_py.expressions.spark_rules import checked_default  # few defaults need it
 
     try:
@@ -88,7 +88,7 @@ def _is_of_spark(sql: str) -> bool:
 
 
 def _fault(error: DeltaError) -> str:
-    """Which condition names what is wrong with a text that is no expression of ours."""
+    """The error condition for a text that pydelta cannot evaluate."""
     what = str(error.message_parameters.get("function", ""))
     if what == SUBQUERY:
         return "SUBQUERY_EXPRESSION"
@@ -100,8 +100,9 @@ def _is_non_deterministic(what: str) -> bool:
 
 
 def _holds(target: DataType, expression: Expression, source: DataType) -> bool:
-    """Whether the value fits a type that not all values of its own type fit. true is no 1 here, and nothing nested is cast."""
-    if any(one == BOOLEAN or isinstance(one, StructType | ArrayType | MapType) for one in (source, target)):
+    """Whether the value fits into the target type, although not all values of its own type do. Here true is not 1, and nested
+    types are not cast."""
+    if any(data_type == BOOLEAN or isinstance(data_type, StructType | ArrayType | MapType) for data_type in (source, target)):
         return False
     try:
         return bool(evaluate(Call("try_cast", (expression, Literal(None, target))), one_row())[0].is_valid)
@@ -110,7 +111,7 @@ def _holds(target: DataType, expression: Expression, source: DataType) -> bool:
 
 
 def _check_length(column: StructField, value: pa.Scalar) -> None:
-    """Blanks at the end do not count, as where Spark enters a column; they do in each row that gets the default."""
+    """Trailing blanks do not count here, as when Spark creates a column; they count in each row that gets the default."""
     lengths = char_types(column, strict=True)
     if lengths is None:
         return
@@ -140,8 +141,8 @@ def _no_default(column: StructField, condition: str, why: str) -> InvalidOptionE
 
 
 def check_generated(column: StructField, schema: StructType) -> None:
-    """Whether the column's generation expression names columns of the schema that are not generated themselves, gives a row the
-    same value each time, and has the column's type. One that cannot be read here is left to the gate, which refuses it.
+    """Check the column's generation expression: it must name only columns of the schema that are not generated themselves, be
+    deterministic, and have the column's type. An expression that cannot be parsed here is not refused here; the write refuses it.
 
     Raises UnsupportedOperationError: DELTA_INVALID_GENERATED_COLUMN_REFERENCES, DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN,
     DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH.
@@ -158,13 +159,13 @@ def check_generated(column: StructField, schema: StructType) -> None:
             raise _not_generated(column, condition, "42621", why) from error
         return
     generated = {f.name for f in schema.fields if GENERATION in f.metadata}
-    named = sorted(generated & {path[0] for path in columns_of(node.expression)})
-    if named:
-        why = f"It needs {', '.join(named)}, which is generated itself."
+    generated_inputs = sorted(generated & {path[0] for path in columns_of(node.expression)})
+    if generated_inputs:
+        why = f"It needs {', '.join(generated_inputs)}, which is generated itself."
         raise _not_generated(column, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES", "42621", why)
-    wanted = next(f.data_type for f in schema.fields if f.name == column.name)
-    if type_name(node.data_type).lower() != type_name(wanted).lower():
-        why = f"Its type is {type_name(node.data_type)}. Cast it to {type_name(wanted)}, or give the column that type."
+    column_type = next(f.data_type for f in schema.fields if f.name == column.name)
+    if type_name(node.data_type).lower() != type_name(column_type).lower():
+        why = f"Its type is {type_name(node.data_type)}. Cast it to {type_name(column_type)}, or give the column that type."
         raise _not_generated(column, "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH", "42K09", why)
 
 

@@ -14,8 +14,8 @@ from delta_py.types.schema import ArrayType, DataType, MapType, StructType
 
 
 def check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: str) -> None:
-    """Raise for a null where none may be. A struct that is null has null fields, as for delta-spark; of an element of a list or
-    map that is null itself nothing more is asked for."""
+    """Raise for a forbidden null. A null struct has null fields, as in delta-spark. Nothing inside a null element of a list or
+    map is checked."""
     if not nullable and array.null_count:
         raise InvariantViolationError(
             f"NOT NULL constraint violated for column: {name} ({array.null_count} of {len(array)} rows of a batch are null). "
@@ -31,17 +31,17 @@ def check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: s
             for child, f in zip(struct_children(array), fields, strict=True):
                 check_not_null(child, f.data_type, f.nullable, f"{name}.{f.name}")
         case ArrayType(element, contains_null):
-            check_not_null(_given(array.flatten(), contains_null), element, contains_null, f"{name}.element")
+            check_not_null(_without_allowed_nulls(array.flatten(), contains_null), element, contains_null, f"{name}.element")
         case MapType(key, value, contains_null):
-            held = _given(array, True)
-            _, first, count = runs(held)
-            check_not_null(held.keys.slice(first, count), key, True, f"{name}.key")
-            values = held.items.slice(first, count)
-            check_not_null(_given(values, contains_null), value, contains_null, f"{name}.value")
+            valid_maps = _without_allowed_nulls(array, True)
+            _, first, count = runs(valid_maps)
+            check_not_null(valid_maps.keys.slice(first, count), key, True, f"{name}.key")
+            values = valid_maps.items.slice(first, count)
+            check_not_null(_without_allowed_nulls(values, contains_null), value, contains_null, f"{name}.value")
 
 
-def _given(elements: pa.Array, contains_null: bool) -> pa.Array:
-    """Without the nulls that may be there."""
+def _without_allowed_nulls(elements: pa.Array, contains_null: bool) -> pa.Array:
+    """The elements without allowed nulls."""
     return elements.drop_null() if contains_null and elements.null_count else elements
 
 

@@ -1,11 +1,11 @@
-"""Values of a caller's data in the layout that pydelta works with: dictionaries, runs, views, 64-bit offsets and extensions
-become plain arrays of the same values.
+"""Convert a caller's data to the Arrow layout that pydelta works with: dictionaries, run-end encoding, views, 64-bit offsets and
+extensions become plain arrays of the same values.
 
     for piece in plain_batches(batch): ...      # piece.schema == plain_schema(batch.schema)
 
 In: one batch in any Arrow layout. Out: its rows in order, as batches that are small in memory. A small dictionary, one run, or
-views of one buffer can stand for any number of bytes, so the rows are divided by the bytes that they have in the plain layout.
-Columns that are plain already are not copied. Types: types/arrow_layouts.py.
+views of one buffer can stand for any number of bytes, so the rows are divided by their size in the plain layout. Columns that are
+already plain are not copied. Types: types/arrow_layouts.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DictionaryKey: TypeAlias = tuple[pa.DataType, int, int, tuple[int, ...]]
 def plain_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The rows of the batch in the plain layout.
 
-    Raises UnsupportedOperationError for one value of more than 2 GiB, which no plain array holds.
+    Raises UnsupportedOperationError for a value of more than 2 GiB, which no plain array can hold.
     """
     schema = plain_schema(batch.schema)
     if schema.equals(batch.schema):
@@ -49,7 +49,8 @@ def plain_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def near(array: pa.Array) -> pa.Array:
-    """A far slice of a large text by itself: Arrow's cast looks at where the values end, not at how long they are."""
+    """Copy a slice whose values are far into a large text array: Arrow's cast checks where the values end, not how long they
+    are."""
     if (pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)) and len(array):
         end = np.frombuffer(array.buffers()[1], np.int64)[array.offset + len(array)]
         if end > _INT32_MAX:
@@ -68,8 +69,8 @@ def _pieces(batch: pa.RecordBatch, layout: _Layout) -> Iterator[pa.RecordBatch]:
     ends = np.cumsum(ends)
     start = 0
     while start < batch.num_rows:
-        before = int(ends[start - 1]) if start else 0
-        end = max(start + 1, int(np.searchsorted(ends, before + _MOST_BYTES, side="right")))
+        yielded_bytes = int(ends[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(ends, yielded_bytes + _MOST_BYTES, side="right")))
         yield batch.slice(start, end - start)
         start = end
 
@@ -87,7 +88,7 @@ def _check_rows_fit(row_bytes: Ndarray, name: str) -> None:
 
 @dataclass(slots=True)
 class _Layout:
-    """Moves the values of one batch. Its dictionaries are converted once, however many pieces the batch is divided into."""
+    """Converts the values of one batch. Its dictionaries are converted once, however many pieces the batch is divided into."""
 
     _values: dict[_DictionaryKey, pa.Array] = field(default_factory=dict)
     _sizes: dict[_DictionaryKey, Ndarray] = field(default_factory=dict)
@@ -131,7 +132,8 @@ class _Layout:
         return self.plain(self._takeable(values).take(pa.array(np.repeat(starts, sizes) + steps)))
 
     def _takeable(self, values: pa.Array) -> pa.Array:
-        """The values in a type of which Arrow can take rows. Texts get offsets of 64 bits: together they may have any size."""
+        """The values in a type that Arrow's `take` supports. Texts get 64-bit offsets, because together they may have any
+        size."""
         types, kind = pa.types, values.type
         if isinstance(kind, pa.BaseExtensionType) and not is_shape(kind):
             return self._takeable(values.storage)
@@ -150,12 +152,12 @@ class _Layout:
     # ------------------------------------------------------------ sizes
 
     def row_bytes(self, array: pa.Array) -> Ndarray:
-        """About how many bytes each row has in the plain layout; what lies below a null parent counts too."""
+        """The approximate size in bytes of each row in the plain layout; values below a null parent count too."""
         kind, types = array.type, pa.types
         if isinstance(kind, pa.BaseExtensionType):
             return self.row_bytes(array.storage)
         if types.is_dictionary(kind):
-            sizes = np.append(self._dictionary_sizes(array.dictionary), _OFFSET_BYTES)  # the last one is that of nulls
+            sizes = np.append(self._dictionary_sizes(array.dictionary), _OFFSET_BYTES)  # the last size is that of nulls
             return sizes[_integers(array.indices, null=len(sizes) - 1)]
         if types.is_run_end_encoded(kind):
             values, runs = _runs(array)
@@ -172,11 +174,11 @@ class _Layout:
 
     def _spanned_bytes(self, values: pa.Array, starts: Ndarray, sizes: Ndarray) -> Ndarray:
         spanned = np.zeros(len(sizes), np.int64)
-        taken = sizes > 0
-        if taken.any():
-            values, starts = _reached(values, starts[taken], sizes[taken])
+        has_elements = sizes > 0
+        if has_elements.any():
+            values, starts = _reached(values, starts[has_elements], sizes[has_elements])
             ends = np.append(0, np.cumsum(self.row_bytes(values)))
-            spanned[taken] = ends[starts + sizes[taken]] - ends[starts]
+            spanned[has_elements] = ends[starts + sizes[has_elements]] - ends[starts]
         return spanned
 
     def _dictionary_sizes(self, dictionary: pa.Array) -> Ndarray:
@@ -191,12 +193,12 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def _key(array: pa.Array) -> _DictionaryKey:
-    """What tells apart the dictionaries of a batch: pyarrow makes a new object whenever one is asked for."""
+    """Identifies a dictionary of a batch: pyarrow creates a new object at each access."""
     return array.type, array.offset, len(array), tuple(0 if buffer is None else buffer.address for buffer in array.buffers())
 
 
 def _runs(array: pa.RunEndEncodedArray) -> tuple[pa.Array, Ndarray]:
-    """The values of the runs that the array reaches, and for each row the number of its run."""
+    """The values of the runs that the array covers, and for each row the number of its run."""
     ends = array.run_ends.to_numpy(zero_copy_only=False)
     runs = np.searchsorted(ends, np.arange(array.offset, array.offset + len(array)), side="right")
     first, end = (int(runs[0]), int(runs[-1]) + 1) if len(runs) else (0, 0)
@@ -204,8 +206,8 @@ def _runs(array: pa.RunEndEncodedArray) -> tuple[pa.Array, Ndarray]:
 
 
 def _spans(array: pa.Array) -> tuple[Ndarray, Ndarray]:
-    """Where the elements of each list or map start in `values` (or `keys`), and how many it has; a null has none. Where there are
-    none, the start means nothing."""
+    """Where the elements of each list or map start in `values` (or `keys`), and how many it has; a null has none. If it has none,
+    its start has no meaning."""
     types, kind = pa.types, array.type
     if not len(array):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -222,7 +224,8 @@ def _spans(array: pa.Array) -> tuple[Ndarray, Ndarray]:
 
 
 def _reached(values: pa.Array, starts: Ndarray, sizes: Ndarray) -> tuple[pa.Array, Ndarray]:
-    """The part of the values in which lists lie, and where each starts there. There is a list, and none is empty."""
+    """The part of the values that the lists cover, and where each list starts in it. There is at least one list, and none is
+    empty."""
     first = int(starts.min())
     return values.slice(first, int((starts + sizes).max()) - first), starts - first
 
@@ -256,7 +259,7 @@ def _text_lengths(array: pa.Array) -> Ndarray:
     types, kind = pa.types, array.type
     if not (types.is_string_view(kind) or types.is_binary_view(kind)):
         return _integers(pc.binary_length(array)) + _OFFSET_BYTES
-    # Arrow has no kernel for the length of a view: it is the first of the view's four numbers of 32 bits.
+    # Arrow has no kernel for the length of a view: it is the first of the view's four 32-bit numbers.
     views = array.buffers()[1]
     if views is None or not len(array):
         return np.full(len(array), _OFFSET_BYTES, np.int64)
@@ -269,5 +272,5 @@ def _text_lengths(array: pa.Array) -> Ndarray:
 
 
 def _width(kind: pa.DataType) -> int:
-    """Bytes of a value of fixed width."""
+    """The size in bytes of a value of fixed width."""
     return 0 if pa.types.is_null(kind) else max(1, int(kind.bit_width) // 8)

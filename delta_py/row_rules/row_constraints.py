@@ -1,11 +1,12 @@
-"""Rules that rows keep beyond their types: CHECK constraints, column invariants, generated columns, the condition of
+"""Rules on rows in addition to their types: CHECK constraints, column invariants, generated columns, the condition of
 replaceWhere, lengths of CHAR and VARCHAR; and the defaults of columns that the data lacks.
 
     rules = table_rules(config)                                 # driver: text, small
     RowCheck(rule, schema, clock).check(batch)                  # executor: raises for the first row that breaks it
 
-A rule is kept when its expression is true; false and null break it, as in the reference. Expressions are evaluated on
-whole batches with Spark's semantics (delta_py/expressions); one that cannot be is refused by name before any row is seen.
+A row satisfies a rule if the rule's expression is true; false and null break it, as in the reference. Expressions are evaluated
+on whole batches with Spark's semantics (delta_py/expressions). A rule that cannot be evaluated is refused by name before any row
+is read.
 Protocol: Column Invariants; CHECK Constraints; Generated Columns; Default Columns.
 """
 
@@ -51,7 +52,7 @@ Kind: TypeAlias = Literal["check", "invariant", "generated", "replace_where"]
 
 @dataclass(frozen=True, slots=True)
 class RowRule:
-    """A condition that every row keeps. name: of the constraint, or of the column with the invariant or the generation
+    """A condition that every row must satisfy. name: of the constraint, or of the column with the invariant or the generation
     expression; sql: the condition, for a generated column the expression of its value."""
 
     kind: Kind
@@ -61,24 +62,25 @@ class RowRule:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What `current_timestamp()` and the like mean in one write. micros: since 1970 in UTC; time_zone: of the session."""
+    """The values of `current_timestamp()` and similar functions in one write. micros: since 1970 in UTC; time_zone: of the
+    session."""
 
     micros: int
     time_zone: str = "UTC"
 
     def set(self, expression: Expression) -> Expression:
-        """The expression with these values in the place of the clock's functions."""
+        """The expression with these values instead of the clock's functions."""
         now = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=self.micros)
         return at_time(expression, now, self.time_zone)
 
 
-# ---------------------------------------------------------------- what a table asks for
+# # ---------------------------------------------------------------- rules of a table
 
 
 def table_rules(config: TableConfig) -> tuple[RowRule, ...]:
     """The invariants and CHECK constraints of a table, in the order of the schema and by name.
 
-    Raises UnsupportedTableFeatureError for an invariant that cannot be read or stands inside an array or map.
+    Raises UnsupportedTableFeatureError for an invariant that cannot be parsed or that is inside an array or map.
     """
     invariants = (_invariant(path, text) for path, text in marked_fields(config.schema, INVARIANT))
     checks = (
@@ -90,8 +92,8 @@ def table_rules(config: TableConfig) -> tuple[RowRule, ...]:
 
 
 def check_rule_lengths(config: TableConfig) -> None:
-    """Raises UnsupportedTableFeatureError when the texts of the table's rules and defaults, all together, are longer than is
-    read: what they cost grows with them, and anybody may have made the table."""
+    """Raises UnsupportedTableFeatureError when the texts of the table's rules and defaults together exceed the limit: their cost
+    grows with their length, and anybody may have created the table."""
     texts = [rule.sql for rule in table_rules(config)]
     texts += [str(f.metadata[key]) for f in config.schema.fields for key in (GENERATION, DEFAULT) if key in f.metadata]
     length = sum(map(len, texts))
@@ -101,7 +103,7 @@ def check_rule_lengths(config: TableConfig) -> None:
 
 
 def generation_rule(column: StructField) -> RowRule:
-    """Of a generated column."""
+    """The rule of a generated column."""
     return RowRule("generated", column.name, str(column.metadata[GENERATION]))
 
 
@@ -117,7 +119,7 @@ def _invariant(path: Path, text: Any) -> RowRule:
 
 
 def marked_fields(schema: StructType, mark: str) -> Iterator[tuple[Path, Any]]:
-    """Paths of the fields whose metadata has a key, and its value; only structs are entered."""
+    """Paths of the fields whose metadata has a key, and its value; only structs are searched."""
     for f in schema.fields:
         if mark in f.metadata:
             yield (f.name,), f.metadata[mark]
@@ -129,11 +131,11 @@ def marked_fields(schema: StructType, mark: str) -> Iterator[tuple[Path, Any]]:
 
 
 class RowCheck:
-    """One rule, ready to be asked of batches whose schema is `to_arrow_schema(schema)`."""
+    """One rule, ready to check batches whose schema is `to_arrow_schema(schema)`."""
 
     def __init__(self, rule: RowRule, schema: StructType, clock: Clock) -> None:
-        """Raises UnsupportedTableFeatureError for a rule of the table that cannot be evaluated exactly, and
-        ExpressionError or SchemaMismatchError for a condition of replaceWhere that cannot be."""
+        """Raises UnsupportedTableFeatureError for a rule of the table that cannot be evaluated exactly, and ExpressionError or
+        SchemaMismatchError for such a condition of replaceWhere."""
         self.rule = rule
         try:
             self._expression = _condition(rule, _plain_texts(schema), clock)
@@ -145,8 +147,9 @@ class RowCheck:
         self.columns = in_schema_order(columns_of(self._expression), schema)
 
     def check(self, batch: pa.RecordBatch) -> None:
-        """Raises InvariantViolationError (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES, DELTA_REPLACE_WHERE_MISMATCH) with the
-        values of the first row that breaks the rule; ExpressionError when a row cannot be asked (division by zero, ...)."""
+        """Raises InvariantViolationError (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES, DELTA_REPLACE_WHERE_MISMATCH) with the values
+        of the first row that breaks the rule; ExpressionError when the rule cannot be evaluated for a row (division by zero,
+        ...)."""
         answers = _evaluated(self._expression, batch, _what(self.rule))
         if answers.true_count < len(answers):
             raise violation(self.rule, condition_text(self.rule), self.columns, batch, answers)
@@ -159,8 +162,8 @@ class RowCheck:
 def violation(
     rule: RowRule, sql: str, columns: Sequence[Path], batch: pa.RecordBatch, answers: pa.BooleanArray
 ) -> InvariantViolationError:
-    """The error of rows of which not all keep a rule. sql: the condition; columns: those that it names, whose values are told;
-    answers: what the condition is for each row."""
+    """The error for rows of which some break a rule. sql: the condition; columns: those that it names, whose values the message
+    shows; answers: the result of the condition for each row."""
     broken = pc.invert(answers.fill_null(False))
     first, count = broken.index(True).as_py(), broken.true_count
     values = {".".join(path): _shown(batch, path, first) for path in columns}
@@ -188,7 +191,7 @@ def violation(
 
 
 def condition_text(rule: RowRule) -> str:
-    """What every row keeps, for messages."""
+    """The condition that every row must satisfy, for messages."""
     return f"{_quoted(rule.name)} <=> ({rule.sql})" if rule.kind == "generated" else rule.sql
 
 
@@ -220,19 +223,19 @@ def _condition(rule: RowRule, schema: StructType, clock: Clock) -> Expression:
         return resolve_condition(parsed, schema).expression
     target = schema.find(rule.name)
     assert target is not None
-    same = Comparison("<=>", Column((target.name,)), _generation(target, rule.sql, schema, clock))
-    return resolve_condition(same, schema).expression
+    equals_value = Comparison("<=>", Column((target.name,)), _generation(target, rule.sql, schema, clock))
+    return resolve_condition(equals_value, schema).expression
 
 
 def _shown(batch: pa.RecordBatch, path: Path, row: int) -> str:
-    """A value for a message, as text that is not too long."""
+    """A value for a message, as text of limited length."""
     value: Any = batch.column(path[0]).slice(row, 1)
     for name in path[1:]:
         value = pc.struct_field(value, [name])
     try:
         shown = value[0].as_py()
         text = "null" if shown is None else str(shown)
-    except (ValueError, OverflowError):  # a date outside of what Python's own types hold
+    except (ValueError, OverflowError):  # a date that Python's own types cannot hold
         text = " ".join(value.to_string().split())
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
 
@@ -248,8 +251,8 @@ class GeneratedColumn:
     """A column whose values come from the other columns of a row."""
 
     def __init__(self, column: StructField, schema: StructType, clock: Clock) -> None:
-        """Raises UnsupportedTableFeatureError for an expression that cannot be evaluated exactly, or that needs another
-        generated column."""
+        """Raises UnsupportedTableFeatureError for an expression that cannot be evaluated exactly, or that needs another generated
+        column."""
         rule = generation_rule(column)
         self._what, sql = _what(rule), rule.sql
         try:
@@ -292,7 +295,7 @@ def default_value(column: StructField, clock: Clock) -> pa.Scalar:
 
 
 def one_row() -> pa.RecordBatch:
-    """For expressions without columns."""
+    """A batch to evaluate expressions without columns."""
     return pa.RecordBatch.from_arrays([pa.nulls(1)], [""])
 
 
@@ -300,7 +303,7 @@ def one_row() -> pa.RecordBatch:
 
 
 def _plain_texts(schema: StructType) -> StructType:
-    """The schema without lengths of CHAR columns: rules see texts as they are written, not padded as they are read."""
+    """The schema without lengths of CHAR columns: rules see texts as they are written, without the padding that readers add."""
     if not any(DECLARED_TYPE in f.metadata for f in schema.fields):
         return schema
     return StructType(tuple(_plain_text(f) for f in schema.fields))
@@ -313,7 +316,7 @@ def _plain_text(f: StructField) -> StructField:
 
 
 def _try_without_rows(expression: Expression, schema: StructType) -> None:
-    """Raises ExpressionError, by its name, for a function that has no evaluation here."""
+    """Raises ExpressionError, with the function's name, for a function that cannot be evaluated here."""
     names = sorted({path[0] for path in columns_of(expression)})
     columns = to_arrow_schema(StructType(tuple(find_path(schema, (name,))[0] for name in names)))
     arrays = [pa.nulls(0, column.type) for column in columns]
@@ -338,7 +341,7 @@ def _evaluated(expression: Expression, batch: pa.RecordBatch, what: str) -> Any:
 def check_lengths(array: pa.Array, types: CharTypes, name: str, *, counts_blanks: bool = True) -> None:
     """Raises InvariantViolationError (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) for a text longer than its CHAR(n) or VARCHAR(n).
 
-    Nothing is padded or cut: readers pad CHAR. types: as of the array's type. counts_blanks: whether blanks at the end of a text
+    Nothing is padded or cut: readers pad CHAR. types: for the array's type. counts_blanks: whether trailing blanks of a text
     count, as they do in rows.
     """
     check = partial(check_lengths, counts_blanks=counts_blanks)
@@ -351,10 +354,10 @@ def check_lengths(array: pa.Array, types: CharTypes, name: str, *, counts_blanks
         case (element,):
             check(array.flatten(), element, f"{name}.element")
         case (key, value):
-            held = array if array.null_count == 0 else array.drop_null()
-            _, first, count = runs(held)
-            check(held.keys.slice(first, count), key, f"{name}.key")
-            check(held.items.slice(first, count), value, f"{name}.value")
+            valid_maps = array if array.null_count == 0 else array.drop_null()
+            _, first, count = runs(valid_maps)
+            check(valid_maps.keys.slice(first, count), key, f"{name}.key")
+            check(valid_maps.items.slice(first, count), value, f"{name}.value")
 
 
 def _check_length(array: pa.Array, declared: CharType, name: str) -> None:

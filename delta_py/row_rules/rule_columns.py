@@ -1,18 +1,19 @@
-"""Rules that the gate cannot evaluate and Spark can (hashes, intervals, lambdas, ...): how their answers reach the gate.
+"""Rules that pydelta cannot evaluate and Spark can (hashes, intervals, lambdas, ...): how Spark's results reach the check of the
+written rows.
 
-Where a save runs in Spark, it may add one hidden column of booleans for each such rule, which Spark computes from the row as it
-will be written. The gate takes this column for the rule's answer, and drops it. Without the column the write is refused.
+If a save runs in Spark, it may add one hidden boolean column for each such rule. Spark computes it from the row as it will be
+written. The Conformer uses this column as the rule's result, and drops it. Without the column the write is refused.
 
-    rules = rules_for_spark(config, frame.columns, "UTC")     # what a save has to compute: None when Spark cannot help
+    rules = rules_for_spark(config, frame.columns, "UTC")     # what a save must compute: None when Spark cannot help
     rules.columns[0].name(nonce)                               # the hidden column's name
-    HiddenColumns(nonce, names).find(rule, schema, ...)        # the gate: the same name, from the schema that it writes with
+    HiddenColumns(nonce, names).find(rule, schema, ...)        # the Conformer: the same name, from the schema that it writes with
 
-What binds a column to its rule is its name. It has a nonce, which the save draws for each write and tells the gate beside the
-rows, so that no column of a user's frame is taken for one; and a digest of the rule's text and of the columns that it names
-with their types, so that a table which was changed in between gets no answers to its former rules. The columns that a rule
-names are all in the data then, as their types are in the table: the gate neither casts them, nor fills them by defaults,
-numbers or generation after Spark has seen them. Defaults that the gate cannot compute are columns of the data too, as if the user
-had given them.
+The name connects a column to its rule. It contains a nonce, which the save draws for each write and passes to the Conformer
+separately from the rows, so that no column of a user's frame is mistaken for a hidden one. It also contains a digest of the
+rule's text and of the columns that it names with their types, so that results for a table's former rules are not used after the
+table has changed. All columns that a rule names are then in the data, with the table's types: they are not cast, or filled by
+defaults, numbers or generation after Spark has computed the rule. Defaults that pydelta cannot compute are columns of the data
+too, as if the user had provided them.
 Protocol: CHECK Constraints; Column Invariants; Generated Columns.
 """
 
@@ -54,7 +55,7 @@ _DIGEST_CHARACTERS = 32
 
 @dataclass(frozen=True, slots=True)
 class RuleColumn:
-    """One rule as Spark may compute it. condition: checked SQL, true for rows that keep the rule. value: for a generated
+    """One rule as Spark may compute it. condition: checked SQL, true for rows that satisfy the rule. value: for a generated
     column, checked SQL of its value. inputs: the table's columns that the condition names. paths: the same with their fields."""
 
     rule: RowRule
@@ -70,9 +71,9 @@ class RuleColumn:
 
 @dataclass(frozen=True, slots=True)
 class RulesForSpark:
-    """defaults: columns that are missing in the data, and whose defaults Spark computes. columns: the rules that Spark computes.
-    inputs: the columns that they name; those of `generated` are missing in the data and get the rule's value, those of `absent`
-    are missing and null. partition_columns: of the table."""
+    """defaults: columns that the data lacks, and whose defaults Spark computes. columns: the rules that Spark computes. inputs:
+    the columns that they name; those of `generated` are missing in the data and get the rule's value, those of `absent` are
+    missing and null. partition_columns: of the table."""
 
     defaults: tuple[StructField, ...]
     columns: tuple[RuleColumn, ...]
@@ -86,28 +87,28 @@ class RulesForSpark:
 
 
 def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone: str) -> RulesForSpark | None:
-    """What Spark has to compute so that rows with these columns may be written; None when there is nothing, or when that is not
-    enough: a rule that Spark may not compute, or one that names a column which only the gate can fill."""
+    """What Spark must compute so that rows with these columns may be written. None if there is nothing to compute, or if that is
+    not enough: for a rule that Spark may not compute, or a rule that names a column which only pydelta can fill."""
     schema, partitions = config.schema, tuple(config.partition_columns)
-    given = {name.lower() for name in data_columns}
+    data_names = {name.lower() for name in data_columns}
     clock = Clock(0, time_zone)
-    missing_defaults = (f for f in schema.fields if DEFAULT in f.metadata and f.name.lower() not in given)
+    missing_defaults = (f for f in schema.fields if DEFAULT in f.metadata and f.name.lower() not in data_names)
     defaults = tuple(f for f in missing_defaults if not _has_value(f, clock))
-    given |= {f.name.lower() for f in defaults}
+    data_names |= {f.name.lower() for f in defaults}
     generated = {f.name: generation_rule(f) for f in schema.fields if GENERATION in f.metadata}
     try:
         check_rule_lengths(config)
         rules = [rule for rule in (*generated.values(), *table_rules(config)) if not _is_evaluated(rule, schema, clock)]
         columns = {rule: rule_column(rule, schema, partitions) for rule in rules}
-        for column in [*columns.values()]:  # generated columns that a rule needs, whether or not the gate could compute them
+        for column in [*columns.values()]:  # generated columns that a rule needs, even if pydelta could compute them
             for f in column.inputs:
-                if f.name in generated and f.name.lower() not in given:
+                if f.name in generated and f.name.lower() not in data_names:
                     rule = generated[f.name]
                     columns.setdefault(rule, rule_column(rule, schema, partitions))
-    except DeltaError:  # the gate says by its name what cannot be
+    except DeltaError:  # the Conformer's error names the rule
         return None
     inputs = {f.name: f for column in columns.values() for f in column.inputs}
-    missing = [f for name, f in inputs.items() if name.lower() not in given]
+    missing = [f for name, f in inputs.items() if name.lower() not in data_names]
     absent = tuple(f for f in missing if f.name not in generated)
     if not (columns or defaults) or any(DEFAULT in f.metadata or identity_of(f) or not f.nullable for f in absent):
         return None
@@ -116,7 +117,7 @@ def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone:
 
 
 def _has_value(column: StructField, clock: Clock) -> bool:
-    """Whether the gate can compute the column's default."""
+    """Whether pydelta can compute the column's default."""
     try:
         default_value(column, clock)
     except DeltaError:
@@ -125,7 +126,8 @@ def _has_value(column: StructField, clock: Clock) -> bool:
 
 
 def _is_evaluated(rule: RowRule, schema: StructType, clock: Clock) -> bool:
-    """Whether the gate has to do with the rule: also where it refuses texts so long that Spark should not make them either."""
+    """Whether pydelta handles the rule itself. This includes rules that it refuses because their texts are so long that Spark
+    should not compute them either."""
     try:
         RowCheck(rule, schema, clock)
     except DeltaError as error:
@@ -159,13 +161,13 @@ def _check_needs_no_generated(rule: RowRule, columns: Iterable[Path], schema: St
         raise not_supported(f"The generation expression on column {rule.name}, which needs a generated column,")
 
 
-# ---------------------------------------------------------------- the gate
+# # ---------------------------------------------------------------- the Conformer
 
 
 @dataclass(frozen=True)
 class HiddenColumns:
-    """The columns of the data that are answers to rules. nonce: None when the save has told none, and there are no such
-    columns. names: of all columns of the data."""
+    """The columns of the data with the results of rules. nonce: None if the save passed none; then there are no such columns.
+    names: of all columns of the data."""
 
     nonce: str | None
     names: tuple[str, ...]
@@ -174,7 +176,7 @@ class HiddenColumns:
         return self.nonce is not None and name.startswith(f"{PREFIX}{self.nonce}_")
 
     def find(self, rule: RowRule, schema: StructType, partition_columns: Sequence[str]) -> HiddenCheck | None:
-        """How the data answers the rule; None when it does not, and the gate has to evaluate the rule itself."""
+        """How the data provides the rule's results; None if it does not, and pydelta must evaluate the rule itself."""
         if self.nonce is None or rule.kind == "replace_where":
             return None
         try:
@@ -193,7 +195,7 @@ class HiddenColumns:
 
 @dataclass(frozen=True, slots=True)
 class HiddenCheck:
-    """A rule with its answers: booleans in the data's column at `place`. As with RowCheck, false and null break the rule."""
+    """A rule with its results: booleans in the data's column at `place`. As with RowCheck, false and null break the rule."""
 
     column: RuleColumn
     place: int

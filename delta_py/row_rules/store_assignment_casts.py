@@ -1,10 +1,10 @@
-"""Values of the data in the type of a column, as Spark 4 assigns them when it stores rows (ANSI store assignment).
+"""Convert values of the data to the type of a column, as Spark 4 does when it stores rows (ANSI store assignment).
 
-Numbers go into any number, dates and times into each other in the session's time zone, every simple value into text;
-structs go by name, arrays and maps by their elements. Nothing else is converted: text is no number. The values are those
-of Spark's CAST; one that the column cannot hold is an error, never cut off or made null.
-Arrow types that no column has (unsigned integers, other units of time, ...) are first brought to the one that holds them exactly.
-Callers' data comes in the plain layout (plain_layout.py); Spark's may have texts and lists with offsets of 64 bits.
+Numbers are assigned to any number type, dates and times to each other in the session's time zone, and every simple value to text.
+Structs are matched by name, arrays and maps by their elements. Nothing else is converted: text does not become a number. The
+results are those of Spark's CAST; a value that the column cannot hold is an error, and is never truncated or made null.
+Arrow types that no column has (unsigned integers, other units of time, ...) are first converted to the type that holds them
+exactly. Callers' data has the plain layout (plain_layout.py); Spark's data may have texts and lists with 64-bit offsets.
 Protocol: Delta Data Type to Parquet Type Mappings.
 """
 
@@ -64,8 +64,8 @@ Converter: TypeAlias = Callable[[pa.Array], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class TimeRules:
-    """time_zone: of the session, in which texts and times are turned into each other. truncate_nanoseconds: cut times down to the
-    microsecond before, as files of other writers are read; without it a time that has nanoseconds is refused."""
+    """time_zone: of the session, for conversions between texts and times. truncate_nanoseconds: round times down to the
+    microsecond, as when files of other writers are read; without it a time with nanoseconds is refused."""
 
     time_zone: str = "UTC"
     truncate_nanoseconds: bool = False
@@ -75,29 +75,29 @@ _STRICT_IN_UTC = TimeRules()
 
 
 def assign(array: pa.Array, target: DataType, name: str, times: TimeRules = _STRICT_IN_UTC) -> pa.Array:
-    """The array in the Arrow type of `target`; `name` is the column, for messages. Raises as `converter` and what it gives."""
+    """The array in the Arrow type of `target`; `name` is the column, for messages. Raises as `converter` and its result."""
     convert = converter(array.type, target, name, times)
     return array if convert is None else convert(array)
 
 
 def converter(source: pa.DataType, target: DataType, name: str, times: TimeRules = _STRICT_IN_UTC) -> Converter | None:
-    """How arrays of an Arrow type become the column's; None where they are that already.
+    """Return a function that converts arrays of an Arrow type to the column's type; None if they already have that type.
 
-    Raises SchemaMismatchError (DELTA_FAILED_TO_MERGE_FIELDS, DELTA_METADATA_MISMATCH, DELTA_DUPLICATE_COLUMNS_FOUND) for a
-    type that cannot be assigned, InvariantViolationError (DELTA_MISSING_NOT_NULL_COLUMN_VALUE) for a struct that lacks a
-    field which must not be null. What is given raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for a value
-    that the column cannot hold.
+    Raises SchemaMismatchError (DELTA_FAILED_TO_MERGE_FIELDS, DELTA_METADATA_MISMATCH, DELTA_DUPLICATE_COLUMNS_FOUND) for a type
+    that cannot be assigned, InvariantViolationError (DELTA_MISSING_NOT_NULL_COLUMN_VALUE) for a struct that lacks a field which
+    must not be null. The returned function raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for a value that the
+    column cannot hold.
     """
     unwrapped = _unwrapped(source, target, name, times)
     if unwrapped is not None:
         return unwrapped
     if isinstance(target, GeospatialType) and not pa.types.is_null(source):
         return _shape(source, target, name)
-    wanted = to_arrow_type(target)
-    if source.equals(wanted):
+    target_type = to_arrow_type(target)
+    if source.equals(target_type):
         return None
     if pa.types.is_null(source):
-        return lambda array: pa.nulls(len(array), wanted)
+        return lambda array: pa.nulls(len(array), target_type)
     match target:
         case StructType():
             return _struct(source, target, name, times)
@@ -109,7 +109,7 @@ def converter(source: pa.DataType, target: DataType, name: str, times: TimeRules
 
 
 def may_assign(source: DataType, target: DataType) -> bool:
-    """Whether Spark's ANSI store assignment takes values of one simple type for a column of another."""
+    """Whether Spark's ANSI store assignment accepts values of one simple type for a column of another."""
     if source in (target, VOID):
         return True
     if isinstance(target, GeospatialType):
@@ -123,17 +123,18 @@ def may_assign(source: DataType, target: DataType) -> bool:
 
 
 def _atomic(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
-    given = _type_of(source, target)
-    if given is None or not may_assign(given, target):
+    source_type = _type_of(source, target)
+    if source_type is None or not may_assign(source_type, target):
         raise _type_mismatch(source, target, name)
-    exact = _exactly(source, to_arrow_type(given), target, name)
+    exact = _exactly(source, to_arrow_type(source_type), target, name)
     if pa.types.is_timestamp(source) and source.unit == "ns":
-        exact = _to_micros(to_arrow_type(given), target, name, truncates=times.truncate_nanoseconds)
-    return exact if given == target else _after(exact, _cast(given, target, name, times))
+        exact = _to_micros(to_arrow_type(source_type), target, name, truncates=times.truncate_nanoseconds)
+    return exact if source_type == target else _in_sequence(exact, _cast(source_type, target, name, times))
 
 
 def _type_of(source: pa.DataType, target: DataType | None = None) -> DataType | None:
-    """The column type that holds an Arrow type's values, each that does not fit being an error; None if there is none."""
+    """The column type that holds an Arrow type's values (a value that does not fit is an error); None if there is no such
+    type."""
     if pa.types.is_uint64(source) and target != LONG:
         return DecimalType(20, 0)
     try:
@@ -159,7 +160,7 @@ def _exactly(source: pa.DataType, plain: pa.DataType, target: DataType, name: st
 
 
 def _to_micros(plain: pa.DataType, target: DataType, name: str, *, truncates: bool) -> Converter:
-    """Times in nanoseconds as times in microseconds: the same instants, or, where `truncates` says so, cut toward the past."""
+    """Convert times in nanoseconds to microseconds: the same instants, or, if `truncates`, rounded toward the past."""
 
     def convert(array: pa.Array) -> pa.Array:
         if not truncates:
@@ -171,12 +172,12 @@ def _to_micros(plain: pa.DataType, target: DataType, name: str, *, truncates: bo
     return convert
 
 
-def _cast(given: DataType, target: DataType, name: str, times: TimeRules) -> Converter:
-    schema = StructType((StructField(_OPERAND, given),))
+def _cast(source_type: DataType, target: DataType, name: str, times: TimeRules) -> Converter:
+    schema = StructType((StructField(_OPERAND, source_type),))
     try:
         expression = resolve(Cast(Column((_OPERAND,)), target), schema, times.time_zone).expression
     except ExpressionError as error:
-        raise _type_mismatch(to_arrow_type(given), target, name, error.message) from error
+        raise _type_mismatch(to_arrow_type(source_type), target, name, error.message) from error
 
     def convert(array: pa.Array) -> pa.Array:
         try:
@@ -184,13 +185,13 @@ def _cast(given: DataType, target: DataType, name: str, times: TimeRules) -> Con
         except ExpressionError as error:
             if error.error_class in _OVERFLOWS:
                 raise _does_not_fit(name, target, error.message) from error
-            raise _type_mismatch(to_arrow_type(given), target, name, error.message) from error
+            raise _type_mismatch(to_arrow_type(source_type), target, name, error.message) from error
 
     return convert
 
 
 def _variant(source: pa.DataType, name: str) -> Converter | None:
-    """A struct of value and metadata, perhaps with typed_value, as variant binary."""
+    """Convert a struct of value and metadata, perhaps with typed_value, to variant binary."""
     if not pa.types.is_struct(source) or any(f.name in ("value", "metadata") and not _is_bytes(f.type) for f in source.fields):
         raise _type_mismatch(source, VARIANT, name)
     try:
@@ -224,18 +225,18 @@ def _is_bytes(source: pa.DataType) -> bool:
 
 
 def _unwrapped(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
-    """For values in an extension type; None for others."""
+    """For values in an extension type; None for other types."""
     if isinstance(source, pa.BaseExtensionType):
         if isinstance(target, GeospatialType) and extension_crs(source) not in (None, target.crs):
             raise _type_mismatch(source, target, name, f"Its CRS is {extension_crs(source)}.")
-        return _after(lambda array: array.storage, converter(source.storage_type, target, name, times))
+        return _in_sequence(lambda array: array.storage, converter(source.storage_type, target, name, times))
     return None
 
 
-def _after(first: Converter | None, then: Converter | None) -> Converter | None:
-    if first is None or then is None:
-        return first or then
-    return lambda array: then(first(array))
+def _in_sequence(convert_first: Converter | None, convert_second: Converter | None) -> Converter | None:
+    if convert_first is None or convert_second is None:
+        return convert_first or convert_second
+    return lambda array: convert_second(convert_first(array))
 
 
 # ---------------------------------------------------------------- nested types
@@ -245,8 +246,8 @@ def _struct(source: pa.DataType, target: StructType, name: str, times: TimeRules
     if not pa.types.is_struct(source):
         raise _type_mismatch(source, target, name)
     sources = _field_places(source, target, name)
-    wanted = to_arrow_type(target)
-    fields = list(wanted)
+    target_type = to_arrow_type(target)
+    fields = list(target_type)
     parts = [
         converter(pa.null() if place is None else source.field(place).type, f.data_type, f"{name}.{f.name}", times)
         for f, place in zip(target.fields, sources, strict=True)
@@ -255,7 +256,7 @@ def _struct(source: pa.DataType, target: StructType, name: str, times: TimeRules
         return lambda array: array
 
     def convert(array: pa.Array) -> pa.Array:
-        # What stands below a null struct is no value: it must not fail to be cast.
+        # The values below a null struct do not count: a failing cast of them must not fail the write.
         given = struct_children(array)
         columns = [pa.nulls(len(array)) if place is None else given[place] for place in sources]
         children = [c if part is None else part(c) for c, part in zip(columns, parts, strict=True)]
@@ -265,7 +266,7 @@ def _struct(source: pa.DataType, target: StructType, name: str, times: TimeRules
 
 
 def _field_places(source: pa.StructType, target: StructType, name: str) -> list[int | None]:
-    """For each field of the column's struct its position in the data's, None for one that the data lacks."""
+    """For each field of the column's struct, its position in the data's struct; None for a field that the data lacks."""
     positions = {source.field(i).name.lower(): i for i in range(source.num_fields)}
     if len(positions) < source.num_fields:
         raise SchemaMismatchError(
@@ -285,7 +286,7 @@ def _field_places(source: pa.StructType, target: StructType, name: str) -> list[
 
 
 def runs(array: pa.Array) -> Runs:
-    """Offsets of a list or map array counted from its own first value; where those values begin; how many they are."""
+    """Offsets of a list or map array relative to its own first value; where its values begin; how many there are."""
     if len(array) == 0:
         return pa.array([0], pa.int32()), 0, 0
     offsets = array.offsets
@@ -296,7 +297,7 @@ def runs(array: pa.Array) -> Runs:
 def _list(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -> Converter:
     if not (pa.types.is_list(source) or pa.types.is_large_list(source)):
         raise _type_mismatch(source, target, name)
-    wanted = to_arrow_type(target)
+    target_type = to_arrow_type(target)
     part = converter(source.value_type, target.element_type, f"{name}.element", times)
 
     def convert(array: pa.Array) -> pa.Array:
@@ -304,7 +305,7 @@ def _list(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -
         offsets, first, count = runs(array)
         values = array.values.slice(first, count)
         mask = array.is_null() if array.null_count else None
-        return pa.ListArray.from_arrays(offsets, values if part is None else part(values), type=wanted, mask=mask)
+        return pa.ListArray.from_arrays(offsets, values if part is None else part(values), type=target_type, mask=mask)
 
     return convert
 
@@ -312,7 +313,7 @@ def _list(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -
 def _map(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> Converter:
     if not pa.types.is_map(source):
         raise _type_mismatch(source, target, name)
-    wanted = to_arrow_type(target)
+    target_type = to_arrow_type(target)
     key_part = converter(source.key_type, target.key_type, f"{name}.key", times)
     item_part = converter(source.item_type, target.value_type, f"{name}.value", times)
 
@@ -323,13 +324,14 @@ def _map(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> C
         keys = keys if key_part is None else key_part(keys)
         items = items if item_part is None else item_part(items)
         mask = array.is_null() if array.null_count else None
-        return pa.MapArray.from_arrays(offsets, keys, items, type=wanted, mask=mask)
+        return pa.MapArray.from_arrays(offsets, keys, items, type=target_type, mask=mask)
 
     return convert
 
 
 def _without_hidden_values(array: pa.Array) -> pa.Array:
-    """Lists or maps of which a null one has no elements; what stands there is no value, and must not fail to be cast."""
+    """The lists or maps without the elements of null ones: these elements do not count, and a failing cast of them must not fail
+    the write."""
     if array.null_count == 0:
         return array
     lengths = np.diff(array.offsets.to_numpy())
@@ -382,8 +384,8 @@ def _has_nanoseconds(name: str, target: DataType, value: pa.Scalar) -> SchemaMis
 
 def extra_columns(extra: list[str], names: tuple[str, ...], where: str) -> SchemaMismatchError:
     return SchemaMismatchError(
-        f"The data has columns that {where} lacks: {', '.join(extra)}. Known are: {', '.join(names)}. Nothing was written. "
-        "Write with the option mergeSchema set to true to add them to the table, or drop or rename them.",
+        f"The data has columns that {where} lacks: {', '.join(extra)}. The known columns are: {', '.join(names)}. "
+        "Nothing was written. Write with the option mergeSchema set to true to add them to the table, or drop or rename them.",
         error_class="DELTA_METADATA_MISMATCH",
         sql_state="42KDG",
         columns=extra,
@@ -391,7 +393,7 @@ def extra_columns(extra: list[str], names: tuple[str, ...], where: str) -> Schem
 
 
 def check_may_be_absent(missing: StructField, name: str) -> None:
-    """A field that the data lacks is null, where that is lawful. Only columns, not fields in them, have defaults."""
+    """A field that the data lacks is null, if that is allowed. Only columns have defaults, not fields inside them."""
     if DEFAULT in missing.metadata:
         raise unenforceable(
             f"a default for column {name}, which the data lacks", str(missing.metadata[DEFAULT]), "allowColumnDefaults"

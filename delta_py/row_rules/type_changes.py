@@ -1,9 +1,9 @@
-"""Changes of columns' types that leave the files as they are: which there may be, and how the schema records them.
+"""Changes of columns' types that need no change of the files: which changes are allowed, and how the schema records them.
 
     is_widening(INTEGER, LONG)
-    with_recorded_changes(schema_before, schema_after)      # `delta.typeChanges` in the metadata of the fields concerned
+    with_recorded_changes(schema_before, schema_after)      # `delta.typeChanges` in the metadata of the changed fields
 
-Readers take the values of older files as the new type. The record says which types a table's files may have.
+Readers convert the values of older files to the new type. The record says which types a table's files may have.
 Protocol: Type Widening; Type Change Metadata.
 """
 
@@ -37,8 +37,9 @@ _LONG_DIGITS = 20
 
 
 def is_widening(old: DataType, new: DataType, *, like_iceberg: bool = False) -> bool:
-    """Whether the protocol knows the change of a column's type. like_iceberg: only those that Iceberg has too.
-    Protocol: Type Widening."""
+    """Whether the protocol allows this change of a column's type. like_iceberg: only the changes that Iceberg allows too.
+    Protocol: Type Widening.
+    """
     if old in INTEGRAL and new in INTEGRAL:
         return INTEGRAL.index(old) < INTEGRAL.index(new)
     if isinstance(old, DecimalType) and isinstance(new, DecimalType):
@@ -54,50 +55,51 @@ def is_widening(old: DataType, new: DataType, *, like_iceberg: bool = False) -> 
 
 
 def type_change(old: DataType, new: DataType, inside: Path, version: int | None = None) -> dict[str, Any]:
-    """The record of one change. inside: the way from the field to the element, key or value that changed; () for the field
-    itself. version: of the table; only clients of the feature's preview want it."""
+    """The record of one change. inside: the path from the field to the element, key or value that changed; () for the field
+    itself. version: of the table; only clients of the feature's preview require it."""
     numbered = {} if version is None else {"tableVersion": version}
     change = {**numbered, "fromType": _protocol_name(old), "toType": _protocol_name(new)}
     return {**change, "fieldPath": ".".join(inside)} if inside else change
 
 
 def with_recorded_changes(before: StructType, after: StructType, version: int | None = None) -> StructType:
-    """The schema after a change, with what is other in types than before in its fields' metadata. Fields go by name, ignoring
-    case; those that are new have nothing to tell. version: as of type_change."""
+    """The schema after a change, with all changes of types in its fields' metadata. Fields are matched by name, ignoring case;
+    new fields have no record. version: as in type_change."""
     fields = []
     for f in after.fields:
-        former = before.find(f.name)
-        if former is None:
+        field_before = before.find(f.name)
+        if field_before is None:
             fields.append(f)
             continue
-        changes = [type_change(old, new, inside, version) for inside, old, new in _changed(former.data_type, f.data_type, ())]
-        known = f.metadata.get(TYPE_CHANGES, ())
-        metadata = {**f.metadata, TYPE_CHANGES: [*known, *changes]} if changes else f.metadata
-        fields.append(replace(f, data_type=_inner(former.data_type, f.data_type, version), metadata=metadata))
+        changed_types = _changed(field_before.data_type, f.data_type, ())
+        changes = [type_change(old, new, inside, version) for inside, old, new in changed_types]
+        recorded_changes = f.metadata.get(TYPE_CHANGES, ())
+        metadata = {**f.metadata, TYPE_CHANGES: [*recorded_changes, *changes]} if changes else f.metadata
+        fields.append(replace(f, data_type=_inner(field_before.data_type, f.data_type, version), metadata=metadata))
     return StructType(tuple(fields))
 
 
 def without_recorded_changes(schema: StructType) -> StructType:
-    """The schema of a table whose files all have its types."""
+    """The schema of a table whose files all have the schema's types."""
     return map_fields(
         schema, lambda f: replace(f, metadata={key: value for key, value in f.metadata.items() if key != TYPE_CHANGES})
     )
 
 
-def _inner(before: DataType, after: DataType, version: int | None) -> DataType:
-    match before, after:
+def _inner(old_type: DataType, new_type: DataType, version: int | None) -> DataType:
+    match old_type, new_type:
         case StructType(), StructType():
-            return with_recorded_changes(before, after, version)
+            return with_recorded_changes(old_type, new_type, version)
         case ArrayType(old, _), ArrayType(new, nulls):
             return ArrayType(_inner(old, new, version), nulls)
         case MapType(old_key, old_value, _), MapType(key, value, nulls):
             return MapType(_inner(old_key, key, version), _inner(old_value, value, version), nulls)
-    return after
+    return new_type
 
 
 def _changed(old: DataType, new: DataType, inside: Path) -> Iterator[tuple[Path, DataType, DataType]]:
-    """The plain types that differ, with the way to them; structs inside tell of themselves. No file has values of type void, so
-    that another type in its place is no change of type for readers."""
+    """The plain types that differ, with their paths; structs inside record their own changes. No file has values of type void, so
+    that replacing void by another type is not a change for readers."""
     match old, new:
         case StructType(), StructType():
             return

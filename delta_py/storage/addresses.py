@@ -2,8 +2,8 @@
 
     address_of("s3a://bucket/tables/t")    # Address("s3", "", "bucket", "tables/t")
 
-S3 and Google Cloud Storage have buckets, Azure has containers in accounts; an account that a URL does not name is the one of the
-options. Keys are text as it stands in the URL: `%20` is three characters of a key, as it is in Spark's paths.
+S3 and Google Cloud Storage have buckets; Azure has containers in accounts. If a URL does not name its account, the options do.
+Keys are the URL's text without decoding: `%20` is three characters of a key, as in Spark's paths.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _AZURE_CLOUD = "core.windows.net"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A place in an object store. account: of Azure, empty where the options say it; with the rest of its host's name where that
-    is not Azure's own (`acme.core.chinacloudapi.cn`). container: S3's and Google's bucket. key: without `/` at its ends; empty
-    for the container's root."""
+    """A place in an object store. account: of Azure, empty if only the options name it; followed by the rest of the host name if
+    that is not Azure's own (`acme.core.chinacloudapi.cn`). container: S3's and Google's bucket. key: without `/` at its ends;
+    empty for the container's root."""
 
     kind: StoreKind
     account: str
@@ -47,28 +47,28 @@ class Address:
 
     @property
     def holder(self) -> tuple[StoreKind, str, str]:
-        """What two places share if one connection and one container serve both."""
+        """Two places with the same holder share a connection and a container."""
         return self.kind, self.account, self.container
 
 
 def has_scheme(path: str) -> bool:
-    """Whether it begins as a URL does."""
+    """Whether the path begins like a URL."""
     return _SCHEME.match(path) is not None
 
 
 def location_of(root: str) -> str:
-    """A table's root as a URI, as users of Spark see it; nothing of it is escaped."""
+    """A table's root as a URI, as users of Spark see it; nothing is escaped."""
     return root if has_scheme(root) else f"file:{root}"
 
 
 def scheme_of(url: str) -> str | None:
-    """Lower case; None for a path without one."""
+    """The scheme in lower case; None for a path without one."""
     parts = _URL.fullmatch(url)
     return None if parts is None else parts[1].lower()
 
 
 def kind_of(url: str) -> StoreKind | None:
-    """The kind of object store that serves a URL; None for local paths and schemes that none serves."""
+    """The kind of object store that serves a URL; None for local paths and for schemes that no store serves."""
     return _KINDS.get(scheme_of(url) or "")
 
 
@@ -77,7 +77,7 @@ def address_of(url: str) -> Address:
     parts, kind = _URL.fullmatch(url), kind_of(url)
     assert parts is not None and kind is not None, "ask kind_of first"
     if not can_be_name(url):
-        raise _unusable(shown(url), "It holds what no name of an object can hold.")
+        raise _unusable(shown(url), "It contains characters that no object name can contain.")
     scheme, authority, key = parts[1].lower(), parts[2], parts[3].rstrip("/")
     if kind == "az" and scheme != "az":
         named = _AZURE_HOST.fullmatch(authority)
@@ -86,7 +86,7 @@ def address_of(url: str) -> Address:
         account, cloud = named["account"].lower(), named["cloud"].lower()
         return Address(kind, account if cloud == _AZURE_CLOUD else f"{account}.{cloud}", named["container"], key)
     if "@" in authority:
-        raise _unusable(url, "Credentials in URLs end in logs: give them as options, or by the environment.")
+        raise _unusable(url, "Credentials in URLs end up in logs: give them as options or environment variables.")
     if not authority:
         raise _unusable(url, "It names no bucket or container.")
     return Address(kind, "", authority, key)
@@ -99,7 +99,7 @@ def azure_host(account: str, service: str) -> str:
 
 
 def canonical(url: str) -> str:
-    """The URL without `/` at its end and with its scheme in lower case: how a store spells its root."""
+    """The URL in the form of a store's root: without `/` at its end and with its scheme in lower case."""
     parts = _URL.fullmatch(url)
     assert parts is not None
     key = parts[3].rstrip("/")
@@ -107,8 +107,8 @@ def canonical(url: str) -> str:
 
 
 def below(root: str) -> str:
-    """A regular expression of RE2's for the beginning of every URL and absolute path of what lies below a table's root: whatever
-    scheme of the same store it has."""
+    """A regular expression (RE2) for the beginning of every URL and absolute path below a table's root, with any scheme of the
+    same store."""
     kind, url = kind_of(root), _URL.fullmatch(root)
     if kind is None or url is None:
         return rf"^(?:file:(?://(?:localhost)?)?)?{_literal(root.rstrip('/'))}/+"
@@ -118,18 +118,22 @@ def below(root: str) -> str:
 
 
 def is_same_place(root: str, other: str) -> bool:
-    """Whether two tables' roots, which may be spelled otherwise, are one. An Azure account that one does not name may be the
-    other's. Raises InvalidOptionError as address_of."""
+    """Whether the roots of two tables, which may be spelled differently, are the same place. If only one of them names its Azure
+    account, the accounts count as equal. Raises InvalidOptionError as address_of."""
     return is_within(root, other) and is_within(other, root)
 
 
 def is_within(root: str, other: str) -> bool:
-    """Whether a place is another one, as of is_same_place, or lies below it."""
+    """Whether a place is the same as another one, in the sense of is_same_place, or lies below it."""
     if kind_of(root) is None or kind_of(other) is None:
         return kind_of(root) is kind_of(other) and _begins(os.path.realpath(root), os.path.realpath(other))
-    one, two = address_of(root), address_of(other)
-    is_account = one.account == two.account or not (one.account and two.account)
-    return is_account and (one.kind, one.container) == (two.kind, two.container) and _begins(one.key, two.key)
+    address, other_address = address_of(root), address_of(other)
+    is_account = address.account == other_address.account or not (address.account and other_address.account)
+    return (
+        is_account
+        and (address.kind, address.container) == (other_address.kind, other_address.container)
+        and _begins(address.key, other_address.key)
+    )
 
 
 def _begins(path: str, other: str) -> bool:
@@ -137,8 +141,8 @@ def _begins(path: str, other: str) -> bool:
 
 
 def in_reach(root: str, other: str) -> bool:
-    """Whether another table lies where this one does: in directories of this machine, or in the same account of the same kind of
-    store, so that credentials go to no other server."""
+    """Whether another table is in the same storage as this one: in directories of this machine, or in the same account of the
+    same kind of store, so that credentials go to no other server."""
     kind = kind_of(root)
     if kind is None or kind_of(other) != kind:
         return kind is None and other.startswith("/")

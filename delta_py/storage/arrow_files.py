@@ -1,9 +1,9 @@
-"""What files of remote stores can do beside what pyarrow knows of files.
+"""What files of remote stores can do in addition to pyarrow's own methods.
 
     expect_ranges(source, [(4, 100_000), (900_000, 50_000)])    # fetched at once, then read by pyarrow in any order
-    discard(sink)                                               # a file that was begun and is not to be
+    discard(sink)                                               # an unfinished file that must not appear
 
-Files on this machine are read as they are, and closed.
+Files on this machine are simply read and closed.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import pyarrow as pa
 ByteRange = tuple[int, int]
 """(offset, length), in bytes."""
 
-# Between two ranges so little is fetched too: it takes less time than a request of its own.
+# A gap of this size between two ranges is fetched too: that takes less time than a separate request.
 _GAP_BYTES = 256 * 1024
 _LONGEST_REQUEST_BYTES = 8 * 1024 * 1024
 
 
 class Prefetcher(Protocol):
-    """A file object of Python's that pyarrow reads."""
+    """A Python file object that pyarrow reads."""
 
     def expect(self, ranges: Sequence[ByteRange]) -> None:
-        """These ranges are what is read next. What was fetched before and is in none of them may be forgotten."""
+        """Announce the ranges that are read next. Data that was fetched before and is in none of them may be dropped."""
 
 
 class PrefetchingFile(pa.PythonFile):  # type: ignore[misc]
@@ -41,16 +41,16 @@ class PrefetchingFile(pa.PythonFile):  # type: ignore[misc]
 
 
 def expect_ranges(source: pa.NativeFile, ranges: Sequence[ByteRange]) -> None:
-    """What of a file is read next, if that is of use to it."""
+    """Announce the ranges that are read next, if the file can use that."""
     if isinstance(source, PrefetchingFile):
         source.prefetcher.expect(ranges)
 
 
 class Abortable(Protocol):
-    """A file object of Python's that pyarrow writes."""
+    """A Python file object that pyarrow writes."""
 
     def abort(self) -> None:
-        """Nothing of the file is kept. `close` does no more than free what it holds afterwards."""
+        """Give the file up: nothing of it remains. `close` afterwards only frees resources."""
 
 
 class AbortableFile(pa.PythonFile):  # type: ignore[misc]
@@ -66,7 +66,7 @@ class AbortableFile(pa.PythonFile):  # type: ignore[misc]
 
 
 def discard(sink: pa.NativeFile) -> None:
-    """Close a file that was begun and is not to be; where the store can, it never appears. Raises OSError."""
+    """Close an unfinished file that must not appear; it never appears if the store can prevent that. Raises OSError."""
     if isinstance(sink, AbortableFile):
         sink.output.abort()
     sink.close()
@@ -77,9 +77,10 @@ def is_prefetching(source: pa.NativeFile) -> bool:
 
 
 def as_stretches(ranges: Sequence[ByteRange]) -> list[ByteRange]:
-    """What is fetched for the ranges, in the order of their offsets: neighbours together, as far as one request takes them.
+    """The stretches to fetch for the ranges, in the order of their offsets: neighbours are merged up to the length of one
+    request.
 
-    Each range lies whole in one stretch, so that a stretch may be as long as the longest range, or as those that overlap.
+    Each range lies in one stretch completely, so a stretch can be as long as the longest range, or as several overlapping ranges.
     """
     merged: list[list[int]] = []
     for offset, length in sorted(ranges):
@@ -94,7 +95,7 @@ def as_stretches(ranges: Sequence[ByteRange]) -> list[ByteRange]:
 
 
 def as_requests(stretch: ByteRange) -> list[ByteRange]:
-    """The requests that fetch a stretch: a long one in several."""
+    """The requests that fetch a stretch: a long stretch needs several."""
     start, length = stretch
     step = -(-length // -(-length // _LONGEST_REQUEST_BYTES))
     return [(place, min(step, start + length - place)) for place in range(start, start + length, step)]

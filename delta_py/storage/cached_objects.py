@@ -1,27 +1,27 @@
-"""Objects of remote stores that never change, read over the network once: afterwards they come from the cache directory.
+"""Objects of remote stores that never change: they are read over the network once, and afterwards from the cache directory.
 
-    objects = KeptObjects.of(store)                # of a store that is not remote, or without a cache: all comes from the store
-    objects.read(info), objects.open_input(info)   # as of the store, of an object as it was listed
-    objects.footer(info)                           # of a Parquet file: what pyarrow makes of its footer, or None
+    objects = KeptObjects.of(store)                # a local store, or no cache: all reads go to the store
+    objects.read(info), objects.open_input(info)   # as the store's methods, for an object as it was listed
+    objects.footer(info)                           # of a Parquet file: its footer as parsed by pyarrow, or None
 
-For files of the log that are written once: commits, compactions, checkpoints and their sidecars, version checksums. Listings and
-`_last_checkpoint` are always asked of the store.
+This is for files of the log that are written once: commits, compactions, checkpoints and their sidecars, version checksums.
+Listings and `_last_checkpoint` are always read from the store.
 
-An entry is bound to one content of an object: by the store's endpoint and root, the path, and what was listed, which is size,
-time and, if the store tells one, etag. So a table that is deleted and made again at the same place, with the same names, is
-another one. Without an etag an object is kept only if it is a minute old: a later one of the same name then has a later time,
-however coarsely the store measures it. What was not listed is not kept. Nor is an object that has another size than was listed:
-it was replaced since.
+An entry belongs to one content of an object. Its name depends on the store's endpoint and root, the path, and the listed size,
+time and, if the store reports one, etag. So a table that is deleted and created again at the same place, with the same names, has
+other entries. Without an etag an object is cached only if it is at least a minute old: a later object of the same name then has a
+later time, however coarse the store's clock is. Objects that were not listed are not cached, and neither is an object whose size
+differs from the listed one: it was replaced since then.
 
-Objects up to 4 MB are kept whole: one request fetches them, and takes no longer than the three to ten that reading a checkpoint's
-footer and columns would take. Of larger ones only the blocks of 256 KB are fetched that are read from, neighbours by one request,
-so that a checkpoint's columns of statistics stay where they are if nobody asks for them. Beyond what is read that fetches up to
-two blocks a range, and has as many requests.
+Objects up to 4 MB are cached whole: one request fetches them, and takes no longer than the three to ten requests for a
+checkpoint's footer and columns. For larger objects only the blocks of 256 KB that are read are fetched, neighbouring blocks by
+one request. So a checkpoint's columns of statistics are not fetched if nobody reads them. This fetches up to two blocks more for
+each range, with the same number of requests.
 
-Of data files footers alone are kept: data is large, and read once by many. They are not listed. An entry is bound to the table's
-id, and to size and time of the add action; the protocol demands that no writer of the table uses the name of a data file again.
-Where the same files are read again and again, PYDELTA_CACHE_DATA=true keeps what is read of them as well, and PYDELTA_CACHE_MB
-should be large.
+For data files only footers are cached: data is large, and is mostly read once. Data files are not listed. Their entries depend on
+the table's id, and on size and time of the add action; the protocol demands that no writer of the table reuses the name of a data
+file. If the same files are read again and again, PYDELTA_CACHE_DATA=true caches the data that was read as well, and
+PYDELTA_CACHE_MB should be large.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from delta_py.storage.store import ObjectInfo, ObjectStore
 _WHOLE_BYTES = 4 * 1024 * 1024
 _BLOCK_BYTES = 256 * 1024
 _REQUESTS = 8
-_LONGEST_RUN = 32  # blocks of one request
-_FOOTER_BYTES = 64 * 1024  # as pyarrow begins
+_LONGEST_RUN = 32  # blocks in one request
+_FOOTER_BYTES = 64 * 1024  # pyarrow starts with the same size
 _PARQUET = b"PAR1"
 _ENDPOINTS = ("s3.endpoint", "gcs.endpoint", "azure.endpoint", "azure.account_name")
 _ENDPOINTS_OF_AWS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 class KeptObjects:
-    """table_id: of data files, which are not listed. After the disk has refused an entry, this object puts no more."""
+    """table_id: for data files, which are not listed. After the disk has refused an entry, this object writes no more entries."""
 
     def __init__(self, store: ObjectStore, disk: DiskCache | None = None, table_id: str | None = None) -> None:
         self.store, self._disk = store, disk
@@ -87,14 +87,14 @@ class KeptObjects:
         return PrefetchingFile.over(blocks) if blocks.has_end() else self.store.open_input(info.path)
 
     def open_data(self, info: ObjectInfo, *, is_sure: bool) -> pa.NativeFile:
-        """A data file. is_sure: as of ObjectStore.open_input. With PYDELTA_CACHE_DATA, what is read of it is kept too."""
+        """A data file. is_sure: as in ObjectStore.open_input. With PYDELTA_CACHE_DATA, the data that is read is cached too."""
         if os.environ.get("PYDELTA_CACHE_DATA", "").lower() == "true" and self._is_kept(info):
             return self.open_input(info)
         return self.store.open_input(info.path, info.size_bytes, is_sure=is_sure)
 
     def footer(self, info: ObjectInfo) -> Any:
-        """pyarrow.parquet.FileMetaData, for `ParquetFile(metadata=...)`; None where the file itself is to be asked: nothing is
-        kept of it, or it has no footer that can be read, or not the size that it should."""
+        """pyarrow.parquet.FileMetaData, for `ParquetFile(metadata=...)`; None if the caller must read the file itself: it is not
+        cached, its footer cannot be read, or it does not have the expected size."""
         if not self._is_kept(info):
             return None
         assert self._disk is not None
@@ -103,14 +103,14 @@ class KeptObjects:
         footer = _footer_of(self.store, info) if known_footer is None else known_footer
         try:
             metadata = None if footer is None else pq.read_metadata(pa.BufferReader(footer))
-        except (pa.ArrowException, OSError):  # what pyarrow has against it comes up again when the file is opened without it
+        except (pa.ArrowException, OSError):  # pyarrow raises the same error again when it opens the file itself
             return None
         if known_footer is None and footer is not None:
             self._put(name, footer)
         return metadata
 
     def find(self, info: ObjectInfo, start: int, length: int) -> bytes | None:
-        """What the cache has of a part of an object."""
+        """A part of an object from the cache; None if it is not there."""
         assert self._disk is not None
         content = self._disk.read(self._name(info, start, length))
         return content if content is not None and len(content) == length else None
@@ -134,24 +134,25 @@ class KeptObjects:
 
 
 def _endpoints(store: ObjectStore) -> tuple[str | None, ...]:
-    """Two endpoints may have buckets of the same name, as one for tests and one for production."""
+    """Two endpoints may have buckets of the same name, for example one for tests and one for production."""
     if not store.is_remote:
         return ()
     return (*(store.options.get(name) for name in _ENDPOINTS), *(os.environ.get(name) for name in _ENDPOINTS_OF_AWS))
 
 
 def _footer_of(store: ObjectStore, info: ObjectInfo) -> bytes | None:
-    """From where the footer begins to the end of the file, mostly by one request."""
+    """The bytes from the start of the footer to the end of the file, mostly by one request."""
     data = _end_of(store, info, _FOOTER_BYTES)
     if data is None or data[-4:] != _PARQUET:
         return None
     length = int.from_bytes(data[-8:-4], "little") + 8
-    whole = data if length <= len(data) else _end_of(store, info, length)
-    return None if whole is None or length > len(whole) else whole[-length:]
+    footer_bytes = data if length <= len(data) else _end_of(store, info, length)
+    return None if footer_bytes is None or length > len(footer_bytes) else footer_bytes[-length:]
 
 
 def _end_of(store: ObjectStore, info: ObjectInfo, length: int) -> bytes | None:
-    """So many bytes before the end, or all; None where that is not where it should be: a byte more is asked for."""
+    """The last `length` bytes, or all; None if the object does not have the listed size: the request asks for one byte more than
+    there should be."""
     start = max(0, info.size_bytes - length)
     data = store.read_range(info.path, start, info.size_bytes - start + 1)
     return data if len(data) == info.size_bytes - start else None
@@ -165,7 +166,7 @@ class _Blocks(io.RawIOBase):
         self._objects, self._info, self._position = objects, info, 0
 
     def has_end(self) -> bool:
-        """Whether the object ends where its size says; the last block, where a footer is, is at hand then."""
+        """Whether the object ends at its listed size. Then its last block, which contains the footer, is in the cache."""
         number = (self._info.size_bytes - 1) // _BLOCK_BYTES
         return self._find(number) is not None or self._fetch(number, number + 1) is not None
 
@@ -183,15 +184,15 @@ class _Blocks(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        left = max(0, self._info.size_bytes - self._position)
-        length = left if size is None or size < 0 else min(size, left)
+        remaining_bytes = max(0, self._info.size_bytes - self._position)
+        length = remaining_bytes if size is None or size < 0 else min(size, remaining_bytes)
         first, end = self._position // _BLOCK_BYTES, -(-(self._position + length) // _BLOCK_BYTES)
         start = self._position - first * _BLOCK_BYTES
         self._position += length
         return b"".join(self._blocks(first, end))[start : start + length] if length else b""
 
     def expect(self, ranges: Sequence[ByteRange]) -> None:
-        """See Prefetcher: what is missing of them comes into the cache, many requests at once."""
+        """See Prefetcher: the missing blocks are fetched into the cache, by many requests at once."""
         blocks = {
             number
             for start, length in ranges
@@ -216,8 +217,8 @@ class _Blocks(io.RawIOBase):
         return self._objects.find(self._info, start, min(_BLOCK_BYTES, self._info.size_bytes - start))
 
     def _fetch(self, first: int, end: int) -> list[bytes] | None:
-        """Neighbouring blocks, in one request; None where the object is shorter or longer than listed. A byte after its end is
-        asked for, which must not be there."""
+        """Neighbouring blocks, in one request; None if the object is shorter or longer than listed. To find out, the request for
+        the last block asks for one byte more, which must not exist."""
         start, stop = first * _BLOCK_BYTES, min(end * _BLOCK_BYTES, self._info.size_bytes)
         length = stop - start + (1 if stop == self._info.size_bytes else 0)
         data = self._objects.store.read_range(self._info.path, start, length)
@@ -230,7 +231,7 @@ class _Blocks(io.RawIOBase):
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[list[int]]:
-    """Neighbours among rising numbers, as far as one request fetches them."""
+    """Runs of consecutive numbers, each as long as one request may be. numbers: ascending."""
     run: list[int] = []
     for number in numbers:
         if run and (number != run[-1] + 1 or len(run) == _LONGEST_RUN):

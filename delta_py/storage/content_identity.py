@@ -1,13 +1,14 @@
-"""How a cache knows that a file still has the content that it read: by what a listing says of it, or by the content itself.
+"""How a cache knows that a file still has the content that it read: by the listed attributes of the file, or by the content
+itself.
 
     is_settled(info)                 # other content under this name would be listed with another etag, FileId or time
-    has_change_times(infos)          # the file system of these local files tells when each was changed
-    digest_of(store, infos)          # where it does not: a hash of their content
+    has_change_times(infos)          # the file system of these local files records when each was changed
+    digest_of(store, infos)          # if it does not: a hash of their content
 
 Names, sizes and modification times are not enough. Archives, image layers and deployments set the same time for every file, and
-two releases of a table easily have log files of the same names and sizes. Of a local file the time of its last change (ctime) and
-its inode tell them apart, for no program can choose them. Some file systems have neither: images that are built the same way
-number their files the same way, and network mounts often make ctime of the modification time.
+two releases of a table easily have log files of the same names and sizes. For a local file, the time of its last change (ctime)
+and its inode distinguish them, because no program can choose these. Some file systems have neither: images that are built the
+same way number their files the same way, and network mounts often derive ctime from the modification time.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from collections.abc import Sequence
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 _SETTLED_MS = 60_000
-"""No clock of a file system or store is so coarse, or differs so much from this machine's."""
+"""No clock of a file system or store is coarser than this, or differs more from this machine's clock."""
 
-_FIRST_TIME_MS = 1_000_000_000_000  # in 2001: smaller numbers are no times
+_FIRST_TIME_MS = 1_000_000_000_000  # in 2001: smaller numbers are not real times
 _PIECE_BYTES = 1 << 20
 
 
 def is_settled(info: ObjectInfo) -> bool:
-    """Whether other content of the same name would be listed otherwise: by an etag, or because all times are a minute past."""
+    """Whether other content of the same name would be listed differently: because there is an etag, or because all times are at
+    least a minute ago."""
     if info.etag is not None:
         return True
     latest_ms = time.time() * 1000 - _SETTLED_MS
@@ -35,8 +37,9 @@ def is_settled(info: ObjectInfo) -> bool:
 
 
 def has_change_times(infos: Sequence[ObjectInfo]) -> bool:
-    """Whether these files of one directory show that their file system keeps the time of the last change by itself: one was
-    changed after its content was, as when it got its name, and not all at the same moment, as when it was mounted."""
+    """Whether the file system of these files, which are in one directory, records the time of the last change by itself. This is
+    so if a file was changed after its content was written, for example when it got its name, and if not all files were changed at
+    the same moment, for example when the file system was mounted."""
     ids = [info.file_id for info in infos]
     changes = {file_id.change_time_ns for file_id in ids if file_id is not None}
     if None in ids or (len(infos) > 1 and len(changes) == 1):
@@ -45,7 +48,7 @@ def has_change_times(infos: Sequence[ObjectInfo]) -> bool:
 
 
 def digest_of(store: ObjectStore, infos: Sequence[ObjectInfo]) -> bytes:
-    """Of all their content. Raises what reading raises."""
+    """A hash of the content of all files. Raises as ObjectStore.open_input and its file."""
     digest = hashlib.sha256()
     for info in infos:
         with store.open_input(info.path, info.size_bytes) as file:

@@ -1,13 +1,14 @@
-"""CoordinatedStore: a table's storage where a ledger says which commits there are.
+"""CoordinatedStore: the storage of a table whose commits are determined by a ledger.
 
     put_if_absent("_delta_log/00..7.json")
-      bytes -> _delta_log/_staged_commits/00..7.<uuid>.json     nobody looks there
+      bytes -> _delta_log/_staged_commits/00..7.<uuid>.json     nobody reads it there
       ledger: ratify 7                                          from here on the commit stands
-    later, of all that wait (publication.py):
-      bytes -> _delta_log/00..7.json;  ledger: acknowledge 7    published; whoever comes next does it if the writer died
+    later, for all ratified commits (publication.py):
+      bytes -> _delta_log/00..7.json;  ledger: acknowledge 7    published; the next writer does it if this one died
 
-To its callers the log looks like any other: a ratified commit is listed and read at its place before it is published, and what is
-newer than the ledger's newest version is not there. Tables that the ledger does not know are as they are without it.
+To its callers the log looks like any other: a ratified commit is listed and read at its place before it is published, and files
+of versions after the ledger's newest one are hidden. Tables that the ledger does not know are read and written as without a
+ledger.
 Protocol: Reading Catalog-managed Tables; Commit Protocol; Publishing Commits.
 """
 
@@ -55,14 +56,14 @@ T = TypeVar("T")
 
 _log = logging.getLogger("delta_py")
 
-_NOTES = (f"{LEASE_DIRECTORY}/", f"{CLONE_DIRECTORY}/")  # for VACUUM, which asks no transaction
+_NOTES = (f"{LEASE_DIRECTORY}/", f"{CLONE_DIRECTORY}/")  # files for VACUUM, which ignores transactions
 
 
 def place_of(root: str) -> str:
-    """The name under which ledgers know a table: the same for all spellings of a URL."""
+    """The name by which ledgers know a table: the same for all spellings of a URL."""
     kind = kind_of(root)
     if kind is None:
-        return os.path.realpath(root)  # a link to a table is that table
+        return os.path.realpath(root)  # a link to a table counts as that table
     address = address_of(root)
     return f"{kind}://{address.container}{'@' if address.account else ''}{address.account}/{address.key}"
 
@@ -77,15 +78,15 @@ def root_of(place: str) -> str:
 
 
 class CoordinatedStore:
-    """own: the store without the ledger. url: of the ledger. transaction: of several tables, which the table is read and written
-    in; then it is as it was when that began, with what the transaction itself has done since."""
+    """own: the store without the ledger. url: of the ledger. transaction: a transaction over several tables, in which the table
+    is read and written. Then the table has the state from the transaction's begin, plus the transaction's own changes."""
 
     __slots__ = ("_own", "_tail", "_url", "_was_asked", "place", "transaction")
 
     def __init__(self, own: ObjectStore, url: str, transaction: str | None = None) -> None:
         self._own, self._url, self.place, self.transaction = own, url, place_of(own.root), transaction
         self._was_asked = False
-        self._tail: Tail | None = None  # what the ledger last told
+        self._tail: Tail | None = None  # the last answer of the ledger
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CoordinatedStore, (self._own, self._url, self.transaction)
@@ -106,10 +107,10 @@ class CoordinatedStore:
     def is_remote(self) -> bool:
         return self._own.is_remote
 
-    # ------------------------------------------------------------ what the ledger says
+    # # ------------------------------------------------------------ the ledger's answers
 
     def tail(self) -> Tail | None:
-        """Raises CoordinatorUnavailableError, and in a transaction TransactionEndedError."""
+        """Ask the ledger. Raises CoordinatorUnavailableError, and in a transaction TransactionEndedError."""
         ledger = self.ledger
         tail = ledger.tail(self.place) if self.transaction is None else ledger.tail_in(self.transaction, self.place)
         self._tail, self._was_asked = tail, True
@@ -117,7 +118,7 @@ class CoordinatedStore:
 
     @property
     def last_tail(self) -> Tail | None:
-        """What the ledger told when it was last asked, as at each listing of the log; asked now where it was not yet."""
+        """The ledger's last answer, for example from the last listing of the log. Asks the ledger if there is none yet."""
         return self._tail if self._was_asked else self.tail()
 
     def register(self, version: int, table_id: str) -> None:
@@ -125,7 +126,7 @@ class CoordinatedStore:
         self.ledger.register(self.place, version, table_id)
 
     def forget_deleted(self) -> None:
-        """End to coordinate the table if its files were deleted; one whose log is there stays as it is."""
+        """Stop coordinating the table if its files were deleted; does nothing if its log still exists."""
         if self._has_no_log():
             self.ledger.forget(self.place)
 
@@ -133,18 +134,18 @@ class CoordinatedStore:
         return next(self._own.list_from(LOG_DIRECTORY), None) is None
 
     def _staged_path(self, path: str) -> str | None:
-        """Where the commit of that name is, if the ledger has told of it."""
+        """The path of the staged commit of that name, if it is in the ledger's last answer."""
         name = _commit(path)
         commits = () if self._tail is None else self._tail.commits
-        known = next((commit for commit in commits if name is not None and commit.version == name.version), None)
-        return None if known is None else f"{STAGED_DIRECTORY}/{known.name}"
+        staged_commit = next((commit for commit in commits if name is not None and commit.version == name.version), None)
+        return None if staged_commit is None else f"{STAGED_DIRECTORY}/{staged_commit.name}"
 
-    # ------------------------------------------------------------ the log, read
+    # # ------------------------------------------------------------ read the log
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
         if directory != LOG_DIRECTORY:
             return self._own.list_from(directory, start)
-        tail = self.tail()  # before the listing: what is published meanwhile is in both
+        tail = self.tail()  # before the listing: a commit that is published in the meantime is in both
         if tail is None:
             return self._own.list_from(directory, start)
         staged = [_as_published(commit) for commit in tail.commits if commit_file_name(commit.version) >= start]
@@ -157,12 +158,12 @@ class CoordinatedStore:
         return self._from_either(path, lambda where: self._own.read_range(where, offset, length))
 
     def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
-        is_commit = _commit(path) is not None  # which may have gone to its place since it was listed
+        is_commit = _commit(path) is not None  # it may have been published since it was listed
         return self._from_either(path, lambda where: self._own.open_input(where, size_bytes, is_sure=is_sure and not is_commit))
 
     def _from_either(self, path: str, read: Callable[[str], T]) -> T:
-        """A commit is read where the ledger says that it waits, or else at its place, to which it may have gone since. One that
-        is not there may have been ratified since the ledger was asked."""
+        """Read a commit where the ledger says it is staged, or else at its published place: it may have been published since
+        then. If it is at neither place, it may have been ratified since the ledger's last answer."""
         name = _commit(path)
         if name is None:
             return read(path)
@@ -184,7 +185,7 @@ class CoordinatedStore:
                 return read(staged)
             except FileNotFoundError:
                 if base is not None and name is not None and name.version > base:
-                    raise  # at that place is another's commit
+                    raise  # the commit at that place belongs to another writer
         return read(path)
 
     # ------------------------------------------------------------ commits
@@ -194,14 +195,14 @@ class CoordinatedStore:
         tail = None if name is None else (self.last_tail or self.tail())
         if name is None or tail is None:
             self._check_published(path)
-            # A version checksum tells of a ratified commit where the ledger is lost (ratification_evidence.py).
+            # If the ledger is lost, a version checksum proves that a commit was ratified (ratification_evidence.py).
             is_ordinary = self._was_asked and self._tail is None
             self._own.put_if_absent(path, data, durably=durably or not is_ordinary)
             return
         if name.version == 0 and self._has_no_log():
             raise StorageError(
-                f"The coordinator {self.ledger.shown} knows a table at {self.root}, which is not there: it was deleted. Nothing "
-                f"was committed. Have the ledger forget the place first ({to_forget(self.place)}), or use another one.",
+                f"The coordinator {self.ledger.shown} knows a table at {self.root}, which no longer exists: it was deleted. "
+                f"Nothing was committed. Have the ledger forget the place first ({to_forget(self.place)}), or use another one.",
                 root=self.root,
             )
         if name.version <= tail.version:
@@ -219,13 +220,13 @@ class CoordinatedStore:
             raise FileExistsError(17, error.message, path) from error
 
     def ratify(self, staged: Sequence[Ratified]) -> None:
-        """Make staged commits versions of the table, or none of them. Raises VersionTakenError,
-        CoordinatorContendedError, and CoordinatorUnavailableError where it is not known whether they are."""
+        """Make staged commits versions of the table, or none of them. Raises VersionTakenError, CoordinatorContendedError, and
+        CoordinatorUnavailableError if the outcome is unknown."""
         assert self.transaction is None, "propose is for commits of a transaction"
         try:
             self.ledger.ratify(staged)
         except VersionTakenError:
-            self._was_asked = False  # what the ledger told is outdated
+            self._was_asked = False  # the ledger's last answer is outdated
             raise
         self.took(staged)
 
@@ -239,9 +240,9 @@ class CoordinatedStore:
         publication.later(self)
 
     def check_place(self, version: int) -> None:
-        """Raises CorruptTableError for the place of a version that is not ratified, and is taken: by a writer who did not ask the
-        ledger, or by one who asked a newer state of it. Before anything is ratified, so that no commit that stands is taken for
-        one that failed; and before files are deleted which the commit may need."""
+        """Raises CorruptTableError if the place of a version that is not ratified is taken: by a writer that did not ask the
+        ledger, or by one that asked a newer state of the ledger. This runs before a commit is ratified, so that a commit that
+        stands is not mistaken for a failed one, and before files are deleted which that commit may need."""
         place = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
         try:
             self._own.read_range(place, 0, 1)
@@ -251,15 +252,15 @@ class CoordinatedStore:
         if newest is None or newest.version < version:
             raise CorruptTableError(
                 f"{place} of {self.root} is no commit that the coordinator {self.ledger.shown} has ratified. Nothing was "
-                "committed or deleted. Was the ledger restored from a backup, it is older than the table: have it rebuilt in an "
-                "empty database (rebuild_ledger, of delta_py.repair.rebuild_ledger). Else the file was written by a writer "
-                "that did not ask the ledger: move it away.",
+                "committed or deleted. If the ledger was restored from a backup, it is older than the table: have it rebuilt in "
+                "an empty database (rebuild_ledger, of delta_py.repair.rebuild_ledger). Otherwise the file was written by a "
+                "writer that did not ask the ledger: move it away.",
                 version=version,
             )
 
     def propose(self, version: int, data: bytes, described: bytes) -> None:
-        """A commit of the transaction. described: as in Proposed. Raises FileExistsError where the transaction has one of that
-        version; UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
+        """Add a commit to the transaction. described: as in Proposed. Raises FileExistsError if the transaction already has a
+        commit of that version; UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
         assert self.transaction is not None
         if self.tail() is None:
             cure = "Set its property delta.feature.catalogManaged to supported" if version else "Create it"
@@ -278,7 +279,7 @@ class CoordinatedStore:
             raise FileExistsError(17, error.message, f"{LOG_DIRECTORY}/{commit_file_name(version)}") from error
 
     def stage(self, version: int, data: bytes) -> Ratified:
-        """Write a commit to where it waits for being ratified. Raises OSError, CorruptTableError."""
+        """Write a commit to the directory of staged commits. Raises OSError, CorruptTableError."""
         if self.transaction is None:
             self.check_place(version)
         name = staged_commit_name(version, str(uuid.uuid4()))
@@ -286,15 +287,17 @@ class CoordinatedStore:
         return Ratified(self.place, version, name, len(data), time.time_ns() // 1_000_000)
 
     def drop_staged(self, staged: Ratified) -> None:
-        """Delete a commit that was not ratified, or is published; that it stays does no harm."""
+        """Delete a commit that was not ratified, or is published. If the deletion fails, the file does no harm."""
         try:
             self._own.delete(f"{STAGED_DIRECTORY}/{staged.name}")
         except (OSError, StorageError) as error:
             _log.warning("%s: the staged commit %s is not needed and was not deleted: %s", self.root, staged.name, error)
 
     def publish(self) -> None:
-        """Put ratified commits to their places, in order. They stand whatever happens here: the next one makes up for it.
-        Protocol: Publishing Commits."""
+        """Copy ratified commits to their places, in order. They stand whatever happens here: the next call makes up for a
+        failure.
+        Protocol: Publishing Commits.
+        """
         assert self.transaction is None, "what a transaction has proposed is not ratified"
         try:
             tail = self.tail()
@@ -313,7 +316,7 @@ class CoordinatedStore:
             if not self._own.link(staged, place):
                 self._own.put_if_absent(place, self._own.read(staged))
         except FileNotFoundError:
-            self._own.read_range(place, 0, 1)  # another has published it
+            self._own.read_range(place, 0, 1)  # another process has published it
         except FileExistsError:
             if not self._is_same(staged, place):
                 raise CorruptTableError(
@@ -326,13 +329,14 @@ class CoordinatedStore:
         try:
             return self._own.read(staged) == self._own.read(place)
         except FileNotFoundError:
-            return True  # another has published it, and needs what was staged no more
+            return True  # another process has published it, and has deleted the staged file
 
     # ------------------------------------------------------------ everything else
 
     def _check_published(self, path: str) -> None:
-        """Raises StorageError for a checkpoint or a compaction of what is not published yet.
-        Protocol: Maintenance Operations on Catalog-managed Tables."""
+        """Raises StorageError for a checkpoint or a compaction of versions that are not published yet.
+        Protocol: Maintenance Operations on Catalog-managed Tables.
+        """
         directory, _, text = path.rpartition("/")
         self._refuse_in_transaction(path)
         name = parse_log_name(text) if directory == LOG_DIRECTORY else None
@@ -349,7 +353,7 @@ class CoordinatedStore:
             )
 
     def _waits(self, version: int) -> bool:
-        """Whether the version is not published."""
+        """Whether the version is not published yet."""
         tail = self.tail()
         return tail is not None and bool(tail.commits) and version >= tail.commits[0].version
 
@@ -358,7 +362,7 @@ class CoordinatedStore:
         if self.transaction is not None and is_of_log:
             raise UnsupportedOperationError(
                 f"{path} of the table at {self.root} would be changed outside of the transaction {self.transaction}, in which "
-                "the table was opened. Nothing was changed. Do it behind the transaction.",
+                "the table was opened. Nothing was changed. Do it after the transaction.",
                 path=path,
             )
 
@@ -401,11 +405,12 @@ def _as_published(commit: Ratified) -> ObjectInfo:
 
 
 def _merged(listed: Iterator[ObjectInfo], staged: list[ObjectInfo], newest: int, base: int | None) -> Iterator[ObjectInfo]:
-    """In the order of names; of a commit that is in both, the ledger's; nothing newer than the newest version. base: in a
-    transaction nothing of others is taken that is newer than this: it speaks of versions that are not the transaction's."""
+    """Both lists in the order of names. For a commit that is in both, the ledger's entry is used; nothing newer than the newest
+    version is listed. base: in a transaction, files of other writers that are newer than this are hidden: their versions are not
+    the transaction's."""
     ratified, last = {info.path for info in staged}, newest if base is None else base
-    kept = (info for info in listed if info.path not in ratified and _last_version(info) <= last)
-    return heapq.merge(kept, staged, key=lambda info: info.path.encode())
+    visible_infos = (info for info in listed if info.path not in ratified and _last_version(info) <= last)
+    return heapq.merge(visible_infos, staged, key=lambda info: info.path.encode())
 
 
 def _last_version(info: ObjectInfo) -> int:

@@ -1,8 +1,9 @@
-"""Objects copied byte by byte, from one store to another, or by the store itself where it can.
+"""Copy objects byte by byte from one store to another, or by a request to the store if it can copy.
 
     copy_object(source_store, "part-1.parquet", target_store, "part-1.parquet", size_bytes=4_000_000)
 
-The copy appears whole or not at all, so an object of the name is a whole one, whoever died while it was made. Memory: two chunks.
+A copy appears whole or not at all, so an object of that name is always complete, even if a process died during the copy. Memory:
+two chunks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _CHUNK_BYTES = 8 * 1024 * 1024
 
 
 class OtherSizeError(OSError):
-    """The source has another size than it should. found: bytes."""
+    """The source does not have the expected size. found: bytes."""
 
     def __init__(self, path: str, expected: int, found: int) -> None:
         super().__init__(f"{path} has {found} bytes, and should have {expected}")
@@ -27,31 +28,32 @@ class OtherSizeError(OSError):
 
 
 def copy_object(source: ObjectStore, source_path: str, target: ObjectStore, path: str, size_bytes: int | None = None) -> int:
-    """Make the object at `path` of the target a copy, in the place of any other; returns its bytes.
+    """Make the object at `path` of the target a copy; replaces any other object there. Returns its size in bytes.
 
-    source_path: as the source store reads it, below its root or elsewhere. size_bytes: that it should have; None for any.
-    Raises FileNotFoundError and OtherSizeError, and then nothing is there; other OSError and StorageError.
+    source_path: as the source store reads it, below its root or elsewhere. size_bytes: the expected size; None for any.
+    Raises FileNotFoundError and OtherSizeError, and then creates nothing; other OSError and StorageError.
     """
     with source.open_input(source_path) as stream:
-        found = int(stream.size())
-        if size_bytes is not None and size_bytes != found:
-            raise OtherSizeError(source_path, size_bytes, found)
-        if not target.copy_from(source, source_path, path, found):
-            _stream(stream, found, source_path, target, path)
-    return found
+        actual_bytes = int(stream.size())
+        if size_bytes is not None and size_bytes != actual_bytes:
+            raise OtherSizeError(source_path, size_bytes, actual_bytes)
+        if not target.copy_from(source, source_path, path, actual_bytes):
+            _stream(stream, actual_bytes, source_path, target, path)
+    return actual_bytes
 
 
 def move_object(store: ObjectStore, path: str, new_path: str) -> None:
-    """Give an object below the store's root another name, below it too. Whoever dies meanwhile leaves it whole under the old
-    name, the new one, or both.
+    """Rename an object within the store's root. If the process dies, the object is complete under the old name, the new one, or
+    both.
 
-    Raises FileExistsError if the new name is taken, and FileNotFoundError; then nothing is changed. A store without second names
-    looks first, and whoever takes the name in that moment loses it. Other OSError and StorageError: it has one name, or both.
+    Raises FileExistsError if the new name is taken, and FileNotFoundError; then nothing is changed. A store without links checks
+    the new name first; an object that another writer puts there right after the check is lost. Other OSError and StorageError:
+    the object has one of the names, or both.
     """
     if not store.link(path, new_path):
         directory, _, name = new_path.rpartition("/")
-        taken = next(store.list_from(directory, name), None)
-        if taken is not None and taken.path == new_path:
+        existing = next(store.list_from(directory, name), None)
+        if existing is not None and existing.path == new_path:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new_path)
         copy_object(store, path, store, new_path)
     store.delete(path)

@@ -1,28 +1,30 @@
-"""The cache directory: on the local disk, copies of what can be had anew, shared by any number of processes.
+"""The cache directory: copies on the local disk of data that can be read again, shared by any number of processes.
 
     cache = DiskCache.of_environment()     # None: switched off
-    name = entry_name(meaning, "object")   # a hash of all that the content depends on: entries never grow old
-    cache.read(name), cache.mapped(name)   # the content; None where there is no entry that is whole
+    name = entry_name(meaning, "object")   # a hash of everything that the content depends on: entries never become outdated
+    cache.read(name), cache.mapped(name)   # the content; None if there is no valid entry
     cache.put(name, data)                  # or piece by piece: entry = cache.begin(); entry.sink; entry.finish(name)
 
-Entries are written beside their name and renamed, so that processes see whole ones. A checksum over name and content guards
-against damaged disks and entries under a wrong name: one that does not keep it counts as missing, and is replaced. For the same
-reason nothing is flushed to the disk. What others keep in the directory is not touched: only names of entries are read, written
-and removed there, and only regular files are entries, no links. Entries hold data of tables: only the user may read them.
+Entries are written under a temporary name and renamed, so that processes only see complete ones. A checksum over name and content
+protects against damaged disks and entries under a wrong name: an entry with a wrong checksum counts as missing, and is replaced.
+Therefore nothing needs to be flushed to the disk. Files of other programs in the directory are not touched: only names of entries
+are read, written and removed there, and only regular files are entries, not links. Entries contain data of tables: only the user
+may read them.
 
-Where the disk is full, read-only or broken, or the directory is gone, there is no cache. So every OSError of a call on the
-cache's own files, whatever its number, is a miss when reading and gives up the entry when writing: the content can be had
-without the disk. No other call stands where that is caught. What is no regular file in the place of an entry is a miss, too.
+If the disk is full, read-only or broken, or the directory is missing, there is no cache. So every OSError of a call on the
+cache's own files, whatever its number, is a miss when reading, and gives up the entry when writing: the content can be obtained
+without the disk. The code that catches these errors contains no other calls. A file that is not a regular file in the place of an
+entry is a miss, too.
 
-Those used longest ago go when all together are too large, a file counted in whole blocks of the disk. Going through the directory
-takes a while where there are very many, so it is done by chance, as often as to make it once for every 64th part of the limit
-that processes, however short-lived, write; it leaves a quarter free. That more than the limit is there at any time takes 16 of
-these parts in a row without it, which has the probability e**-16.
+The least recently used entries are deleted when all together are too large; each file counts as whole blocks of the disk.
+Scanning a large directory takes a while, so it is done at random: on average once for every 64th part of the limit that
+processes, however short-lived, write. It leaves a quarter of the limit free. The limit is exceeded only if 16 of these parts in a
+row are written without a scan, which has the probability e**-16.
 
 PYDELTA_CACHE_DIR is the directory (by default pydelta in the user's cache directory; empty switches the cache off), and
-PYDELTA_CACHE_MB what it may hold (by default 1024). A directory that another user can change or replace is not used: wrong
-statistics could be put there. private_directory.py has the rule. All calls on entries are relative to the descriptor
-of the directory that was checked.
+PYDELTA_CACHE_MB its maximum size (by default 1024). A directory that another user can change or replace is not used: wrong
+statistics could be put there. private_directory.py contains the rule. All calls on entries are relative to the descriptor of the
+directory that was checked.
 """
 
 from __future__ import annotations
@@ -57,12 +59,12 @@ _ABANDONED_SECONDS = 3600.0
 
 
 def entry_name(meaning: bytes, kind: Literal["stats", "object"]) -> str:
-    """The name of an entry. meaning: all that the content depends on."""
+    """The name of an entry. meaning: everything that the content depends on."""
     return f"{hashlib.sha256(_FORM + meaning).hexdigest()}.{kind}"
 
 
 class DiskCache:
-    """directory: it is opened by the first call that needs it, unless it is given open."""
+    """directory: the first call that needs it opens it, unless `opened` is given."""
 
     def __init__(self, directory: DiskPath, limit_bytes: int, opened: PrivateDirectory | None = None) -> None:
         self.directory, self.limit_bytes = directory, limit_bytes
@@ -70,7 +72,7 @@ class DiskCache:
 
     @classmethod
     def of_environment(cls) -> Self | None:
-        """The cache that the environment's variables speak of; None where it is switched off or has no place."""
+        """The cache that the environment variables configure; None if it is switched off or has no directory."""
         place = os.environ.get("PYDELTA_CACHE_DIR")
         megabytes = os.environ.get("PYDELTA_CACHE_MB", "")
         limit = int(megabytes) if megabytes.isdigit() else _DEFAULT_MB
@@ -81,13 +83,13 @@ class DiskCache:
             return cls(directory, limit << 20, PrivateDirectory.open(directory))
         except UnsafeDirectoryError as error:
             _warn_once(f"{directory} is not used as cache: {error}. Give PYDELTA_CACHE_DIR a directory that only you can change.")
-        except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home
+        except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
             _log.debug("no cache: %s", error)
         return None
 
     @property
     def descriptor(self) -> int:
-        """Of the open directory. Raises OSError."""
+        """The descriptor of the open directory. Raises OSError."""
         if self._opened is None:
             self._opened = PrivateDirectory.open(self.directory, make=False)
         return self._opened.descriptor
@@ -95,24 +97,24 @@ class DiskCache:
     def read(self, name: str) -> bytes | None:
         try:
             with self._open_entry(name) as descriptor, open(descriptor, "rb", closefd=False) as file:
-                whole = file.read()
+                entry = file.read()
         except OSError:
             return None
-        content = self._checked(name, memoryview(whole))
+        content = self._checked(name, memoryview(entry))
         return None if content is None else bytes(content)
 
     def mapped(self, name: str) -> pa.Buffer | None:
         """The content mapped into memory, for large entries."""
         try:
             with self._open_entry(name) as descriptor:
-                whole = pa.py_buffer(_mapped(descriptor))
+                entry = pa.py_buffer(_mapped(descriptor))
         except OSError:
             return None
-        return None if self._checked(name, memoryview(whole)) is None else whole.slice(0, whole.size - _SUM_BYTES)
+        return None if self._checked(name, memoryview(entry)) is None else entry.slice(0, entry.size - _SUM_BYTES)
 
     @contextlib.contextmanager
     def _open_entry(self, name: str) -> Iterator[int]:
-        """A regular file, open for reading. Raises OSError for anything else, a link too; nothing blocks."""
+        """A regular file, open for reading. Raises OSError for anything else, including links; nothing blocks."""
         assert _OWN_NAME.fullmatch(name), name
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.descriptor)
         try:
@@ -122,17 +124,17 @@ class DiskCache:
         finally:
             os.close(descriptor)
 
-    def _checked(self, name: str, whole: memoryview) -> memoryview | None:
-        """The content without its checksum. The entry counts as used now."""
-        if len(whole) < _SUM_BYTES or whole[-_SUM_BYTES:].tobytes() != _checksum(name, whole[:-_SUM_BYTES]):
+    def _checked(self, name: str, entry: memoryview) -> memoryview | None:
+        """The content without its checksum. Marks the entry as used now."""
+        if len(entry) < _SUM_BYTES or entry[-_SUM_BYTES:].tobytes() != _checksum(name, entry[:-_SUM_BYTES]):
             _log.warning("%s is damaged and passed over", self.directory / name)
             return None
-        with contextlib.suppress(OSError):  # one that may only be read serves as well
+        with contextlib.suppress(OSError):  # a read-only entry can be used as well
             os.utime(name, dir_fd=self.descriptor, follow_symlinks=False)
-        return whole[:-_SUM_BYTES]
+        return entry[:-_SUM_BYTES]
 
     def put(self, name: str, data: bytes) -> bool:
-        """Whether the disk took it."""
+        """Returns whether the disk accepted the entry."""
         assert _OWN_NAME.fullmatch(name), name
         entry = None
         try:
@@ -147,16 +149,16 @@ class DiskCache:
         return True
 
     def begin(self) -> NewEntry:
-        """Raises OSError when the disk takes nothing."""
+        """Raises OSError if the disk accepts no file."""
         return NewEntry(self, f"{os.getpid()}-{os.urandom(8).hex()}.new")
 
     def trim_by_chance(self, written_bytes: int) -> None:
-        """After so much was written. Raises OSError."""
+        """Call this after writing. Trims the cache at random, in proportion to the written bytes. Raises OSError."""
         if int.from_bytes(os.urandom(8), "little") % (self.limit_bytes // 64 + 1) < _on_disk(written_bytes):
             self.trim()
 
     def trim(self) -> None:
-        """Remove what was used longest ago, until a quarter is free, and what processes that died left half-written. Raises
+        """Delete the least recently used entries until a quarter is free, and unfinished files of processes that died. Raises
         OSError."""
         entries = sorted(self._entries())
         total = sum(size for _, size, _ in entries)
@@ -164,7 +166,7 @@ class DiskCache:
             unfinished = name.endswith(".new")
             if (used > time.time() - _ABANDONED_SECONDS) if unfinished else (total <= self.limit_bytes * 3 // 4):
                 continue
-            with contextlib.suppress(FileNotFoundError):  # another process was quicker
+            with contextlib.suppress(FileNotFoundError):  # another process was faster
                 os.unlink(name, dir_fd=self.descriptor)
             total -= size
 
@@ -178,7 +180,7 @@ class DiskCache:
 
 
 class NewEntry:
-    """An entry in the making. What goes wrong with the disk is raised, as OSError or pa.ArrowException."""
+    """An unfinished entry. Errors of the disk are raised, as OSError or pa.ArrowException."""
 
     def __init__(self, cache: DiskCache, name: str) -> None:
         self._cache, self._name = cache, name
@@ -196,7 +198,7 @@ class NewEntry:
         self._cache.trim_by_chance(len(content) + _SUM_BYTES)
 
     def remove(self) -> None:
-        """As far as the disk lets it: what stays goes when it is old."""
+        """As far as the disk allows it: a remaining file is deleted when it is old."""
         with contextlib.suppress(OSError):
             self._file.close()
         with contextlib.suppress(OSError):
@@ -204,18 +206,18 @@ class NewEntry:
 
 
 def _mapped(descriptor: int) -> mmap.mmap | bytes:
-    is_empty = os.fstat(descriptor).st_size == 0  # which cannot be mapped
+    is_empty = os.fstat(descriptor).st_size == 0  # an empty file cannot be mapped
     return b"" if is_empty else mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
 
 
 def _users_cache() -> DiskPath:
-    given = os.environ.get("XDG_CACHE_HOME")
-    return (DiskPath(given) if given else DiskPath.home() / ".cache") / "pydelta"
+    cache_home = os.environ.get("XDG_CACHE_HOME")
+    return (DiskPath(cache_home) if cache_home else DiskPath.home() / ".cache") / "pydelta"
 
 
 @lru_cache(maxsize=16)
 def _warn_once(text: str) -> None:
-    """The cache is asked for with every read."""
+    """Once only, because the cache is opened with every read."""
     _log.warning("%s", text)
 
 
@@ -224,5 +226,5 @@ def _checksum(name: str, content: memoryview) -> bytes:
 
 
 def _on_disk(size_bytes: int) -> int:
-    """In whole blocks. An empty file counts as one, so that such entries are trimmed, too."""
+    """The size in whole blocks. An empty file counts as one block, so that such entries are trimmed, too."""
     return max(1, -(-size_bytes // _BLOCK_BYTES)) * _BLOCK_BYTES

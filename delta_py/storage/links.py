@@ -1,4 +1,4 @@
-"""Symbolic links below a table on this machine: what they lead to is there under more names than its own."""
+"""Symbolic links below a table on this machine: their targets are reachable under more names than their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LinkedPlace:
-    """link: a symbolic link, by its whole name. place: what it leads to, relative to the table's root, which is empty itself."""
+    """link: the absolute path of a symbolic link. place: its target, relative to the table's root; empty for the root itself."""
 
     link: str
     place: str
@@ -18,14 +18,14 @@ class LinkedPlace:
 
 
 def linked_places(root: str) -> Iterator[LinkedPlace]:
-    """What the links below a directory lead to, and each step on the way there, as far as it lies below the directory too.
-    Nothing is opened, and links to directories are not walked into. Raises OSError."""
+    """The targets of the links below a directory, including each intermediate step, if they lie below the directory too. Opens no
+    file, and does not follow links to directories. Raises OSError."""
     root = os.path.realpath(root)
     waiting = [root]
     while waiting:
         try:
             scanned = os.scandir(waiting.pop())
-        except FileNotFoundError:  # it went away since it was listed
+        except FileNotFoundError:  # it was deleted since it was listed
             continue
         with scanned as entries:
             for entry in entries:
@@ -45,13 +45,13 @@ def _places(root: str, link: str) -> Iterator[LinkedPlace]:
 
 
 def _steps(link: str) -> set[str]:
-    """The names that a link leads to, through links that lie elsewhere, too. One that leads in a circle is among them."""
+    """The paths that a link leads to, also through links that lie elsewhere. A circular link is among them."""
     steps: set[str] = set()
     while True:
         try:
             target = os.path.join(os.path.dirname(link), os.readlink(link))
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR):  # no link, or nothing
+            if error.errno not in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR):  # not a link, or no such file
                 raise
             return steps
         directory, name = os.path.split(target)

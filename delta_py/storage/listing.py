@@ -1,4 +1,4 @@
-"""A store's objects as columns: the names and sizes of very many.
+"""A store's objects as columns: names and sizes of a very large number of objects.
 
     listed = listed_objects(store)
     pc.is_in(paths, listed["path"])
@@ -21,7 +21,7 @@ _AT_ONCE = 10_000
 
 
 def listed_objects(store: ObjectStore, directory: str = "") -> pa.Table:
-    """LISTED_SCHEMA, in no certain order, of all depths. Names that are no text, which no log can name, are left out."""
+    """LISTED_SCHEMA, in any order, at any depth. Names that are not valid text are left out: no log can contain them."""
     infos, parts = iter(store.list_recursive(directory)), []
     while group := list(islice(infos, _AT_ONCE)):
         texts = [info for info in group if _is_text(info)]

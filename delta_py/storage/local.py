@@ -1,8 +1,8 @@
 """A table on this machine's file system.
 
-Writes are whole or absent: bytes go to a hidden temporary file in the same directory, are flushed to the disk, and get
-their name in one step. `put_if_absent` takes the name by a hard link, which fails if the name is taken; that holds on
-every POSIX file system with links, NFS too.
+Writes are complete or absent: bytes go to a hidden temporary file in the same directory, are flushed to the disk, and get their
+name in one step. `put_if_absent` takes the name by a hard link, which fails if the name is taken; this works on every POSIX file
+system with links, including NFS.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 # Parquet's writer makes several writes of a few bytes for each column.
 _WRITE_BYTES = 256 * 1024
-# With these errors the system says that it did not make the link, and never will.
+# With these errors the system says that it did not create the link, and never will.
 _REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EMLINK, errno.ENAMETOOLONG}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 class LocalStore:
-    """ObjectStore over a directory, in which others may have put what they like.
+    """ObjectStore over a directory, in which other programs may have put any files.
 
-    Only regular files are read, for a pipe or a device may never end. Symbolic links to files are followed; links to
-    directories are not walked into, and nothing is written or deleted through them, or outside of the root.
+    Only regular files are read, because a pipe or a device may never end. Symbolic links to files are followed. Links to
+    directories are not entered, and nothing is written or deleted through them, or outside of the root.
     """
 
     __slots__ = ("_root",)
@@ -54,7 +54,7 @@ class LocalStore:
 
     @property
     def is_remote(self) -> bool:
-        return False  # mounted or not: the system keeps what was read in memory
+        return False  # mounted or not: the operating system caches what was read
 
     def __repr__(self) -> str:
         return f"LocalStore({self._root!r})"
@@ -68,8 +68,8 @@ class LocalStore:
     def _locate(self, path: str) -> str:
         """The file's absolute name; `path` is relative to the root, absolute, or a file: URI without percent-encoding.
 
-        Raises UnsupportedOperationError for a URI of another scheme, or of another host than this one; FileNotFoundError for a
-        text that no file can have as name.
+        Raises UnsupportedOperationError for a URI of another scheme or of another host; FileNotFoundError for a text that cannot
+        be a file name.
         """
         if path.startswith("file:"):
             path = path.removeprefix("file:")
@@ -88,7 +88,7 @@ class LocalStore:
         return os.path.join(self._root, path)
 
     def _locate_own(self, path: str) -> str:
-        """The absolute name of a file that is to be written or deleted: below the root, in directories that are no links.
+        """The absolute name of a file to write or delete: below the root, in directories that are not links.
 
         Raises StorageError.
         """
@@ -119,9 +119,9 @@ class LocalStore:
     # ------------------------------------------------------------ reading
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
-        first, is_ascii = os.fsencode(start), start.isascii()  # beside which texts stand as their bytes do
+        start_bytes, is_ascii = os.fsencode(start), start.isascii()  # compared with an ASCII text, texts sort as their bytes do
         entries = self._scan(directory)
-        listed = [entry for entry in entries if (entry.name >= start if is_ascii else os.fsencode(entry.name) >= first)]
+        listed = [entry for entry in entries if (entry.name >= start if is_ascii else os.fsencode(entry.name) >= start_bytes)]
         listed.sort(key=lambda entry: os.fsencode(entry.name))
         prefix = f"{directory}/" if directory else ""
         for entry in listed:
@@ -143,7 +143,7 @@ class LocalStore:
                         yield info
 
     def _scan(self, directory: str) -> Iterator[os.DirEntry[str]]:
-        """What is directly in a directory, none if it is missing. A large one is never in memory as a whole."""
+        """The entries of a directory; none if it is missing. A large directory is never in memory as a whole."""
         try:
             name = self._locate(directory)
             with _missing_if_impossible(), os.scandir(name) as entries:
@@ -163,10 +163,10 @@ class LocalStore:
         with _missing_if_impossible(), open_regular(self._locate(path)) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(min(offset, size))
-            return file.read(min(length, max(size - offset, 0)))  # memory is taken for as much as is asked for
+            return file.read(min(length, max(size - offset, 0)))  # read() allocates as much memory as it is asked for
 
     def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
-        # Not memory-mapped: a file that is cut short under a map kills the process with SIGBUS.
+        # Not memory-mapped: if a mapped file is truncated, the process is killed with SIGBUS.
         name = self._locate(path)
         with _missing_if_impossible():
             open_regular(name).close()
@@ -194,7 +194,7 @@ class LocalStore:
 
     def link(self, path: str, new_path: str) -> bool:
         name, new_name = self._locate_own(path), self._locate_own(new_path)
-        os.lstat(name)  # before a directory is made for nothing
+        os.lstat(name)  # before a directory is created in vain
         _make_directory(os.path.dirname(new_name))
         try:
             os.link(name, new_name, follow_symlinks=False)
@@ -235,7 +235,7 @@ class LocalStore:
             _sync_directory(os.path.dirname(name))
 
     def abort_uploads(self, part_of_name: str) -> None:
-        """What was begun is a file, and is listed."""
+        """Nothing to do: unfinished files are listed and deleted like others."""
 
     def delete(self, path: str) -> None:
         _remove(self._locate_own(path))
@@ -244,7 +244,7 @@ class LocalStore:
         try:
             os.link(temporary, name)
         except FileExistsError:
-            # NFS may repeat a request whose reply was lost and then report its own link as somebody else's.
+            # NFS may repeat a request whose reply was lost, and then report its own link as another writer's.
             if not os.path.samefile(temporary, name):
                 raise
         except OSError as error:
@@ -260,7 +260,8 @@ class LocalStore:
 
 
 def check_host(host: str, url: str) -> None:
-    """Raises UnsupportedOperationError for a file: URL of another host: its files are not those of the same path here."""
+    """Raises UnsupportedOperationError for a file: URL of another host: a file of the same path on this machine is another
+    file."""
     if host.lower() not in ("", "localhost"):
         raise UnsupportedOperationError(
             f"{url} names a file of the host {host!r}, and no store reads files of other hosts. Correct the path, or write "
@@ -272,7 +273,7 @@ def check_host(host: str, url: str) -> None:
 
 @contextlib.contextmanager
 def _missing_if_impossible() -> Iterator[None]:
-    """A name below a file, or one that is too long, is a name that is not there, as it is in other stores."""
+    """A name below a file, or a name that is too long, counts as missing, as in other stores."""
     try:
         yield
     except OSError as error:
@@ -306,7 +307,8 @@ class _DurableFile(io.FileIO):
 
 
 class _WholeFile(_DurableFile):
-    """A new file that gets its name when it is closed. Let go of before, or aborted, it leaves nothing."""
+    """A new file that gets its name when it is closed. If it is aborted, or garbage-collected before it is closed, it leaves
+    nothing."""
 
     def __init__(self, name: str) -> None:
         directory, base = os.path.split(name)
@@ -330,7 +332,7 @@ class _WholeFile(_DurableFile):
             _remove(self._temporary)
 
     def __del__(self) -> None:
-        """Python closes what is let go of, and a file whose writer failed must not be made of what it has."""
+        """Python closes garbage-collected files, and an incomplete file of a writer that failed must not get its name."""
         if hasattr(self, "_directory"):
             self.abort()
 
@@ -340,7 +342,7 @@ def _not_written(name: str, error: OSError) -> StorageError:
 
 
 def _write_temporary(name: str, data: bytes, *, durably: bool = True) -> str:
-    """Write `data` into a hidden file beside `name`, by default flushed to the disk; returns its name. Leaves nothing when it
+    """Write `data` into a hidden file next to `name`, by default flushed to the disk; returns its name. Leaves nothing if it
     fails."""
     directory, base = os.path.split(name)
     temporary = os.path.join(directory, f".{base[:100]}.{uuid.uuid4().hex}.tmp")
@@ -362,8 +364,8 @@ def _remove(name: str) -> None:
 
 
 def _remove_hadoop_sum(name: str) -> None:
-    """Hadoop's local file system keeps the sum of a file beside it, and its readers take other bytes for damage. Without a sum
-    they compare nothing."""
+    """Hadoop's local file system stores a checksum next to a file, and its readers report other bytes as damage. Without a
+    checksum they compare nothing."""
     directory, base = os.path.split(name)
     _remove(os.path.join(directory, f".{base}.crc"))
 
@@ -373,14 +375,14 @@ def _write_all(file: io.FileIO, data: bytes) -> None:
 
 
 def _write_some(write: Any, view: memoryview) -> None:
-    """Write all of `view`: one system call takes at most about 2 GiB and may take less."""
+    """Write all of `view`: one system call writes at most about 2 GiB and may write less."""
     while view:
         view = view[write(view) :]
 
 
 def _info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
-    """None for a directory, and for a file that went away since it was listed. A link that leads in a circle is listed: who
-    reads it gets an error."""
+    """None for a directory, and for a file that was deleted since it was listed. A circular link is listed: reading it raises an
+    error."""
     try:
         if entry.is_dir():
             return None
@@ -396,18 +398,18 @@ def _info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
 
 
 def _in_place_of_a_file(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
-    """A directory whose name has an ending, as files of a log have, is listed: who reads it gets an error that names it, and
-    nobody takes the file for one that was never there."""
+    """List a directory whose name has an extension, like the files of a log: reading it raises an error with its name, and nobody
+    concludes that the file never existed."""
     if not os.path.splitext(entry.name)[1]:
         return None
     try:
         return ObjectInfo(path, 1, entry.stat().st_mtime_ns // 1_000_000) if entry.is_dir() else None
-    except OSError:  # it went away since it was listed
+    except OSError:  # it was deleted since it was listed
         return None
 
 
 def _make_directory(directory: str) -> None:
-    """Make the directory and its parents, each durable before something is put into it."""
+    """Create the directory and its parents. Each is durable before something is put into it."""
     if os.path.isdir(directory):
         return
     parent = os.path.dirname(directory)
@@ -419,7 +421,7 @@ def _make_directory(directory: str) -> None:
 
 
 def _sync_directory(directory: str) -> None:
-    """Make a name in the directory durable. Some file systems cannot sync a directory; then the name's own sync must do."""
+    """Make a name in the directory durable. Some file systems cannot sync a directory; then the sync of the file must suffice."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

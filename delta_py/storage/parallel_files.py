@@ -1,8 +1,8 @@
-"""One step for each of many files of a table, some at a time: to delete them, or to move them.
+"""Run one step for each of many files of a table, some at a time: to delete or move them.
 
     failed = for_each_file(store, found["path"], store.delete, "VACUUM", "VACUUM could not delete")
 
-A file that fails does not keep the others from being done.
+The step continues with the other files after one has failed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _NAMED = 5
 def for_each_file(
     store: ObjectStore, paths: pa.Array | pa.ChunkedArray, step: Callable[[str], None], what: str, what_failed: str
 ) -> dict[str, OSError | StorageError]:
-    """Do the step for all of them; returns the errors of those where it failed. Some of these are logged, with what_failed. what:
-    the command, for the progress that is shown."""
+    """Run the step for all files; returns the errors of those that failed. Some of these are logged, with what_failed. what: the
+    command, for the displayed progress."""
     failed: dict[str, OSError | StorageError] = {}
 
     def attempt(path: str) -> None:
@@ -38,7 +38,7 @@ def for_each_file(
             failed[path] = error
 
     with progress(what, len(paths)) as count, ThreadPoolExecutor(_THREADS, "delta_py-files") as pool:
-        for start in range(0, len(paths), _AT_ONCE):  # a pool keeps a job in memory for each that waits
+        for start in range(0, len(paths), _AT_ONCE):  # a pool keeps every waiting job in memory
             for _ in pool.map(attempt, paths.slice(start, _AT_ONCE).to_pylist()):
                 count(1)
     for path in sorted(failed)[:_NAMED]:

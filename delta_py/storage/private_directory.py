@@ -1,18 +1,18 @@
-"""Directories that no other user can change or replace: what is read from them later is trusted (entries of the cache).
+"""Directories that no other user can change or replace: data that is read from them later is trusted (entries of the cache).
 
-    with PrivateDirectory.open(path) as directory:     # makes missing directories, with mode 700
+    with PrivateDirectory.open(path) as directory:     # creates missing directories, with mode 700
         os.open(name, flags, dir_fd=directory.descriptor)
 
-A check of the last directory is not enough. Whoever may write to one of its ancestors can rename the next component and put
-another directory in its place. So the path is walked from `/` on, each component is opened relative to the one before it, and
+A check of the last directory is not enough. A user who may write to one of its ancestors can rename the next component and put
+another directory in its place. So the path is walked from `/` on, each component is opened relative to the previous one, and
 every one of them must satisfy this rule:
 
 - It belongs to root or to this user. The last one belongs to this user.
 - Neither its group nor others may write to it. An ancestor with the sticky bit, such as /tmp, is allowed: nobody can rename or
-  delete the entries of other users there, and the next component belongs to root or to this user.
+delete the entries of other users there, and the next component belongs to root or to this user.
 - A symbolic link is followed only if it belongs to root or to this user. Its target is walked by the same rule.
 
-The descriptor stays valid for the same directory, whatever the path leads to later.
+The descriptor remains valid for the same directory, whatever the path leads to later.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class PrivateDirectory:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, make: bool = True) -> Self:
-        """make: make the directories that are missing.
+        """make: create missing directories.
 
-        Raises UnsafeDirectoryError; other OSErrors if it is missing, cannot be made, or is no directory.
+        Raises UnsafeDirectoryError; other OSErrors if the directory is missing, cannot be created, or is not a directory.
         """
         return cls(_Walk(os.path.join(os.getcwd(), path), make).descriptor())
 
@@ -70,7 +70,7 @@ class PrivateDirectory:
         self.close()
 
     def __del__(self) -> None:
-        with contextlib.suppress(OSError):  # the interpreter ends, and somebody has closed it
+        with contextlib.suppress(OSError):  # the interpreter ends, and it is already closed
             self.close()
 
 
@@ -100,13 +100,13 @@ class _Walk:
         except FileNotFoundError:
             if not self._make:
                 raise
-            with contextlib.suppress(FileExistsError):  # another process was quicker
+            with contextlib.suppress(FileExistsError):  # another process was faster
                 os.mkdir(name, _MODE, dir_fd=self._fd)
             status = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
             self._follow(name, status, path)
         else:
-            self._enter(os.open(name, _PASS, dir_fd=self._fd), path)  # an error for a link that came in between
+            self._enter(os.open(name, _PASS, dir_fd=self._fd), path)  # this fails if the name has become a link since then
 
     def _follow(self, name: str, status: os.stat_result, path: str) -> None:
         if status.st_uid not in (0, os.geteuid()):

@@ -1,10 +1,10 @@
-"""Ratified commits go to their places behind the backs of their writers: one thread of the process, all that wait at once.
-Where no thread can be had their writers do it.
+"""Publish ratified commits in the background: one thread of the process publishes all waiting commits. If no thread can be
+started, the writers publish them.
 
-    later(store)                  # store.publish() before long
-    finish()                      # all of it now
+    later(store)                  # store.publish() soon
+    finish()                      # publish everything now
 
-A process that ends publishes what is left; one that is killed leaves it to the next writer of the table.
+A process that ends normally publishes the remaining commits. If a process is killed, the table's next writer publishes them.
 Protocol: Publishing Commits.
 """
 
@@ -19,8 +19,8 @@ from typing import Protocol
 
 _log = logging.getLogger("delta_py")
 
-_GATHER_SECONDS = 0.02  # commits that come meanwhile are published with those that wait
-_IDLE_SECONDS = 5.0  # after which the thread ends
+_GATHER_SECONDS = 0.02  # commits that arrive within this time are published together
+_IDLE_SECONDS = 5.0  # the idle thread ends after this time
 
 
 class Publishing(Protocol):
@@ -29,7 +29,7 @@ class Publishing(Protocol):
     place: str
 
     def publish(self) -> None:
-        """Publish what is ratified and is not yet; what fails is logged."""
+        """Publish the ratified commits that are not published yet; failures are logged."""
 
 
 class _Publisher:
@@ -48,7 +48,8 @@ class _Publisher:
             self._publish_waiting()
 
     def _start(self) -> bool:
-        """Whether there is a thread now. Where none can be had, as in a process that ends, the commit stands nevertheless."""
+        """Returns whether there is a thread now. If none can be started, for example while the process ends, the commit stands
+        nevertheless."""
         thread = threading.Thread(target=self._run, name="delta_py-publication", daemon=True)
         try:
             thread.start()
@@ -76,7 +77,7 @@ class _Publisher:
         with self._changed:
             if self._changed.wait_for(lambda: self._waiting, _IDLE_SECONDS):
                 return True
-            self._thread = None  # under the lock: who adds something from here on starts another
+            self._thread = None  # under the lock: a later `add` starts another thread
             return False
 
     def _publish_waiting(self) -> None:
@@ -97,18 +98,18 @@ _publisher = _Publisher()
 
 
 def later(store: Publishing) -> None:
-    """Have a table's ratified commits published before long."""
+    """Have a table's ratified commits published soon."""
     _publisher.add(store)
 
 
 def finish() -> None:
-    """Publish now what waits, and return when all of it was tried."""
+    """Publish all waiting commits now, and return when each was tried."""
     _publisher.finish()
 
 
 def _in_child() -> None:
     global _publisher
-    _publisher = _Publisher()  # what waits is the parent's
+    _publisher = _Publisher()  # the waiting commits belong to the parent
 
 
 atexit.register(finish)

@@ -1,5 +1,5 @@
-"""Files of this machine: which texts can name one, and that only regular ones are opened. A pipe or a device may never end, or
-never begin."""
+"""Files of this machine: which texts can be file names, and a function that opens only regular files. A pipe or a device may
+never end, or never begin."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from delta_py.errors import StorageError
 
 
 def can_be_name(text: str) -> bool:
-    """Whether a file could have this name; how long names may be is for the disk to say."""
+    """Whether a file could have this name. The maximum length is up to the file system."""
     try:
         return b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:  # half of a character
+    except UnicodeEncodeError:  # half of a surrogate pair
         return False
 
 
 def open_regular(name: str) -> IO[bytes]:
-    """Raises StorageError for what is no regular file, OSError for what cannot be opened. A pipe without a writer would block
-    when it is opened, too."""
+    """Raises StorageError if it is not a regular file, OSError if it cannot be opened. Opening a pipe without a writer would
+    block, too."""
     try:
         file = open(name, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))  # noqa: SIM115
     except IsADirectoryError as error:
         raise _not_regular(name) from error
     except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENXIO):  # links in a circle, a socket
+        if error.errno not in (errno.ELOOP, errno.ENXIO):  # circular links, a socket
             raise
         raise _not_regular(name) from error
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

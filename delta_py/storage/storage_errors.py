@@ -1,4 +1,5 @@
-"""What users get when a file cannot be read or written: a StorageError that names the table and the file, and no bare OSError.
+"""The error that users get when a file cannot be read or written: a StorageError that names the table and the file, not a bare
+OSError.
 
     @raises_storage_errors(lambda table: table.snapshot.table_root)
     class DeltaTable: ...
@@ -6,7 +7,7 @@
     with storage_failures(store.root):
         convert(store, request)
 
-Inside delta_py an OSError says that a call of the store may have had an effect, and a StorageError that it had none (store.py).
+Inside delta_py an OSError means that a call of the store may have had an effect, and a StorageError that it had none (store.py).
 So an OSError becomes a StorageError only where a public method ends.
 """
 
@@ -22,19 +23,19 @@ from delta_py.errors import DeltaError, StorageError
 
 C = TypeVar("C", bound=type)
 
-# Called by `with` and by readers of Arrow streams. Others, such as __repr__, touch no storage.
+# Called by `with` and by readers of Arrow streams. Other special methods, such as __repr__, access no storage.
 _SPECIAL_METHODS = frozenset({"__enter__", "__exit__", "__arrow_c_stream__"})
 
 
 def storage_error(error: OSError, root: str | None = None) -> StorageError:
-    """root: of the table, or of several, if they are known."""
+    """root: of the table, or of several tables, if known."""
     what = error.strerror or str(error) or type(error).__name__
     names = [str(name) for name in (error.filename, error.filename2) if name is not None]
     file = f" ({', '.join(names)})" if names else ""
     table = "" if root is None else f" of the table at {root}"
     return StorageError(
-        f"A file{table} could not be read or written: {what}{file}. What was committed before stays, and what was not is in no "
-        "version. See to permissions and space, then run it again.",
+        f"A file{table} could not be read or written: {what}{file}. Committed versions are not affected; uncommitted changes "
+        "are in no version. Check permissions and disk space, then run it again.",
         root=root,
         path=names[0] if names else root,
         errno=error.errno,
@@ -43,8 +44,8 @@ def storage_error(error: OSError, root: str | None = None) -> StorageError:
 
 @contextmanager
 def storage_failures(root: str | Callable[[], str]) -> Iterator[None]:
-    """An OSError that is raised inside leaves as StorageError; one that is a DeltaError too leaves as it is. root: of the table,
-    or a function that returns it, which is called after a failure only."""
+    """An OSError from the block becomes a StorageError; an OSError that is also a DeltaError is not changed. root: of the table,
+    or a function that returns it, which is called only after a failure."""
     try:
         yield
     except OSError as error:
@@ -54,8 +55,8 @@ def storage_failures(root: str | Callable[[], str]) -> Iterator[None]:
 
 
 def raises_storage_errors(root_of: Callable[[Any], str]) -> Callable[[C], C]:
-    """A decorator of a class: its public methods and properties run inside storage_failures. root_of: an object's table. Not for
-    class methods and __init__, which have no such object yet."""
+    """A class decorator: the class's public methods and properties run inside storage_failures. root_of: returns the root of an
+    object's table. Not for class methods and __init__, which have no such object yet."""
 
     def decorated(cls: C) -> C:
         for name, member in list(vars(cls).items()):

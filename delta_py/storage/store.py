@@ -1,8 +1,8 @@
-"""The one door to storage: what a Delta log needs of an object store.
+"""The interface of all storage: the operations that a Delta log needs from an object store.
 
-Paths inside a store are text relative to the table's root, `/` between parts, not percent-encoded. A store also reads
-absolute paths and URIs of its own kind, which shallow clones put into `add.path`. Every method may be called from many
-threads and processes at once.
+Paths inside a store are text relative to the table's root, `/` between parts, not percent-encoded. A store also reads absolute
+paths and URIs of its own kind, which shallow clones put into `add.path`. Many threads and processes may call every method at the
+same time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from delta_py.storage.store_options import StorageOptions
 
 
 class FileId(NamedTuple):
-    """What tells a file of this machine from another one of the same name, size and modification time, which anybody may set.
+    """Distinguishes a file of this machine from another one of the same name, size and modification time, which any program can
+    set.
 
     change_time_ns: when the file system last changed anything of the file (ctime), since 1970; no program can set it. A file that
     only got another name, link, owner or mode has another FileId and the same content.
@@ -30,8 +31,8 @@ class FileId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """One listed object. path: relative to the table's root. modification_time_ms: since 1970, UTC. etag: the store's own name
-    for this content of the object, if its listings tell one. file_id: of a file of this machine."""
+    """One listed object. path: relative to the table's root. modification_time_ms: since 1970, UTC. etag: the store's identifier
+    for this content of the object, if its listings contain one. file_id: for a file of this machine."""
 
     path: str
     size_bytes: int
@@ -41,26 +42,26 @@ class ObjectInfo:
 
 
 class ObjectStore(Protocol):
-    """All access to one table's storage. A missing object is FileNotFoundError; what is refused for good, and has changed
-    nothing, is StorageError; other failures are OSError, after which a write may have been done or not."""
+    """All access to one table's storage. A missing object raises FileNotFoundError. A refused call that changed nothing raises
+    StorageError. Other failures raise OSError; then a write may or may not have happened."""
 
     @property
     def root(self) -> str:
-        """The URL or directory that `open_store` was given, normalised: equal roots are the same table."""
+        """The URL or directory that was passed to `open_store`, normalised: equal roots are the same table."""
 
     @property
     def options(self) -> StorageOptions:
-        """What was said of stores when it was opened."""
+        """The storage options with which it was opened."""
 
     @property
     def is_remote(self) -> bool:
-        """Whether reads go over a network, so that keeping what was read on this machine's disk is worth while."""
+        """Whether reads go over a network, so that a cache on this machine's disk is worthwhile."""
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
-        """Objects directly in `directory` whose name is >= start, in byte order of names. Nothing if it is missing."""
+        """Objects directly in `directory` whose name is >= start, in byte order of names. Empty if the directory is missing."""
 
     def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
-        """All objects under `directory` at any depth, in no certain order."""
+        """All objects under `directory` at any depth, in any order."""
 
     def read(self, path: str) -> bytes:
         """The whole object."""
@@ -71,26 +72,26 @@ class ObjectStore(Protocol):
     def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
         """A seekable file for pyarrow.
 
-        size_bytes: what the caller believes it to have, which spares a remote store a request. is_sure: the caller has seen that
-        it has; then nothing is asked of a remote store yet, and a missing object shows when it is read.
+        size_bytes: the size that the caller expects, which saves a remote store a request. is_sure: the caller has verified that
+        size; then no request is sent to a remote store yet, and a missing object raises an error when it is read.
         """
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """A stream for a new data file; parent directories are made. Nobody sees a half-written file as whole because
-        no commit names it yet."""
+        """A stream for a new data file; parent directories are created. No reader mistakes an unfinished file for a complete one,
+        because no commit names it yet."""
 
     def open_whole(self, path: str) -> pa.NativeFile:
-        """A stream for an object that appears, as a whole, when it is closed, in the place of any other; `files.discard` gives it
-        up. What a process that died had begun has another name, by which VACUUM finds it, or none."""
+        """A stream for an object that appears, complete, when it is closed, and replaces any other; `files.discard` gives it up.
+        An unfinished object of a process that died has another name, by which VACUUM finds it, or none."""
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
-        """Have the store make an object a copy of another, as a whole; False, and nothing is done, where it cannot.
+        """Let the store copy an object as a whole. Returns False, and does nothing, if the store cannot copy.
 
         source: the store that reads source_path. size_bytes: of the object.
         """
 
     def link(self, path: str, new_path: str) -> bool:
-        """Give an object below the root a second name; False, and nothing is done, where the store has no such thing.
+        """Give an object below the root a second name. Returns False, and does nothing, if the store has no links.
 
         Raises FileExistsError, and changes nothing, if the new name is taken; FileNotFoundError.
         """
@@ -101,13 +102,13 @@ class ObjectStore(Protocol):
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         """Write a new object, as a whole.
 
-        durably: it is there after a failure of the machine too. One that readers do without when it is missing or damaged may
-        spare the wait for the disk.
-        Raises FileExistsError, and changes nothing, if the object is there: of two callers exactly one succeeds.
+        durably: the object survives a failure of the machine. False: do not wait for the disk; only for an object that readers do
+        without when it is missing or damaged.
+        Raises FileExistsError, and changes nothing, if the object exists: of two callers exactly one succeeds.
         """
 
     def abort_uploads(self, part_of_name: str) -> None:
-        """Give up files that processes which died have begun, by a part of their names; as files they never appeared."""
+        """Abort unfinished uploads of processes that died, found by a part of their names. They never appeared as files."""
 
     def delete(self, path: str) -> None:
-        """Remove an object; one that is missing is no error."""
+        """Remove an object; a missing object is not an error."""

@@ -1,9 +1,9 @@
-"""What a caller says of stores, by name: endpoints, credentials, limits, and who coordinates their tables.
+"""Storage options by name: endpoints, credentials, limits, and the coordinator of the tables.
 
     options = StorageOptions.of({"s3.endpoint": "http://127.0.0.1:9000", "s3.secret_access_key": "..."})
 
-One set serves all stores, as a table may name files in more than one. It travels to executors with what is read and written.
-Values of secrets are in no `repr`, and `hide` takes them out of what others say.
+One set serves all stores, because a table may name files in more than one. It is sent to executors with the state of reads and
+writes. Values of secrets appear in no `repr`, and `hide` removes them from the texts of other programs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from delta_py.remote_requests import without_secrets
 
 @dataclass(frozen=True, slots=True)
 class OptionName:
-    """is_secret: whoever knows the value may act as its owner."""
+    """is_secret: anybody who knows the value may act as its owner."""
 
     name: str
     is_secret: bool = False
@@ -76,18 +76,18 @@ _PREFIXES = ("s3.", "gcs.", "azure.", "storage.", "coordinator.")
 
 
 def is_storage_option(name: str) -> bool:
-    """Whether an option of a read or a write is meant for stores, by the beginning of its name."""
+    """Whether an option of a read or a write is a storage option, by the beginning of its name."""
     return name.lower().startswith(_PREFIXES) or name.lower() == "coordinator"
 
 
 def is_secret_option(name: str) -> bool:
-    known = _BY_NAME.get(name.lower())
-    return known is not None and known.is_secret
+    option = _BY_NAME.get(name.lower())
+    return option is not None and option.is_secret
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StorageOptions:
-    """values: by lower-case name. Equal ones open the same connections."""
+    """values: by lower-case name. Equal options open the same connections."""
 
     values: tuple[tuple[str, str], ...] = ()
 
@@ -111,7 +111,7 @@ class StorageOptions:
         return next((value for known, value in self.values if known == name), None)
 
     def flag(self, name: str) -> bool:
-        """False where nothing is said. Raises InvalidOptionError."""
+        """False if the option is not set. Raises InvalidOptionError."""
         value = (self.get(name) or "false").lower()
         if value not in ("true", "false"):
             raise InvalidOptionError(
@@ -120,7 +120,7 @@ class StorageOptions:
         return value == "true"
 
     def number(self, name: str, default: float) -> float:
-        """Raises InvalidOptionError for what is no number above 0."""
+        """Raises InvalidOptionError for a value that is not a number above 0."""
         text = self.get(name)
         if text is None:
             return default
@@ -135,7 +135,7 @@ class StorageOptions:
         return number
 
     def hide(self, text: str) -> str:
-        """The text without the secrets among the values."""
+        """The text without the secret values."""
         return without_secrets(text, (value for name, value in self.values if _BY_NAME[name].is_secret))
 
     def __repr__(self) -> str:

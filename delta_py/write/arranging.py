@@ -1,10 +1,10 @@
-"""The rows of a bin of files in another order, over several new files: what tasks do (executor).
+"""Rows of a bin of files in another order, written to several new files: the work of the tasks (executor).
 
     sample = sample_columns(files, arrangement, every=80)             # to fit a RowOrder to
     for piece, rows in split_rows(files, arrangement, order): ...     # goes to the task that writes the piece's file
     written = write_pieces(batches, arrangement, task=3)              # the pieces of one file, by their numbers
 
-The rows keep their ids where the table tracks rows. Nothing here touches the log; the caller commits.
+The rows keep their ids if the table tracks rows. Nothing here writes to the log; the caller commits.
 Protocol: Add File and Remove File; Row Tracking.
 """
 
@@ -33,14 +33,15 @@ _HELD_ROWS = 1 << 21
 _PIECE_BYTES = 8 << 20
 _SAMPLED_LETTERS = 256
 _SHARE_BYTES = 256 << 20
-_LARGER_BY = 1.5  # a file than was aimed at, before the rest of its rows go to another
+_LARGER_BY = 1.5  # how much larger than its target a file may get before the remaining rows go to another file
 
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """How rows are written, and the columns by which they are put in order; goes to every task.
+    """How rows are written, and the columns that order them; every task gets it.
 
-    paths: logical. ordering_columns: the scan of these columns alone."""
+    paths: logical. ordering_columns: the scan of these columns alone.
+    """
 
     rewrite: Rewrite
     paths: tuple[Path, ...]
@@ -48,7 +49,7 @@ class Arrangement:
 
     @classmethod
     def of(cls, config: TableConfig, rewrite: Rewrite, paths: Sequence[Path], target_bytes: int) -> Arrangement:
-        """paths: of columns that are not partition columns, in the schema's spelling. rewrite: for rows that are only moved."""
+        """paths: of columns that are not partition columns, as the schema spells them. rewrite: for rows that are only moved."""
         size = int(target_bytes * _LARGER_BY)
         state = replace(rewrite.state, data_change=False, target_file_bytes=size, max_records_per_file=None)
         options = ScanOptions(timezone=state.time_zone)
@@ -58,15 +59,15 @@ class Arrangement:
 
 @dataclass(frozen=True, slots=True)
 class SampledBin:
-    """every: take each so many-th row of the files."""
+    """every: take every n-th row of the files."""
 
     files: tuple[ScanFile, ...]
     every: int
 
 
 def file_shares(files: Sequence[ScanFile], tasks: int) -> list[tuple[ScanFile, ...]]:
-    """The files, in their order, for tasks that split their rows: about so many shares of one size, more where these are large.
-    The rows of each share are cut into all pieces, so small ones would make very many."""
+    """Split the files, in their order, into shares of about equal size, one for each task that splits rows; more shares if they
+    are large. Each share's rows are cut into all pieces, so small shares would produce very many pieces."""
     ends = np.cumsum([file.size_bytes for file in files])
     count = max(min(tasks, len(files)), int(ends[-1]) // _SHARE_BYTES)
     shares = np.minimum((ends - 1) * count // max(1, int(ends[-1])), count - 1)
@@ -74,33 +75,34 @@ def file_shares(files: Sequence[ScanFile], tasks: int) -> list[tuple[ScanFile, .
 
 
 def _narrowed(struct: StructType, paths: Sequence[Path]) -> StructType:
-    """The struct with nothing but what the paths lead to."""
+    """The struct with only the fields that the paths lead to."""
     fields = []
     for field in struct.fields:
-        below = [path[1:] for path in paths if path[0] == field.name]
-        if below and all(below):
+        inner_paths = [path[1:] for path in paths if path[0] == field.name]
+        if inner_paths and all(inner_paths):
             assert isinstance(field.data_type, StructType)
-            field = replace(field, data_type=_narrowed(field.data_type, below))
-        if below:
+            field = replace(field, data_type=_narrowed(field.data_type, inner_paths))
+        if inner_paths:
             fields.append(field)
     return StructType(tuple(fields))
 
 
 def sample_columns(files: Sequence[ScanFile], arrangement: Arrangement, every: int) -> pa.Table:
-    """Each so many-th live row of the files: a column for each of the paths, named by their numbers. Of texts and bytes the
-    beginning: the driver holds the samples of all bins."""
+    """Every n-th live row of the files: a column for each of the paths, named by their numbers. Texts and bytes are cut to their
+    beginnings, because the driver holds the samples of all bins."""
     names = [str(number) for number in range(len(arrangement.paths))]
     parts, ahead_of_batch = list[pa.RecordBatch](), 0
     for batch in read_files(arrangement.ordering_columns, files):
-        taken = np.arange(ahead_of_batch, batch.num_rows, every)
+        sampled_rows = np.arange(ahead_of_batch, batch.num_rows, every)
         ahead_of_batch = (ahead_of_batch - batch.num_rows) % every
-        columns = [_beginnings(column_at(batch, path).take(pa.array(taken))) for path in arrangement.paths]
+        columns = [_beginnings(column_at(batch, path).take(pa.array(sampled_rows))) for path in arrangement.paths]
         parts.append(pa.RecordBatch.from_arrays(columns, names=names))
     return pa.Table.from_batches(parts) if parts else pa.table({name: pa.nulls(0) for name in names})
 
 
 def _beginnings(values: pa.Array) -> pa.Array:
-    """Texts and bytes cut to what tells nearly all of them apart; whatever is cut comes before what it was cut from."""
+    """Texts and bytes, cut to a length that still distinguishes nearly all of them. A cut value sorts before the value that it
+    was cut from."""
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         return pc.utf8_slice_codeunits(values, 0, _SAMPLED_LETTERS)
     if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
@@ -109,8 +111,9 @@ def _beginnings(values: pa.Array) -> pa.Array:
 
 
 def split_rows(files: Sequence[ScanFile], arrangement: Arrangement, order: RowOrder) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """All live rows of the files, as the number of a piece and rows of it. Memory: _HELD_BYTES three times, and two batches."""
-    batches = ahead(live_batches(files, arrangement.rewrite))  # one core decodes, another puts in order
+    """All live rows of the files, as pairs of a piece's number and rows of it. Memory: three times _HELD_BYTES, and two
+    batches."""
+    batches = ahead(live_batches(files, arrangement.rewrite))  # one core decodes, another sorts
     for rows in gathered(batches, _HELD_BYTES, _HELD_ROWS):
         numbers = order.pieces(rows)
         by_piece = np.argsort(numbers, kind="stable")
@@ -122,12 +125,12 @@ def split_rows(files: Sequence[ScanFile], arrangement: Arrangement, order: RowOr
 
 
 def write_pieces(batches: Iterable[pa.RecordBatch], arrangement: Arrangement, *, task: int) -> WrittenFiles:
-    """One file, or several if the rows are many more than their sample told. Memory: a batch and a row group."""
+    """Write one file, or several if there are many more rows than the sample predicted. Memory: a batch and a row group."""
     return write_unchanged(arrangement.rewrite.state, batches, task=task)
 
 
 def to_bytes(rows: pa.RecordBatch) -> bytes:
-    """For a way to another task."""
+    """Serialize rows to send them to another task."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_batch(rows)

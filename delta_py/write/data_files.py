@@ -1,9 +1,9 @@
-"""New data files: lawful rows split by partition, as Parquet with statistics.
+"""New data files: checked rows split by partition, as Parquet with statistics.
 
     written = write_files(state, batches)     # in a task; WrittenFiles goes back to the driver
 
-Nothing here touches the log: files that no commit names are not part of the table. When writing fails, the files that
-were begun are deleted again.
+Nothing here writes to the log: files that no commit names are not part of the table. If writing fails, the unfinished files are
+deleted again.
 Protocol: Data Files; Per-file Statistics; Add File and Remove File.
 """
 
@@ -48,16 +48,16 @@ _GATHERED_ROWS = 65_536
 _LONGEST_NAME_BYTES = 255
 _PREFIX_LETTERS = string.ascii_letters + string.digits
 _CHANGE_TYPE = pa.field(CHANGE_TYPE, pa.string())
-_FILE_CODECS = {"gzip": "gz"}  # codecs whose part of a file name is not their own name
+_FILE_CODECS = {"gzip": "gz"}  # codecs that have another name in file names
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles:
-    """What one or more tasks wrote, as actions that are not committed yet.
+    """The files that one or more tasks wrote, as actions that are not committed yet.
 
-    row_count: rows in `adds`. size_bytes: bytes of `adds`. new_paths: the files that exist only because of this write and
-    may be deleted if it is not committed; an add may also speak of a file that was there before. identity_marks: identity
-    columns that rows got numbers for, and the furthest number, one of each task.
+    row_count: rows in `adds`. size_bytes: bytes of `adds`. new_paths: the files that this write created; they may be deleted if
+    it is not committed. An add may also name a file that existed before. identity_marks: identity columns that got numbers, and
+    the number furthest along the column's step, one mark for each task.
     """
 
     adds: tuple[AddFile, ...] = ()
@@ -70,7 +70,7 @@ class WrittenFiles:
 
     @classmethod
     def of_all(cls, parts: Iterable[WrittenFiles]) -> WrittenFiles:
-        """The parts as one, in their order."""
+        """All parts together, in their order."""
         parts = list(parts)
         return cls(
             adds=tuple(add for part in parts for add in part.adds),
@@ -86,10 +86,11 @@ class WrittenFiles:
 def write_files(state: WriteState, batches: Iterable[pa.RecordBatch], *, task: int = 0) -> WrittenFiles:
     """Write the rows of `batches` to new files of the table.
 
-    batches: any number and size; their schema may differ in order and case of columns (see Conformer). task: its number; becomes
-    part of the files' names, and the numbers of identity columns depend on it.
-    Memory is bounded by state.buffer_bytes and one batch, open files by state.max_open_files. No rows, no file.
-    Raises what Conformer raises; StorageError when the store fails. Nothing stays behind then.
+    batches: any number and size; their schema may differ in order and case of columns (see Conformer). task: its number; it
+    becomes part of the files' names, and the numbers of identity columns depend on it.
+    Memory is bounded by state.buffer_bytes and one batch, open files by state.max_open_files. No file is written if there are no
+    rows.
+    Raises as Conformer, and StorageError if the store fails. Then all new files are deleted.
     """
     writers = [FileSetWriter(state, task)]
     if state.insert_changes:
@@ -101,7 +102,7 @@ def write_files(state: WriteState, batches: Iterable[pa.RecordBatch], *, task: i
 
 
 def write_unchanged(state: WriteState, batches: Iterable[pa.RecordBatch], *, task: int = 0) -> WrittenFiles:
-    """As write_files, for rows of this table that are only moved: they are lawful already."""
+    """As write_files, for rows of this table that are only moved: they already satisfy the table's rules."""
     return _write_all(unchanged_batches(batches), [FileSetWriter(state, task)])
 
 
@@ -115,7 +116,7 @@ def _write_all(batches: Iterable[LawfulBatch], writers: Sequence[FileSetWriter])
 
 @contextmanager
 def undone_on_failure(table_root: str, writers: Sequence[FileSetWriter]) -> Iterator[None]:
-    """Whatever is raised inside, the files that the writers have begun are deleted. An OSError leaves as StorageError."""
+    """If the block raises, the files that the writers have started are deleted. An OSError becomes a StorageError."""
     try:
         yield
     except BaseException as error:
@@ -136,7 +137,7 @@ def unchanged_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[LawfulBatch
 
 
 class Gate:
-    """Conformer for the batches of one task, whose schemas may differ from one to the next."""
+    """A Conformer for the batches of one task, whose schemas may differ."""
 
     def __init__(self, state: WriteState, task: int = 0) -> None:
         self._state = state
@@ -147,11 +148,11 @@ class Gate:
 
     @property
     def identity_marks(self) -> tuple[tuple[str, int], ...]:
-        """As WrittenFiles has them, of the rows so far."""
+        """As in WrittenFiles, for the rows so far."""
         return () if self._identities is None else self._identities.marks
 
     def lawful(self, batch: pa.RecordBatch, *, new_rows: bool = True) -> Iterator[LawfulBatch]:
-        """The batch, in pieces small enough to hold. new_rows: as of Conformer.conform. Raises as Conformer."""
+        """The batch, in pieces small enough to hold. new_rows: as in Conformer.conform. Raises as Conformer."""
         if self._conformer is None or not batch.schema.equals(self._schema):
             self._conformer, self._schema = Conformer(self._state, batch.schema, self._identities), batch.schema
         for piece in _pieces(batch):
@@ -161,24 +162,25 @@ class Gate:
 def gathered(
     batches: Iterable[pa.RecordBatch], most_bytes: int = _SLICE_BYTES, most_rows: int = _GATHERED_ROWS
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows in larger batches: of about so many rows or bytes, smaller where the schema changes and at the end.
+    """The same rows in larger batches, with about most_rows rows or most_bytes bytes each; smaller before a change of the schema
+    and at the end.
 
-    A batch costs much that does not depend on its rows, and so does each partition of it: 8 million rows by 20 partitions
-    took 32 s in the batches of 2,048 that Spark sends, 15 s in these.
+    A batch has a high cost that does not depend on its rows, and so does each partition in it: 8 million rows in 20 partitions
+    took 32 s in batches of 2,048 rows, as Spark sends them, and 15 s in these.
     """
-    held: list[pa.RecordBatch] = []
+    buffered_batches: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        if held and not batch.schema.equals(held[0].schema):
-            yield _as_one(held)
-            held, rows, size = [], 0, 0
-        held.append(batch)
+        if buffered_batches and not batch.schema.equals(buffered_batches[0].schema):
+            yield _as_one(buffered_batches)
+            buffered_batches, rows, size = [], 0, 0
+        buffered_batches.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= most_rows or size >= most_bytes:
-            yield _as_one(held)
-            held, rows, size = [], 0, 0
-    if held:
-        yield _as_one(held)
+            yield _as_one(buffered_batches)
+            buffered_batches, rows, size = [], 0, 0
+    if buffered_batches:
+        yield _as_one(buffered_batches)
 
 
 def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -193,7 +195,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def delete_files(store: ObjectStore, paths: Iterable[str]) -> None:
-    """Delete data files that no commit names, as far as it goes: what stays behind is harmless and VACUUM removes it."""
+    """Delete data files that no commit names, as far as possible: the remaining ones are harmless, and VACUUM removes them."""
     for path in paths:
         try:
             store.delete(path)
@@ -202,8 +204,8 @@ def delete_files(store: ObjectStore, paths: Iterable[str]) -> None:
 
 
 def delete_files_of(store: ObjectStore, write_id: str) -> int:
-    """Delete every file of data or of deletion vectors whose name carries the write's id; returns how many there were. As
-    delete_files, it may fail in part. Only for a write that is never going to be committed."""
+    """Delete every data file and deletion vector file with the write's id in its name; returns how many there were. As
+    delete_files, it may fail for some files. Only for a write that will never be committed."""
     try:
         paths = [info.path for info in store.list_recursive("") if f"{write_id}-" in info.path.rpartition("/")[2]]
     except (OSError, StorageError) as error:
@@ -219,7 +221,8 @@ def delete_files_of(store: ObjectStore, write_id: str) -> int:
 
 @contextmanager
 def nothing_left(state: WriteState, run: Callable[[Callable[[], int]], object] = lambda step: step()) -> Iterator[None]:
-    """Whatever is raised inside, the files with the write's id are deleted. run: calls what deletes them, where that is done."""
+    """If the block raises, the files with the write's id are deleted. run: calls the function that deletes them, in the process
+    where that is possible."""
     try:
         yield
     except BaseException:
@@ -235,14 +238,14 @@ class _OpenFile:
     path: str
     sink: pa.NativeFile
     parquet: pq.ParquetWriter
-    footer: list[pq.FileMetaData]  # holds it once `parquet` is closed
+    footer: list[pq.FileMetaData]  # contains the footer once `parquet` is closed
     stats: StatsCollector
     row_count: int = 0
 
 
 @dataclass(slots=True)
 class _Partition:
-    """Rows that wait to be written to one partition, and its present file."""
+    """Buffered rows of one partition, and its current file."""
 
     key: PartitionKey
     waiting: list[pa.RecordBatch] = field(default_factory=list)
@@ -252,7 +255,7 @@ class _Partition:
 
 
 class FileSetWriter:
-    """Holds rows back per partition until they make a row group; opens a file when its first row group is written.
+    """Buffers rows per partition until they fill a row group; opens a file when its first row group is written.
 
     change_type: insert, delete, update_preimage or update_postimage, for rows that are written as change data.
     Protocol: Data Files; Add CDC File.
@@ -268,16 +271,18 @@ class FileSetWriter:
         fields = [parquet_field(f) for f in self._physical.fields]
         self._parquet_schema = pa.schema([*fields, _CHANGE_TYPE] if change_type is not None else fields)
         self._partitions: dict[PartitionKey, _Partition] = {}
-        self._open: OrderedDict[PartitionKey, _Partition] = OrderedDict()  # those with an open file, longest unused first
+        self._open: OrderedDict[PartitionKey, _Partition] = (
+            OrderedDict()
+        )  # partitions with an open file, least recently used first
         self._waiting_bytes = 0
         self._started: list[str] = []
         self._finished: list[AddFile] = []
         self._row_count = 0
 
-    # ------------------------------------------------------------ rows in
+    # # ------------------------------------------------------------ add rows
 
     def add(self, lawful: LawfulBatch) -> None:
-        """The batch may have further columns than the state's schema; they are left out."""
+        """The batch may have more columns than the state's schema; these are ignored."""
         for key, rows in split_by_partition(lawful.batch, self._partition_fields):
             arrays = [
                 retyped(rows.column(f.name), into.type) for f, into in zip(self._file_fields, self._parquet_schema, strict=False)
@@ -289,7 +294,7 @@ class FileSetWriter:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Write the largest shares until half of the buffer is free: one sort serves many writes."""
+        """Write the largest partitions until half of the buffer is free, so that one sort serves many writes."""
         for partition in sorted(self._partitions.values(), key=lambda p: p.waiting_bytes, reverse=True):
             if self._waiting_bytes <= self._state.buffer_bytes // 2:
                 break
@@ -304,10 +309,11 @@ class FileSetWriter:
         if partition.waiting_bytes >= self._state.row_group_bytes or partition.waiting_rows >= self._state.row_group_rows:
             self._write(partition)
 
-    # ------------------------------------------------------------ row groups out
+    # # ------------------------------------------------------------ write row groups
 
     def _write(self, partition: _Partition) -> None:
-        """The waiting rows as row groups of the partition's file, and of further ones where a file may hold no more."""
+        """Write the buffered rows as row groups of the partition's file, and of more files if a file has reached its row
+        limit."""
         rows = _as_one(partition.waiting)
         self._waiting_bytes -= partition.waiting_bytes
         partition.waiting, partition.waiting_rows, partition.waiting_bytes = [], 0, 0
@@ -339,7 +345,7 @@ class FileSetWriter:
             prefix = "".join(secrets.choice(_PREFIX_LETTERS) for _ in range(self._state.random_prefix))
             directory = f"{CHANGE_DATA_DIRECTORY}/{prefix}" if is_change else prefix
         if any(len(part.encode()) > _LONGEST_NAME_BYTES for part in directory.split("/")):
-            # The log says which partition a file belongs to; its directory is a courtesy.
+            # The log says which partition a file belongs to; its directory is only for human readers.
             directory = CHANGE_DATA_DIRECTORY if is_change else ""
         path = f"{directory}/{name}" if directory else name
         self._started.append(path)
@@ -389,7 +395,7 @@ class FileSetWriter:
         mode = self._state.column_mapping_mode
         return {column_mapping.to_physical(f, mode).name: text for f, text in zip(self._partition_fields, key, strict=True)}
 
-    # ------------------------------------------------------------ the end
+    # # ------------------------------------------------------------ finish or abandon
 
     def finish(self) -> WrittenFiles:
         for partition in self._partitions.values():
@@ -405,11 +411,11 @@ class FileSetWriter:
         return WrittenFiles(tuple(self._finished), row_count=self._row_count, size_bytes=size_bytes, new_paths=paths)
 
     def abandon(self) -> None:
-        """Close what is open and delete what was begun."""
+        """Close the open files and delete all files that were started."""
         for partition in self._open.values():
             file = partition.file
             assert file is not None
-            file.parquet.is_open = False  # else its finaliser would write a footer
+            file.parquet.is_open = False  # otherwise its finaliser would write a footer
             try:
                 discard(file.sink)
             except OSError as error:

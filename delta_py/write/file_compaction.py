@@ -1,10 +1,10 @@
-"""Many files as one: the rows of a bin, written anew in their order (executor).
+"""Compact many files into one: the rows of a bin, rewritten in their order (executor).
 
     written = compact(files, rewrite, task=3)          # one add, and a remove for each file
 
-The rows keep their ids where the table tracks rows. As their order is kept, it is known where each row has gone: `moved_rows`
-says it of rows that somebody else has deleted meanwhile.
-Nothing here touches the log; the caller commits.
+The rows keep their ids if the table tracks rows. Because the order of the rows is kept, the new position of each row is known:
+`moved_rows` returns it for rows that another writer has deleted in the meantime.
+Nothing here writes to the log; the caller commits.
 Protocol: Add File and Remove File; Deletion Vectors; Row Tracking.
 """
 
@@ -26,10 +26,10 @@ from delta_py.write.rewrite import Rewrite, live_batches, removed, wrong_row_cou
 
 
 def compact(files: Sequence[ScanFile], rewrite: Rewrite, *, task: int = 0) -> WrittenFiles:
-    """Write the live rows of files of one partition to one file; to none if no row is left.
+    """Write the live rows of files of one partition to one file; to none if no row remains.
 
     rewrite: of a table state whose target_file_bytes no file reaches. Memory: two batches and a row group. Raises
-    RowCountMismatchError for files that have not the rows that their statistics say; nothing stays behind then.
+    RowCountMismatchError if the files do not have as many rows as their statistics say. Then the new file is deleted.
     """
     batches = ahead(live_batches(files, rewrite))  # one core decodes, another encodes
     written = write_unchanged(rewrite.state, batches, task=task)
@@ -42,21 +42,22 @@ def compact(files: Sequence[ScanFile], rewrite: Rewrite, *, task: int = 0) -> Wr
 
 
 def moved_rows(store: ObjectStore, files: Sequence[ScanFile], live: Sequence[ScanFile]) -> BitMap64 | None:
-    """Where the rows are, in the file that `compact` made of `files`, that have been deleted since; None where rows came back.
+    """The positions, in the file that `compact` made of `files`, of rows that were deleted since then; None if rows were
+    restored.
 
-    live: the same files with the deletion vectors that they have now.
+    live: the same files with their current deletion vectors.
     """
     moved, offset = BitMap64(), 0
-    for before, now in zip(files, live, strict=True):
-        assert before.path == now.path
-        gone, gone_now = _vector(store, before), _vector(store, now)
-        if not gone <= gone_now:
+    for old_file, live_file in zip(files, live, strict=True):
+        assert old_file.path == live_file.path
+        deleted_rows, deleted_rows_now = _vector(store, old_file), _vector(store, live_file)
+        if not deleted_rows <= deleted_rows_now:
             return None
-        row_count = stored_row_count(store, before.path, before.size_bytes)
-        left_out = _within(gone, row_count)
-        since = _within(gone_now - gone, row_count)
-        moved |= from_row_indexes(since - np.searchsorted(left_out, since) + offset)
-        offset += row_count - len(left_out)
+        row_count = stored_row_count(store, old_file.path, old_file.size_bytes)
+        skipped_rows = _within(deleted_rows, row_count)
+        new_deletions = _within(deleted_rows_now - deleted_rows, row_count)
+        moved |= from_row_indexes(new_deletions - np.searchsorted(skipped_rows, new_deletions) + offset)
+        offset += row_count - len(skipped_rows)
     return moved
 
 
@@ -65,12 +66,12 @@ def _vector(store: ObjectStore, file: ScanFile) -> BitMap64:
 
 
 def _within(rows: BitMap64, row_count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Rising places; those beyond the file are met in vectors, and mean nothing."""
+    """Ascending positions. Vectors may contain positions after the end of the file; these mean nothing."""
     places = row_indexes(rows)
     return places[: int(np.searchsorted(places, row_count))]
 
 
 def for_compaction(rewrite: Rewrite) -> Rewrite:
-    """The same for rows that are only arranged anew, a file a bin."""
+    """The same rewrite for rows that are only rearranged, with one file for each bin."""
     state = replace(rewrite.state, data_change=False, target_file_bytes=2**62, max_records_per_file=None)
     return replace(rewrite, state=state)

@@ -2,7 +2,7 @@
 
     copy_files(source_store, target_store, rows)      # of COPY_SCHEMA
 
-A copy appears whole or not at all. Nothing here touches the log; the caller commits.
+A copy appears whole or not at all. Nothing here writes to the log; the caller commits.
 Protocol: Data Files.
 """
 
@@ -19,8 +19,8 @@ from delta_py.progress import progress
 from delta_py.storage.copying import OtherSizeError, copy_object
 from delta_py.storage.store import ObjectStore
 
-# source_path: as the source's store reads it. path: below the target's root. size: bytes by the log, null for a file of deletion
-# vectors. least: bytes that it has at least.
+# source_path: as the source's store reads it. path: below the target's root. size: bytes by the log, null for a deletion vector
+# file. least: the minimum size in bytes.
 COPY_SCHEMA = pa.schema([("source_path", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("least", pa.int64())])
 
 Copy: TypeAlias = Mapping[str, Any]
@@ -31,7 +31,8 @@ _KEPT = "The target is as it was; what was copied is used by the next run."
 
 
 def copy_files(source: ObjectStore, target: ObjectStore, copies: Sequence[Copy]) -> None:
-    """Copy them in some threads. Raises DataFileError for one that is gone or is not what the log says, else as copy_object."""
+    """Copy the files in several threads. Raises DataFileError for a file that is missing or does not match the log, otherwise as
+    copy_object."""
     with progress("CLONE", len(copies)) as count, ThreadPoolExecutor(_COPIERS, "delta_py-clone") as pool:
         futures = [pool.submit(_copy_file, source, target, copy) for copy in copies]
         try:
@@ -46,9 +47,9 @@ def copy_files(source: ObjectStore, target: ObjectStore, copies: Sequence[Copy])
 def _copy_file(source: ObjectStore, target: ObjectStore, copy: Copy) -> None:
     path, expected = copy["source_path"], copy["least"] if copy["size"] is None else copy["size"]
     try:
-        found = copy_object(source, path, target, copy["path"], copy["size"])
-        if found < copy["least"]:
-            raise OtherSizeError(path, copy["least"], found)
+        copied_bytes = copy_object(source, path, target, copy["path"], copy["size"])
+        if copied_bytes < copy["least"]:
+            raise OtherSizeError(path, copy["least"], copied_bytes)
     except FileNotFoundError as error:
         raise DataFileError(
             f"The file {path} of the table at {source.root} is missing, and cannot be cloned. VACUUM or another program deleted "

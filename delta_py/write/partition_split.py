@@ -1,4 +1,4 @@
-"""The rows of a batch, apart by partition.
+"""Split the rows of a batch by partition.
 
 Protocol: Partition Value Serialization.
 """
@@ -24,7 +24,7 @@ def split_by_partition(batch: pa.RecordBatch, fields: tuple[StructField, ...]) -
     """The rows of each partition, in the order of the batch, with the partition's values as protocol text.
 
     fields: the partition columns. Each part owns its memory unless it is the whole batch.
-    Raises InvariantViolationError for an empty text in a NOT NULL column: in a partition it would become null.
+    Raises InvariantViolationError for an empty text in a NOT NULL column: as a partition value it would become null.
     Protocol: Partition Value Serialization.
     """
     if not fields or batch.num_rows == 0:
@@ -41,7 +41,7 @@ def split_by_partition(batch: pa.RecordBatch, fields: tuple[StructField, ...]) -
 
 
 def _distinct_texts(values: pa.Array, partition: StructField) -> tuple[_Codes, list[str | None]]:
-    """For each row the number of its value, and for each number the value's text."""
+    """The number of each row's value, and the text of each numbered value."""
     encoded = values.dictionary_encode(null_encoding="encode")
     texts = [text or None for text in format_partition_values(encoded.dictionary, partition.data_type)]
     if None in texts and not partition.nullable:
@@ -56,9 +56,10 @@ def _distinct_texts(values: pa.Array, partition: StructField) -> tuple[_Codes, l
 
 
 def _combine(indices: tuple[_Codes, ...]) -> _Codes:
-    """One number for each row from one for each column: equal where all are equal. Stays below the row count squared."""
+    """One number for each row from one for each column: two rows get the same number if they are equal in all columns. The
+    numbers stay below the row count squared."""
     codes: _Codes = indices[0].astype(np.int64)
-    for more in indices[1:]:
+    for next_indices in indices[1:]:
         dense: _Codes = np.unique(codes, return_inverse=True)[1]
-        codes = dense * (int(more.max()) + 1) + more
+        codes = dense * (int(next_indices.max()) + 1) + next_indices
     return codes

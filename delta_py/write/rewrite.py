@@ -1,9 +1,9 @@
-"""Taking rows out of data files: by larger deletion vectors, or by new files without them.
+"""Remove rows from data files: by larger deletion vectors, or by new files without the rows.
 
-    taken = take_out(files, rewrite)     # files with the places of the rows that go -> the actions, and counts
+    taken = take_out(files, rewrite)     # files with the positions of the rows to remove -> the actions, and counts
 
-The rows that stay keep their ids where the table tracks rows; the rows that go become change data where that is wanted.
-Nothing here touches the log; the caller commits.
+The remaining rows keep their ids if the table tracks rows; the removed rows become change data if that is enabled.
+Nothing here writes to the log; the caller commits.
 Protocol: Deletion Vectors; Writer Requirement for Deletion Vectors; Add CDC File; Row Tracking.
 """
 
@@ -53,12 +53,12 @@ from delta_py.write.row_ids import RowIdColumns, row_id_fields
 _ROW_INDEX = StructType((StructField(ROW_ADDRESS, StructType((StructField("row_index", LONG),))),))
 _COPIED_TOGETHER_BYTES = 16 * 1024 * 1024
 _VECTOR_FILE_BYTES = 16 * 1024 * 1024
-_BYTES_A_ROW = 2  # at most, of a row's place in a deletion vector
+_BYTES_A_ROW = 2  # the most bytes that a row's position takes in a deletion vector
 
 
 class Repeats(Enum):
-    """What it means that a row is handed over more than once. FORBIDDEN: a mistake of ours. AMBIGUOUS: several source rows
-    of a MERGE matched it. IGNORED: it is deleted, however often."""
+    """What it means if the same row is passed more than once. FORBIDDEN: a mistake of ours. AMBIGUOUS: several source rows of a
+    MERGE matched it. IGNORED: it is deleted, however often it is passed."""
 
     FORBIDDEN = "forbidden"
     AMBIGUOUS = "ambiguous"
@@ -67,11 +67,11 @@ class Repeats(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """How rows leave files of one table state; goes to every task.
+    """How rows are removed from files of one table state; every task gets it.
 
-    state: for rows that are copied, with the columns of row ids where there are some; rows: the scan of these.
-    plain, plain_rows: the same without, for change data. use_deletion_vectors: else files are written anew.
-    change_data: write the rows that go as change data.
+    state: for rows that are copied, with the columns of row ids if there are any; rows: the scan of these rows.
+    plain, plain_rows: the same without row ids, for change data. use_deletion_vectors: otherwise files are rewritten.
+    change_data: write the removed rows as change data.
     """
 
     state: WriteState
@@ -87,24 +87,24 @@ class Rewrite:
     def of(
         cls, config: TableConfig, state: WriteState, *, change_data: bool | None = None, repeats: Repeats = Repeats.FORBIDDEN
     ) -> Rewrite:
-        """change_data: None where rows only go: then deletion vectors by themselves tell which."""
+        """change_data: None if rows are only deleted: then deletion vectors alone describe the change."""
         vectors, row_ids, fields = config.enabled("deletionVectors"), RowIdColumns.of(config), config.schema.fields
         options = ScanOptions(timezone=state.time_zone, row_address=row_ids is not None, to_write=True)
         plain = make_state(config, state.store, config.schema, None, options)
-        rows, carrying = plain, state
+        rows, state_with_ids = plain, state
         if row_ids is not None:
-            wanted = StructType((*fields, row_id_fields()))
-            rows, carrying = make_state(config, state.store, wanted, None, options), row_ids.carried_by(state)
+            scan_schema = StructType((*fields, row_id_fields()))
+            rows, state_with_ids = make_state(config, state.store, scan_schema, None, options), row_ids.carried_by(state)
         if change_data is None:
             change_data = config.enabled("changeDataFeed") and not vectors
-        return cls(carrying, rows, state, plain, row_ids, vectors, change_data, repeats)
+        return cls(state_with_ids, rows, state, plain, row_ids, vectors, change_data, repeats)
 
 
 @dataclass(frozen=True, slots=True)
 class TouchedFile:
-    """A file, and the places of rows that go: sets that may share rows only where a row was handed over twice.
+    """A file, and the positions of the rows to remove: the sets may overlap only if a row was passed twice.
 
-    The counts are of rows handed over. file: with its statistics and the log's spelling of its path.
+    The counts are numbers of passed rows. file: with its statistics and the log's spelling of its path.
     """
 
     file: ScanFile
@@ -116,8 +116,8 @@ class TouchedFile:
 
 @dataclass(frozen=True, slots=True)
 class TakenOut:
-    """Actions by which rows leave files, and how many. copied: rows written anew as they were. vectors_added: to files
-    that had none; vectors_removed: of files that are gone or were written anew."""
+    """Actions that remove rows from files, and their counts. copied: rows that were rewritten unchanged. vectors_added: to files
+    that had none; vectors_removed: of files that were removed or rewritten."""
 
     written: WrittenFiles = field(default_factory=WrittenFiles)
     deleted: int = 0
@@ -138,14 +138,14 @@ _COUNTS = ("deleted", "updated", "copied", "vectors_added", "vectors_updated", "
 
 
 def row_index_columns() -> StructType:
-    """What a scan must be asked for so that matched_rows can use it."""
+    """The columns that a scan must return for matched_rows."""
     return _ROW_INDEX
 
 
 def matched_rows(file: ScanFile, matching: ScanState) -> TouchedFile | None:
-    """The file with the rows that the scan `matching` finds in it, as rows to delete; None if there are none.
+    """The file with the rows that the scan `matching` returns from it, as rows to delete; None if there are none.
 
-    matching: gives row_index_columns() of exactly the rows wanted (drop_rows).
+    matching: returns row_index_columns() of exactly the rows to delete (drop_rows).
     """
     positions = BitMap64()
     for batch in read_files(matching, [file]):
@@ -154,7 +154,7 @@ def matched_rows(file: ScanFile, matching: ScanState) -> TouchedFile | None:
 
 
 def live_batches(files: Sequence[ScanFile], rewrite: Rewrite) -> Iterator[pa.RecordBatch]:
-    """The live rows of files, with their ids where the table tracks rows, for write_unchanged of rewrite.state."""
+    """The live rows of files, with their ids if the table tracks rows, for write_unchanged of rewrite.state."""
     return _with_row_ids(read_files(rewrite.rows, files), rewrite)
 
 
@@ -163,8 +163,9 @@ def _with_row_ids(batches: Iterator[pa.RecordBatch], rewrite: Rewrite) -> Iterat
 
 
 def removed(file: ScanFile, *, now_ms: int | None = None, data_change: bool = True) -> RemoveFile:
-    """The action that takes the whole file out of the table. now_ms: since 1970, the deletion time.
-    Protocol: Add File and Remove File."""
+    """The action that removes the whole file from the table. now_ms: since 1970, the deletion time.
+    Protocol: Add File and Remove File.
+    """
     return RemoveFile(
         path=file.path,
         path_text=file.path_text,
@@ -181,7 +182,7 @@ def removed(file: ScanFile, *, now_ms: int | None = None, data_change: bool = Tr
 
 
 def row_count_of(files: Sequence[ScanFile | AddFile]) -> int | None:
-    """How many rows the files have by their statistics; None if one does not say."""
+    """How many rows the files have by their statistics; None if a file has no row count."""
     records = parse_stats(pa.array([file.stats for file in files], pa.string()), {}).num_records
     if records.null_count:
         return None
@@ -190,7 +191,8 @@ def row_count_of(files: Sequence[ScanFile | AddFile]) -> int | None:
 
 
 def wrong_row_count(files: Sequence[ScanFile], rows: int) -> RowCountMismatchError | None:
-    """The error where files have other rows by their statistics than were read of them; None where they may have them."""
+    """The error if more or fewer rows were read from the files than their statistics say; None if the counts match or are
+    unknown."""
     expected = row_count_of(files)
     if expected in (None, rows):
         return None
@@ -203,12 +205,12 @@ def wrong_row_count(files: Sequence[ScanFile], rows: int) -> RowCountMismatchErr
 
 
 def take_out(files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0) -> TakenOut:
-    """Take the rows out of their files.
+    """Remove the rows from their files.
 
-    Each file gives one remove; and one add with a larger deletion vector (many vectors in one file), or its rows go to new
-    files, those of small files together, or no row is left. Memory: a batch and a row group, the sets of one large or several
-    small files, and the vectors of one file of vectors. Raises RowCountMismatchError when rows of a file are not all accounted
-    for, UnsupportedOperationError for rows that came twice; nothing stays behind then.
+    Each file gives one remove. It also gives one add with a larger deletion vector (many vectors share a file), or its rows are
+    copied to new files (rows of small files share one), or no row remains. Memory: a batch and a row group, the sets of one large
+    or several small files, and the vectors of one deletion vector file. Raises RowCountMismatchError if the rows of a file do not
+    add up, UnsupportedOperationError if a row was passed twice. Then all new files are deleted.
     """
     store = rewrite.state.store
     taker = _Taker(rewrite, task)
@@ -224,7 +226,7 @@ def take_out(files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0) -
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A file's rows, as sets of places. present: gone before. row_count: of the Parquet file."""
+    """A file's rows, as sets of positions. present: deleted before. row_count: of the Parquet file."""
 
     row_count: int
     present: BitMap64
@@ -241,7 +243,7 @@ class _Rows:
 
 
 class _Taker:
-    """Goes from file to file. parts: what is done."""
+    """Goes from file to file. parts: the results so far."""
 
     def __init__(self, rewrite: Rewrite, task: int) -> None:
         self._store, self._rewrite, self._task = rewrite.state.store, rewrite, task
@@ -306,7 +308,7 @@ class _Taker:
         data, vectors = dv_file_bytes([rows.gone for _, rows in waiting], vector_file_id(self._rewrite.state.write_id))
         path = vectors[0].path
         assert path is not None
-        self.parts.append(TakenOut(WrittenFiles(new_paths=(path,))))  # before: a reply may be lost, and the file there
+        self.parts.append(TakenOut(WrittenFiles(new_paths=(path,))))  # first: a reply may be lost although the file was written
         self._store.put_if_absent(path, data)
         data_change = self._rewrite.state.data_change
         adds = (
@@ -318,8 +320,8 @@ class _Taker:
     # ------------------------------------------------------------ new files
 
     def _copy_later(self, file: ScanFile, rows: _Rows) -> None:
-        """Small files are copied together: a new file costs much that does not depend on its rows, above all in wide tables. A
-        large file is copied by itself, so that its rows stay apart from those of others."""
+        """Small files are copied together: a new file has a high cost that does not depend on its rows, above all in wide tables.
+        A large file is copied alone, so that its rows are not mixed with those of other files."""
         if self._to_copy and self._bytes_to_copy + file.size_bytes > _COPIED_TOGETHER_BYTES:
             self._write_copies()
         self._to_copy.append((file, rows))
@@ -336,7 +338,7 @@ class _Taker:
             raise _mismatch(*files[0], f"{written.row_count} rows were written of it and of {len(files) - 1} other files")
 
     def _kept_rows(self, file: ScanFile, rows: _Rows) -> Iterator[pa.RecordBatch]:
-        """Raises RowCountMismatchError, behind the last batch, for a file that has other rows than it should."""
+        """Raises RowCountMismatchError, after the last batch, for a file that has other rows than expected."""
         count = 0
         for batch in self._live_rows.read(replace(file, deletion_vector=inline_descriptor(rows.gone))):
             count += batch.num_rows
@@ -347,20 +349,20 @@ class _Taker:
     def _write_images(self, file: ScanFile, places: BitMap64, kind: str) -> None:
         if not places:
             return
-        count, wanted = 0, replace(file, selection=inline_descriptor(places))
-        for lawful in unchanged_batches(self._changed_rows.read(wanted)):
+        count, selected_file = 0, replace(file, selection=inline_descriptor(places))
+        for lawful in unchanged_batches(self._changed_rows.read(selected_file)):
             self._images[kind].add(lawful)
             count += lawful.batch.num_rows
         if count != len(places):
             raise RowCountMismatchError(
-                f"Of data file {file.path} {len(places)} rows go, and {count} of them were found for the change data feed. "
-                "Nothing was committed.",
+                f"{len(places)} rows of data file {file.path} are removed, and {count} of them were found for the change data "
+                "feed. Nothing was committed.",
                 path=file.path,
             )
 
 
 def _rows_of(store: ObjectStore, touched: TouchedFile, repeats: Repeats) -> _Rows:
-    """Raises RowCountMismatchError for places of rows that are not there."""
+    """Raises RowCountMismatchError for positions of rows that do not exist."""
     file = touched.file
     assert touched.deleted_count or touched.updated_count, f"nothing is to be done to {file.path}"
     deleted, updated = _union(store, touched.deleted), _union(store, touched.updated)
@@ -372,14 +374,14 @@ def _rows_of(store: ObjectStore, touched: TouchedFile, repeats: Repeats) -> _Row
     present = BitMap64() if file.deletion_vector is None else read_deletion_vector(store, file.deletion_vector)
     row_count = stored_row_count(store, file.path, file.size_bytes)
     rows = _Rows(row_count, _within(present, row_count), deleted, updated)
-    going = deleted | updated
-    if not going.isdisjoint(present) or going.max() >= row_count:
+    removed_rows = deleted | updated
+    if not removed_rows.isdisjoint(present) or removed_rows.max() >= row_count:
         raise _mismatch(file, rows, "some of those that go are not there, or are deleted already")
     return rows
 
 
 def _within(present: BitMap64, row_count: int) -> BitMap64:
-    """The vector without what it names beyond the file's rows: such vectors are met, and are read so."""
+    """The vector without positions after the file's last row. Such vectors exist, and readers ignore these positions."""
     return present & BitMap64(range(row_count))
 
 
@@ -391,8 +393,9 @@ def _union(store: ObjectStore, sets: tuple[DeletionVectorDescriptor, ...]) -> Bi
 
 
 def added(file: ScanFile, *, data_change: bool = True) -> AddFile:
-    """The action that names a file of a plan with all that the log says of it (keep_all) again, as it is.
-    Protocol: Add File and Remove File."""
+    """The action that adds a file of a plan again, unchanged, with everything that the log says about it (keep_all).
+    Protocol: Add File and Remove File.
+    """
     return AddFile(
         path=file.path,
         path_text=file.path_text,
@@ -415,13 +418,14 @@ def with_vector(add: AddFile, vector: DeletionVectorDescriptor, row_count: int) 
 
 
 def _wide_stats(stats: str | None, row_count: int) -> str:
-    """The file's statistics as bounds that need not be met any more. numRecords counts the deleted rows too.
-    Protocol: Per-file Statistics; Writer Requirement for Deletion Vectors."""
+    """The file's statistics as bounds that need not be tight any more. numRecords includes the deleted rows.
+    Protocol: Per-file Statistics; Writer Requirement for Deletion Vectors.
+    """
     try:
-        known = orjson.loads(stats or "{}")
+        parsed_stats = orjson.loads(stats or "{}")
     except orjson.JSONDecodeError:
-        known = {}
-    file_stats: dict[str, Any] = known if isinstance(known, dict) else {}
+        parsed_stats = {}
+    file_stats: dict[str, Any] = parsed_stats if isinstance(parsed_stats, dict) else {}
     return orjson.dumps({**file_stats, "numRecords": row_count, "tightBounds": False}).decode()
 
 
@@ -429,7 +433,7 @@ def _mismatch(file: ScanFile, rows: _Rows, what: str) -> RowCountMismatchError:
     return RowCountMismatchError(
         f"The rows of data file {file.path} do not add up: of {rows.row_count} rows {len(rows.present)} were deleted before, "
         f"{len(rows.deleted)} are to be deleted and {len(rows.updated)} updated, and {what}. Nothing was committed. The file has "
-        "changed since it was written, or this is a mistake of pydelta's: please report it.",
+        "changed since it was written, or this is an error in pydelta: please report it.",
         path=file.path,
         rows=rows.row_count,
     )
@@ -439,14 +443,14 @@ def _repeated(file: ScanFile, count: int, distinct: int, repeats: Repeats) -> De
     if repeats is Repeats.FORBIDDEN:
         return RowCountMismatchError(
             f"{count} rows of data file {file.path} were to be changed, but these are {distinct} different rows. Nothing was "
-            "committed. This is a mistake of pydelta's: please report it.",
+            "committed. This is an error in pydelta: please report it.",
             path=file.path,
         )
     return multiple_matches(f"{count} changes were to be made to {distinct} rows of data file {file.path}")
 
 
 def multiple_matches(matches: str) -> UnsupportedOperationError:
-    """matches: what was seen of rows that several rows of the source match."""
+    """matches: describes the rows that several rows of the source match."""
     return UnsupportedOperationError(
         "Cannot perform Merge as multiple source rows matched and attempted to modify the same target row in the Delta table in "
         f"possibly conflicting ways: {matches}. Nothing was committed. Make the source have one row at most for each key.",

@@ -1,10 +1,10 @@
-"""What a task of a DELETE, UPDATE or MERGE makes of the changed rows that Spark hands it.
+"""The work of a task of a DELETE, UPDATE or MERGE with the changed rows that Spark sends it.
 
     changes = write_changes(state, batches, task=3)      # in a task; TaskChanges goes back to the driver
 
-New rows pass the gate and become data files, and change data where that is wanted. Of the rows that go, only their places
-are kept: a set of row positions a file, as deletion vectors that nothing in the table refers to. Taking the rows out of
-their files is for rewrite.py, when all tasks are done.
+New rows are checked and become data files, and change data if that is enabled. For removed rows only their positions are kept: a
+set of row positions for each file, as deletion vectors that nothing in the table refers to. rewrite.py removes the rows from
+their files after all tasks have finished.
 Protocol: Deletion Vectors; Add CDC File; Row Tracking.
 """
 
@@ -35,12 +35,12 @@ from delta_py.write.data_files import FileSetWriter, Gate, WrittenFiles, delete_
 from delta_py.write.row_ids import RowIdColumns
 
 FILE, ROW, CHANGE, NEW, ROW_ID = "__pydelta_file", "__pydelta_row", "__pydelta_change", "__pydelta_new", "__pydelta_row_id"
-"""Columns of the rows handed over: number of the file (int) and position in it (long), both null for an insert; what
-happens (byte: DELETED, UPDATED, INSERTED); the new row (struct, null for a delete; absent where there are only deletes);
-the row's id, where the table tracks rows."""
+"""Columns of the rows that a task gets: number of the file (int) and position in it (long), both null for an insert; the kind of
+change (byte: DELETED, UPDATED, INSERTED); the new row (struct, null for a delete; absent if there are only deletes); the row's
+id, if the table tracks rows."""
 
 CLAUSE = "__pydelta_clause"
-"""The number of the clause of a MERGE that made the row; the column may be absent."""
+"""The number of the MERGE clause that made the row; the column may be absent."""
 
 DELETED, UPDATED, INSERTED = 0, 1, 2
 
@@ -51,8 +51,8 @@ _POST_IMAGES = {UPDATED: "update_postimage", INSERTED: "insert"}
 
 @dataclass(frozen=True, slots=True)
 class ChangeState:
-    """What tasks need. new_rows: how new rows are written, with the columns of row ids where there are some; None when no
-    row can be new. change_data: new rows are written as change data too. write_id: of the names of all files."""
+    """What tasks need. new_rows: how new rows are written, with the columns of row ids if there are any; None if no row can be
+    new. change_data: new rows are written as change data too. write_id: part of the names of all files."""
 
     store: ObjectStore
     write_id: str
@@ -63,8 +63,8 @@ class ChangeState:
 
 @dataclass(frozen=True, slots=True)
 class TouchedRows:
-    """Rows of one file that go. deleted, updated: their places, None for none. The counts are of rows handed over: larger
-    than the sets if a row came more than once."""
+    """Rows to remove from one file. deleted, updated: their positions, None if there are none. The counts are numbers of passed
+    rows: larger than the sets if a row was passed more than once."""
 
     file: int
     deleted: DeletionVectorDescriptor | None
@@ -75,8 +75,8 @@ class TouchedRows:
 
 @dataclass(frozen=True, slots=True)
 class TaskChanges:
-    """What one task found and wrote. updated, inserted: new rows handed over. scratch: files that `touched` refers to and
-    that nobody needs after the operation. by_clause: numbers of clauses, and how many rows each of them made."""
+    """The result of one task. updated, inserted: counts of passed new rows. scratch: files that `touched` refers to and that
+    nobody needs after the operation. by_clause: numbers of clauses, and how many rows each of them made."""
 
     written: WrittenFiles = field(default_factory=WrittenFiles)
     touched: tuple[TouchedRows, ...] = ()
@@ -87,15 +87,16 @@ class TaskChanges:
 
 
 def vector_file_id(write_id: str) -> UUID:
-    """A new name for a deletion vector file, by which those of a failed write are found."""
+    """A new name for a deletion vector file. It contains the write's id, by which the files of a failed write are found."""
     return UUID(f"{write_id}-{secrets.token_hex(6)}")
 
 
 def write_changes(state: ChangeState, batches: Iterable[pa.RecordBatch], *, task: int = 0) -> TaskChanges:
-    """Write the new rows of `batches` and collect the places of the old ones.
+    """Write the new rows of `batches` and collect the positions of the old ones.
 
     batches: with the columns FILE, ROW, CHANGE, and NEW and ROW_ID as described there.
-    Memory: that of write_files, some rows' places, and the sets of places. Raises as write_files; nothing stays behind then.
+    Memory: that of write_files, some rows' positions, and the sets of positions. Raises as write_files. Then all new files are
+    deleted.
     """
     places, writer = _Places(), _NewRows(state, task)
     by_clause: Counter[int] = Counter()
@@ -124,7 +125,7 @@ def _counts(numbers: pa.Array) -> dict[int, int]:
 
 
 class _NewRows:
-    """Data files, and change data, of rows that are new."""
+    """Writes new rows to data files, and as change data."""
 
     def __init__(self, state: ChangeState, task: int) -> None:
         self._state = state
@@ -144,15 +145,15 @@ class _NewRows:
 
     def add(self, batch: pa.RecordBatch, changes: Ndarray) -> None:
         for kind in (UPDATED, INSERTED):
-            chosen = changes == kind
-            count = int(chosen.sum())
+            is_kind = changes == kind
+            count = int(is_kind.sum())
             if count:
                 self.counts[kind] += count
-                self._write(batch if count == batch.num_rows else batch.filter(pa.array(chosen)), kind)
+                self._write(batch if count == batch.num_rows else batch.filter(pa.array(is_kind)), kind)
 
     def _write(self, batch: pa.RecordBatch, kind: int) -> None:
         assert self._rows is not None, "rows were handed over to a task that writes none"
-        rows = pa.RecordBatch.from_struct_array(_whole(batch.column(NEW)))
+        rows = pa.RecordBatch.from_struct_array(_checked_rows(batch.column(NEW)))
         row_ids = self._state.row_ids
         if row_ids is not None:
             rows = row_ids.beside(rows, batch.column(ROW_ID), pa.nulls(batch.num_rows, pa.int64()))
@@ -166,17 +167,17 @@ class _NewRows:
         return written if self._rows is None else replace(written, identity_marks=self._gate.identity_marks)
 
 
-def _whole(structs: pa.Array) -> pa.Array:
-    """A null among new rows would become a row of nulls: never what was meant."""
+def _checked_rows(structs: pa.Array) -> pa.Array:
+    """A null among new rows would become a row of nulls, which is never intended."""
     assert structs.null_count == 0, "a new row is null"
     return structs
 
 
-# ---------------------------------------------------------------- places of old rows
+# # ---------------------------------------------------------------- positions of old rows
 
 
 class _Places:
-    """Sets of row positions by file and kind of change. Positions are held back and sorted in, many at a time."""
+    """Sets of row positions by file and kind of change. Positions are buffered and added to the sets many at a time."""
 
     def __init__(self) -> None:
         self._held: list[tuple[Ndarray, Ndarray]] = []
@@ -187,8 +188,8 @@ class _Places:
     def add(self, batch: pa.RecordBatch, changes: Ndarray) -> None:
         files, rows = batch.column(FILE), batch.column(ROW)
         if files.null_count:
-            known = pc.is_valid(files)
-            files, rows, changes = files.filter(known), rows.filter(known), changes[known.to_numpy(zero_copy_only=False)]
+            has_file = pc.is_valid(files)
+            files, rows, changes = files.filter(has_file), rows.filter(has_file), changes[has_file.to_numpy(zero_copy_only=False)]
         keys = files.to_numpy(zero_copy_only=False).astype(np.int64) * 2 + changes
         self._held.append((keys, rows.to_numpy(zero_copy_only=False).astype(np.uint64)))
         self._held_count += len(keys)
@@ -206,12 +207,12 @@ class _Places:
         for start, stop in pairwise(bounds):
             file, kind = divmod(int(keys[start]), 2)
             positions = from_row_indexes(rows[start:stop])
-            known = self._sets.get((file, kind))
-            self._sets[file, kind] = positions if known is None else known | positions
+            collected = self._sets.get((file, kind))
+            self._sets[file, kind] = positions if collected is None else collected | positions
             self._counts[file, kind] = self._counts.get((file, kind), 0) + stop - start
 
     def described(self, store: ObjectStore, write_id: str) -> tuple[tuple[TouchedRows, ...], tuple[str, ...]]:
-        """The sets as descriptors, in themselves when they are small together, else in one file; and that file."""
+        """The sets as descriptors: inline if they are small together, otherwise in one file; and the path of that file."""
         keys = sorted(self._sets)
         inline = [inline_descriptor(self._sets[key]) for key in keys[:_INLINE_BYTES]]
         if len(inline) == len(keys) and sum(descriptor.size_in_bytes for descriptor in inline) <= _INLINE_BYTES:
@@ -221,7 +222,7 @@ class _Places:
         assert path is not None
         try:
             store.put_if_absent(path, data)
-        except BaseException:  # a reply that was lost: it may be there all the same
+        except BaseException:  # the reply may have been lost: the file may exist all the same
             delete_files(store, [path])
             raise
         return tuple(self._touched(dict(zip(keys, descriptors, strict=True)))), (path,)

@@ -1,7 +1,7 @@
-"""Rows that keep their ids when they are written anew: the materialized columns of row tracking.
+"""Rows that keep their ids when they are rewritten: the materialized columns of row tracking.
 
-Ids and commit versions travel as two more columns of the rows, by the names that the table's properties give them. They
-are part of a WriteState's schema for rows that have ids already; what is null there takes the file's base id and version.
+Ids and commit versions are two additional columns of the rows, with the names from the table's properties. They are part of a
+WriteState's schema for rows that already have ids. A null there stands for the file's base row id and default commit version.
 Protocol: Row Tracking; Writer Requirements for Row Tracking.
 """
 
@@ -18,13 +18,14 @@ from delta_py.row_rules.conform import MATERIALIZED, WriteState
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.types.schema import LONG, StructField, StructType
 
-_ICEBERG_IDS = ({column_mapping.ID: 2147483540}, {column_mapping.ID: 2147483539})  # which Iceberg reserves for them
+_ICEBERG_IDS = ({column_mapping.ID: 2147483540}, {column_mapping.ID: 2147483539})  # Iceberg reserves these field ids for them
 _METADATA_FIELDS = ("row_id", "row_commit_version")
 
 
 @dataclass(frozen=True, slots=True)
 class RowIdColumns:
-    """Names, in data files, of the two materialized columns. for_iceberg: they have the ids by which Iceberg knows them."""
+    """Names, in data files, of the two materialized columns. for_iceberg: they have the field ids that Iceberg reserves for
+    them."""
 
     row_id: str
     row_commit_version: str
@@ -46,10 +47,12 @@ class RowIdColumns:
         return cls(names[0], names[1], 3 in config.iceberg_versions)
 
     def carried_by(self, state: WriteState) -> WriteState:
-        """The state for rows that carry ids: its schema ends with the two columns."""
+        """The state for rows with ids: its schema ends with the two columns."""
         ids = _ICEBERG_IDS if self.for_iceberg else ({}, {})
         names = (self.row_id, self.row_commit_version)
-        fields = tuple(StructField(n, LONG, metadata={MATERIALIZED: True, **more}) for n, more in zip(names, ids, strict=True))
+        fields = tuple(
+            StructField(n, LONG, metadata={MATERIALIZED: True, **iceberg_id}) for n, iceberg_id in zip(names, ids, strict=True)
+        )
         return replace(state, schema=StructType((*state.schema.fields, *fields)))
 
     def left_out_of(self, state: WriteState) -> WriteState:
@@ -62,11 +65,11 @@ class RowIdColumns:
         return pa.RecordBatch.from_arrays([*batch.columns, row_ids, row_commit_versions], names=names)
 
     def taken_from(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of a scan of all columns and row_id_fields(), with the two columns in the place of that struct."""
+        """Convert a batch of a scan of all columns and row_id_fields(): the two columns replace that struct."""
         tracked = batch.column(ROW_ADDRESS)
         return self.beside(batch.drop_columns([ROW_ADDRESS]), *(tracked.field(name) for name in _METADATA_FIELDS))
 
 
 def row_id_fields() -> StructField:
-    """What a scan must be asked for beside the table's columns so that `taken_from` can be used."""
+    """The column that a scan must return in addition to the table's columns, so that `taken_from` can be used."""
     return StructField(ROW_ADDRESS, StructType(tuple(StructField(name, LONG) for name in _METADATA_FIELDS)))

@@ -1,4 +1,4 @@
-"""Which columns a data file has, and how it holds them: physical names, ids of fields, Arrow types.
+"""The columns of a data file and their form: physical names, field ids, Arrow types.
 
 Protocol: Data Files; Delta Data Type to Parquet Type Mappings; Writer Requirements for Column Mapping.
 """
@@ -29,18 +29,19 @@ from delta_py.types.schema import (
 
 
 def file_fields(state: WriteState) -> tuple[StructField, ...]:
-    """The columns that files hold: no void columns and no void fields of structs (a column that a file lacks is null), and no
-    partition columns unless the table asks for them or there would be nothing else; after all others then.
-    Protocol: Data Files."""
-    held = _without_void(state.schema).fields
-    data = tuple(f for f in held if f.name not in state.partition_columns)
-    partitions = tuple(f for f in held if f.name in state.partition_columns)
+    """The columns that files contain. Void columns and void fields of structs are left out (a column that a file lacks is null).
+    Partition columns are left out unless the table requires them or there would be no other column; then they come last.
+    Protocol: Data Files.
+    """
+    stored_fields = _without_void(state.schema).fields
+    data = tuple(f for f in stored_fields if f.name not in state.partition_columns)
+    partitions = tuple(f for f in stored_fields if f.name in state.partition_columns)
     return (*data, *partitions) if state.keep_partition_columns or not data else data
 
 
 def _without_void(struct: StructType) -> StructType:
-    """The struct as files hold it. One of nothing but void fields keeps them: a Parquet group without fields is not valid, and
-    without the group readers could not tell which structs are null. Only rows that another program wrote have such structs."""
+    """The struct as files contain it. A struct of only void fields keeps them: a Parquet group without fields is not valid, and
+    without the group readers could not see which structs are null. Only rows that another program wrote have such structs."""
     stored = tuple(
         replace(f, data_type=_without_void(f.data_type)) if isinstance(f.data_type, StructType) else f
         for f in struct.fields
@@ -63,7 +64,7 @@ def parquet_field(physical: StructField) -> pa.Field:
 
 
 def _parquet_type(data_type: DataType, name: str, nested_ids: Mapping[str, int]) -> pa.DataType:
-    """name: of the nearest field around the type, and the parts between them. Protocol: Iceberg Compatibility V2."""
+    """name: of the nearest enclosing field, and the parts between it and the type. Protocol: Iceberg Compatibility V2."""
 
     def part(kind: DataType, of: str, *, nullable: bool = True) -> pa.Field:
         number = nested_ids.get(f"{name}.{of}")
@@ -83,8 +84,8 @@ def _parquet_type(data_type: DataType, name: str, nested_ids: Mapping[str, int])
 
 
 def retyped(array: pa.Array, into: pa.DataType) -> pa.Array:
-    """The same values under other names and nullability of nested fields, without the void fields of structs that `into` lacks;
-    no value is copied, but for parts of null variants."""
+    """The same values with other names and nullability of nested fields, without the void fields of structs that `into` lacks. No
+    value is copied, except for parts of null variants."""
     if isinstance(into, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(into, array)
     if into.equals(VARIANT_ARROW):
@@ -92,7 +93,7 @@ def retyped(array: pa.Array, into: pa.DataType) -> pa.Array:
     if array.type.equals(into, check_metadata=True) and not _holds_variant(into):
         return array
     if pa.types.is_struct(into):
-        # What stands below a null struct is no value: a variant there is null, too.
+        # The values below a null struct do not count: a variant there must be null, too.
         parts = array.flatten() if array.null_count and _holds_variant(into) else map(array.field, range(array.type.num_fields))
         if into.num_fields < array.type.num_fields:
             parts = [part for part in parts if not pa.types.is_null(part.type)]
@@ -113,13 +114,13 @@ def retyped(array: pa.Array, into: pa.DataType) -> pa.Array:
 
 
 def _holds_variant(into: pa.DataType) -> bool:
-    """Whether a variant is inside the type, at any depth."""
+    """Whether the type contains a variant, at any depth."""
     return into.equals(VARIANT_ARROW) or any(_holds_variant(into.field(i).type) for i in range(into.num_fields))
 
 
 def _with_parts_below_nulls(variants: pa.StructArray) -> pa.StructArray:
-    """Variants of which a null one has empty parts: Parquet requires both parts, and Arrow's writer looks for them below null
-    variants as well. A variant that is there but lacks a part is left for that writer to refuse."""
+    """Give null variants empty parts: Parquet requires both parts, and Arrow's writer looks for them below null variants as well.
+    A non-null variant that lacks a part is not changed: that writer refuses it."""
     if not variants.null_count:
         return variants
     parts = [pc.if_else(variants.is_null(), b"", variants.field(i)) for i in range(variants.type.num_fields)]
