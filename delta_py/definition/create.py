@@ -190,15 +190,15 @@ def check_types(schema: StructType, known: StructType | None = None) -> None:
     """
     present = set() if known is None else {type_name(kind) for kind in all_types(known) if not is_known_type(kind)}
     kinds = ((f.name, kind) for f in with_texts(schema).fields for kind in all_types(f.data_type))
-    strange = {name: type_name(kind) for name, kind in kinds if not is_known_type(kind)}
-    strange = {name: kind for name, kind in strange.items() if kind not in present}
-    if strange:
+    unsupported = {name: type_name(kind) for name, kind in kinds if not is_known_type(kind)}
+    unsupported = {name: kind for name, kind in unsupported.items() if kind not in present}
+    if unsupported:
         raise UnsupportedOperationError(
-            f"Found columns using unsupported data types: {', '.join(f'{name}: {kind}' for name, kind in strange.items())}. "
+            f"Found columns using unsupported data types: {', '.join(f'{name}: {kind}' for name, kind in unsupported.items())}. "
             "Nothing was changed. Give them other types: an interval may be a number of days or months.",
             error_class="DELTA_UNSUPPORTED_DATA_TYPES",
             sql_state="0AKDC",
-            columns=list(strange),
+            columns=list(unsupported),
         )
 
 

@@ -157,8 +157,8 @@ class WriteRequest:
         if len(requested_kinds) > 1:
             mode = " (partitionOverwriteMode=static outweighs a session's setting)" if self.is_dynamic else ""
             raise InvalidOptionError(
-                f"{requested_kinds[0]} and {requested_kinds[1]} contradict each other: each says by itself which rows, or all, are replaced. Nothing "
-                f"was written. Give one of them{mode}.",
+                f"{requested_kinds[0]} and {requested_kinds[1]} contradict each other: each says by itself which rows, "
+                f"or all, are replaced. Nothing was written. Give one of them{mode}.",
                 error_class=_CONTRADICTIONS[requested_kinds[0], requested_kinds[1]],
                 sql_state="42613",
                 options=requested_kinds,
@@ -169,8 +169,8 @@ class WriteRequest:
         if (self.txn_app_id is None) != (version is None):
             present_option, missing_option = ("txnAppId", "txnVersion") if version is None else ("txnVersion", "txnAppId")
             raise InvalidOptionError(
-                f"Invalid options for idempotent writes: {present_option} is given without {missing_option}. Nothing was written. Give both, or "
-                "none of them, be it as options or as settings of the session.",
+                f"Invalid options for idempotent writes: {present_option} is given without {missing_option}. Nothing was "
+                "written. Give both, or none of them, be it as options or as settings of the session.",
                 error_class="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
                 sql_state="42616",
                 option=missing_option,
