@@ -150,8 +150,8 @@ def _check_wide(snapshot: Snapshot) -> None:
     if narrow_count:
         raise DeltaConcurrentModificationException(
             f"{narrow_count} files of the table at {snapshot.table_root} have narrower types than the table: other writers "
-            "changed files beside them while these were to be written anew. The feature typeWidening was not dropped, and readers "
-            "still widen these files. Drop it again.",
+            "changed files beside them while these were to be written anew. The feature typeWidening was not dropped, and "
+            "readers still widen these files. Drop it again.",
             error_class="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
             sql_state="40000",
             feature="typeWidening",

@@ -91,9 +91,9 @@ def renumbered(
     """Select the files that are in the table now and also in an earlier state, or in a clone, and must be added again for their
     row ids.
 
-    then: the files in that state. config: the table's, in that state. highest_row_id: of that state. The ids of that state
-    are restored. A file that had no id there retains its present one, unless a row of that state may have the same id: this happens
-    if the feature was dropped and enabled again between. A file that must have ids and has none gets new ones.
+    then: the files in that state. config: the table's, in that state. highest_row_id: of that state. The ids of that
+    state are restored. A file that had no id there retains its present one, unless a row of that state may have the same id:
+    this happens if the feature was dropped and enabled again between. A file that must have ids and has none gets new ones.
     """
     must_have = config.enabled("rowTracking") and not config.properties.boolean(ROW_TRACKING_SUSPENDED)
     return [file for key, file in then.items() if key in now and _is_renumbered(file, now[key], highest_row_id, must_have)]

@@ -263,10 +263,8 @@ class Compaction:
 
     def _live(self, newest: Snapshot, bins: Sequence[Bin]) -> list[Bin | None]:
         """The files of each bin as in the newest version; None for a bin of which a file was removed."""
-        if (newest.protocol, newest.metadata) != (
-            self.snapshot.protocol,
-            self.snapshot.metadata,
-        ):  # or another table
+        # The metadata also differ if the path now has another table.
+        if (newest.protocol, newest.metadata) != (self.snapshot.protocol, self.snapshot.metadata):
             return [None] * len(bins)
         if newest.version == self.snapshot.version:
             return list(bins)
