@@ -52,7 +52,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import schema_to_json
 
 COMMENT = "comment"
-"""Set like a property, it is the table's description."""
+"""A property of this name sets the table's description."""
 _VERSIONS = (READER_VERSION, WRITER_VERSION)
 _LOST_ROUNDS = 20
 
@@ -368,7 +368,7 @@ def _symlink_manifest(change: _Change) -> None:
         if vectors.null_count < len(vectors):
             raise UnsupportedOperationError(
                 f"{MANIFESTS} cannot be true while rows of the table are deleted by deletion vectors: readers of symlink "
-                "manifests would show them. Nothing was changed. Have OPTIMIZE write these files anew "
+                "manifests would show them. Nothing was changed. Have OPTIMIZE rewrite these files "
                 "(spark.databricks.delta.optimize.maxDeletedRowsRatio set to 0).",
                 error_class=f"{VALIDATION_FAILED}.EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION",
                 sql_state="0A000",

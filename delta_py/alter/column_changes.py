@@ -123,7 +123,7 @@ def _check_new(column: NewColumn) -> None:
     inner = [f for f in all_fields(column.data_type) if not f.nullable]
     if not column.nullable or inner:
         raise UnsupportedOperationError(
-            f"Column {name} cannot be added as NOT NULL: the rows that are there have no value of it. Nothing was changed. Add "
+            f"Column {name} cannot be added as NOT NULL: existing rows have no value for it. Nothing was changed. Add "
             "it nullable.",
             error_class="DELTA_OPERATION_NOT_ALLOWED",
             sql_state="0AKDC",
@@ -134,7 +134,7 @@ def _check_new(column: NewColumn) -> None:
     if foreign:
         raise UnsupportedOperationError(
             f"Column {name} cannot be added with {', '.join(foreign)}: generated and identity columns have values for all rows, "
-            "and those that are there would have none. Nothing was changed. Make such columns with the table.",
+            "and existing rows would have none. Nothing was changed. Define such columns when you create the table.",
             error_class="DELTA_OPERATION_NOT_ALLOWED",
             sql_state="0AKDC",
             column=name,
@@ -143,7 +143,7 @@ def _check_new(column: NewColumn) -> None:
     if default is not None:
         check_default(StructField(column.path[-1], column.data_type, metadata={**column.metadata, DEFAULT: default}))
         raise UnsupportedOperationError(
-            f"Column {name} cannot be added with a default: the rows that are there would lack it, and readers give them null. "
+            f"Column {name} cannot be added with a default: existing rows would lack it, and readers give them null. "
             "Nothing was changed. Add the column first, and set its default then: it holds for new rows.",
             error_class="WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
             sql_state="0AKDC",
@@ -196,7 +196,7 @@ def _changed(config: TableConfig, path: Path, old_field: StructField, change: Co
         _check_identity(path, old_field)
     if change.nullable is not None and change.nullable != old_field.nullable:
         if inside or not change.nullable:
-            _refuse(path, old_field, replace(old_field, nullable=change.nullable), "rows that are there may be null")
+            _refuse(path, old_field, replace(old_field, nullable=change.nullable), "existing rows may be null")
         new_field = replace(new_field, nullable=True)
     if change.comment is not None:
         new_field = replace(new_field, metadata={**new_field.metadata, COMMENT: change.comment})
@@ -250,7 +250,7 @@ def _check_type(config: TableConfig, path: Path, old_field: StructField, new: Da
             )
     if _reads_as(config, old_field.data_type, new):
         return
-    why = "rows that are there would have to be written anew"
+    why = "existing rows would have to be rewritten"
     if not widens(config) and is_widening(old_field.data_type, new):
         why = "the table property delta.enableTypeWidening is not true"
     _refuse(path, old_field, replace(old_field, data_type=new), why)

@@ -150,7 +150,7 @@ def _check_wide(snapshot: Snapshot) -> None:
     if narrow_count:
         raise DeltaConcurrentModificationException(
             f"{narrow_count} files of the table at {snapshot.table_root} have narrower types than the table: other writers "
-            "changed files beside them while these were to be written anew. The feature typeWidening was not dropped, and "
+            "changed files in the same bins while OPTIMIZE rewrote these. The feature typeWidening was not dropped, and "
             "readers still widen these files. Drop it again.",
             error_class="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
             sql_state="40000",

@@ -254,7 +254,8 @@ def _refuse_versions(properties: Mapping[str, str]) -> None:
     if version_names:
         raise InvalidOptionError(
             f"A clone has the protocol that its source and its properties need: {', '.join(version_names)} cannot be set. "
-            "Nothing was changed. Ask for features by delta.feature.<name>, or raise the versions of the clone once it is there.",
+            "Nothing was changed. Ask for features by delta.feature.<name>, or raise the versions of the clone after it is "
+            "created.",
             properties=version_names,
         )
 
@@ -265,7 +266,8 @@ def _check_mapping(source: CloneSource, properties: Properties) -> None:
     if source_mode != clone_mode:
         raise UnsupportedOperationError(
             f"A clone has the column mapping mode of its source, {source_mode!r}, in which the source's files are written, and "
-            f"cannot have {clone_mode!r}. Nothing was changed. Set {column_mapping.MODE_PROPERTY} of the clone once it is there.",
+            f"cannot have {clone_mode!r}. Nothing was changed. Set {column_mapping.MODE_PROPERTY} of the clone after it is "
+            "created.",
             error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
             sql_state="0AKDC",
             old_mode=source_mode,

@@ -44,7 +44,7 @@ _NAMED = 5
 _TYPE_WIDENING = "delta.feature.typeWidening"
 
 ReadFooters: TypeAlias = Callable[[FooterReading, pa.Table], pa.Table]
-"""Runs foreign_files.read_footers on parts of the files; gives the parts as one, in their order."""
+"""Runs foreign_files.read_footers on parts of the files; returns the results as one table, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ def _check_footers(store: ObjectStore, footers: pa.Table) -> None:
     if unsupported.num_rows:
         raise UnsupportedOperationError(
             f"Found columns using unsupported data types: in {_some(unsupported)}, below {store.root}, "
-            f"{unsupported['no_type'][0].as_py()}. Nothing was changed. Write these files anew with other types.",
+            f"{unsupported['no_type'][0].as_py()}. Nothing was changed. Rewrite these files with other types.",
             error_class="DELTA_UNSUPPORTED_DATA_TYPES",
             sql_state="0AKDC",
             files=unsupported["path"].slice(0, _NAMED).to_pylist(),

@@ -111,7 +111,7 @@ class DeepClone:
             raise StorageError(
                 f"{missing_copies.num_rows} copies for the clone at {self.target.root} are gone, such as "
                 f"{missing_copies['path'][0]}: something deleted them while the others were made. Nothing was "
-                "committed. Run it again, and no VACUUM of the target beside it."
+                "committed. Run it again, without a VACUUM of the target at the same time."
             )
         return self._commit()
 

@@ -194,7 +194,7 @@ def _look_again(store: ObjectStore, files: Sequence[ScanFile], committed: int) -
     if missing:
         raise DataFileError(
             f"Version {committed} of the table at {store.root} restores an earlier one, but {len(missing)} of its files were "
-            f"deleted meanwhile, such as {missing[0]}, by a VACUUM that had begun before. Restore version {committed - 1}, the "
+            f"deleted meanwhile, such as {missing[0]}, by a VACUUM that had started before. Restore version {committed - 1}, the "
             "state before; or, where VACUUM has moved the files into quarantine, bring them back (restore_quarantined).",
             error_class="DELTA_FILE_NOT_FOUND_DETAILED",
             version=committed,

@@ -35,7 +35,7 @@ def committed_files(store: ObjectStore) -> frozenset[str] | None:
     first = max((batch for batch, name in batches.items() if name.endswith(".compact")), default=0)
     missing = next((batch for batch in range(first, newest + 1) if batch not in batches), None)
     if missing is not None:
-        raise _unusable(store, f"batch {missing} is missing, though {newest} is there")
+        raise _unusable(store, f"batch {missing} is missing, though {newest} exists")
     files: set[str] = set()
     for batch in range(first, newest + 1):
         for path, action in _entries(store, batches[batch]):

@@ -43,7 +43,7 @@ class Treatment(Enum):
 
 
 Check = Callable[[str], str | None]
-"""What a value has to be, for one that is not so; None for one that is."""
+"""Returns the requirement that a value violates; None if it is valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ def refuse_constraints(properties: Mapping[str, str]) -> None:
     checks = [name for name in properties if name.lower().startswith("delta.constraints.")]
     if checks:
         raise UnsupportedOperationError(
-            f"{', '.join(checks)}: a CHECK constraint holds for all rows, and a property would not check those that are there. "
+            f"{', '.join(checks)}: a CHECK constraint holds for all rows, and a property would not check the existing ones. "
             "Nothing was changed. Add it with addConstraint, or without Spark with alter.add_constraint.",
             error_class="DELTA_ADD_CONSTRAINTS",
             sql_state="0A000",

@@ -122,7 +122,7 @@ def _check_counted(snapshot: Snapshot) -> None:
     if uncounted:
         raise UnsupportedOperationError(
             f"The rows of the table at {snapshot.table_root} cannot be given ids: the statistics of {uncounted} files do not say "
-            "how many rows they have. Nothing was changed. Write these files anew first.",
+            "how many rows they have. Nothing was changed. Rewrite these files first.",
             error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
             sql_state="22000",
             files=uncounted,

@@ -21,7 +21,7 @@ from delta_py.types.char_types import char_type_at
 from delta_py.types.schema import DataType, DecimalType, PrimitiveType, StructField
 
 HASH = "mix64-1"
-"""Of the functions here. Other functions get another name, and indexes of this one are not used any more."""
+"""The name of the functions here. Other functions get another name, and indexes with this one are not used any more."""
 
 Hashes: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 

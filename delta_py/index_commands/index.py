@@ -264,7 +264,7 @@ def _defined(snapshot: Snapshot, column: str, name: str | None) -> IndexDefiniti
     if same:
         existing_name = same[0].removeprefix(PREFIX)
         raise UnsupportedOperationError(
-            f"The index {existing_name} is there already: an index {name} on {column} of the table at {snapshot.table_root} "
+            f"The index {existing_name} already exists: an index {name} on {column} of the table at {snapshot.table_root} "
             "cannot be made. Nothing was changed. Refresh that one, or drop it first.",
             error_class="INDEX_ALREADY_EXISTS",
             sql_state="42710",

@@ -16,7 +16,7 @@ import numpy as np
 Cells: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 MAX_PLACE_BITS = 62
-"""Of all columns together: a place is a number of 64 bits, and not negative."""
+"""The limit for all columns together: a position is a non-negative number of 64 bits."""
 
 
 def z_order(ranks: Cells, bits: int) -> Cells:

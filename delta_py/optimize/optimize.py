@@ -104,14 +104,14 @@ def optimize(
             try:
                 committed = at(partial(batch.commit, bins, written), once=True)
             except DeltaConcurrentModificationException as error:  # between the check and the commit
-                _log.info("%s: a batch of OPTIMIZE is planned anew: %s", store.root, error.message)
+                _log.info("%s: a batch of OPTIMIZE is planned again: %s", store.root, error.message)
                 skipped_bins += len(bins)
                 continue
             skipped_bins += len(bins) - committed["bins"]
             totals.count(committed)
         if not skipped_bins:
             return totals
-        _log.info("%s: other writers have changed files of %d bins, which are planned anew", store.root, skipped_bins)
+        _log.info("%s: other writers have changed files of %d bins, which are planned again", store.root, skipped_bins)
     _log.warning(
         "%s: other writers have changed files of %d bins again and again; they stay as they are", store.root, skipped_bins
     )

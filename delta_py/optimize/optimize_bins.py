@@ -49,7 +49,7 @@ from delta_py.write.rewrite import Rewrite, removed, with_vector
 from delta_py.write.row_changes import vector_file_id
 
 DEFAULT_TARGET_BYTES = 1 << 30
-"""Of VLDB'20, section 5: one gigabyte."""
+"""One gigabyte, from VLDB'20, section 5."""
 DEFAULT_DELETED_RATIO = 0.05
 DEFAULT_MIN_CUBE_BYTES = 100 << 30
 DEFAULT_TARGET_CUBE_BYTES = 150 << 30

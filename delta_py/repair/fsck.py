@@ -86,7 +86,7 @@ def _check_no_loss(store: ObjectStore, faults: pa.Table) -> None:
         return
     unknown = losing["rows_lost"].null_count
     rows = pc.sum(losing["rows_lost"]).as_py() or 0
-    losses = f"{rows} rows" + (f", and for {unknown} more faults nobody knows how many" if unknown else "")
+    losses = f"{rows} rows" + (f", and an unknown number for {unknown} more faults" if unknown else "")
     raise DataFileError(
         f"A repair of the table at {store.root} would lose {losses}: {_reasons(losing)}. Nothing was changed. Restore the files "
         "from a backup, or the table to a version whose files are all there; or allow that rows are lost (allow_data_loss=True, "

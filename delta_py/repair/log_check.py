@@ -33,9 +33,9 @@ from delta_py.storage.store import ObjectStore
 
 COMMIT, CHECKPOINT, CHECKSUM, LAST_CHECKPOINT, COMPACTION = "commit", "checkpoint", "checksum", "lastCheckpoint", "compaction"
 _log = logging.getLogger("delta_py")
-_REBUILT = "the log before it is there, and a repair puts it aside and writes a new one"
+_REBUILT = "the log before it exists, and a repair sets it aside and writes a new one"
 _ONLY_COPY = "the log before it proves nothing, so it may be the only copy of what it holds, and stays: restore it from a backup"
-_BY_LOG = "The log before it agrees with the checkpoint, and a repair writes the checksum anew."
+_BY_LOG = "The log before it agrees with the checkpoint, and a repair rewrites the checksum."
 
 
 class LogCheck:
@@ -151,7 +151,7 @@ class LogCheck:
             yield _fault(CHECKSUM, path, version, f"{why}; which of the two is right is not known, and nothing is touched")
             return
         self.wrong_checksums.append(version)
-        why = f"{why}; a repair writes it anew" + (", and gives up what commits may have lost" if is_sound else "")
+        why = f"{why}; a repair rewrites it" + (", and gives up what commits may have lost" if is_sound else "")
         yield _fault(CHECKSUM, path, version, why, can_repair=True, rows_lost=None if is_sound else 0)
 
     # ------------------------------------------------------------ checkpoints
@@ -234,7 +234,7 @@ class LogCheck:
         except StorageError as error:
             yield _fault(LAST_CHECKPOINT, LAST_CHECKPOINT_PATH, None, f"it cannot be read: {error.message}")
             return
-        hint, why, remedy = read_last_checkpoint(self.store), None, "a repair writes it anew"
+        hint, why, remedy = read_last_checkpoint(self.store), None, "a repair rewrites it"
         versions = {checkpoint.version for checkpoint in self.listing.checkpoints if checkpoint not in self.broken}
         if hint is None:
             why = "it is damaged"

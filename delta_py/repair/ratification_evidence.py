@@ -240,7 +240,7 @@ class Settlement:
 
     def _note_checksums(self, table: TableEvidence) -> None:
         for version, checksum in table.checksums.items():
-            self._raise_to(table.table_id, version, "its version checksum is there")
+            self._raise_to(table.table_id, version, "its version checksum exists")
             for commit in self._possible(table.table_id, version):
                 if not _agree(checksum.txn_id, commit.txn_id) or not _agree(checksum.timestamp_ms, commit.timestamp_ms):
                     self._decide(commit, Standing.REJECTED, "the version checksum is that of another commit")
@@ -285,7 +285,7 @@ class Settlement:
             raise CorruptTableError(
                 f"Version {expected} of the table at {table.path} was ratified (of version {newest}: {reason}), and no staged "
                 "commit that is left could be it. Restore the file from a backup; or, to give it up, move the staged commits and "
-                "version checksums away that come behind it.",
+                "version checksums away that come after it.",
                 version=expected,
             )
 
@@ -306,7 +306,7 @@ class Settlement:
             if (previous_ms is not None and commit.timestamp_ms <= previous_ms) or (
                 next_ms is not None and commit.timestamp_ms >= next_ms
             ):
-                self._decide(commit, Standing.REJECTED, "its in-commit timestamp does not fit between those beside it")
+                self._decide(commit, Standing.REJECTED, "its in-commit timestamp does not fit between its neighbours")
 
     def _settle_group(self, group: Group) -> None:
         """A transaction is ratified with all of its commits, or with none."""

@@ -55,7 +55,7 @@ from delta_py.threads import in_threads
 _THREADS, _NAME = 8, "delta_py-rebuild"
 _NAMED = 10
 _LOOKS = 5
-"""At a table whose commits are still published meanwhile, by a program that goes on with what it has in hand."""
+"""Attempts to read a table while a program that still runs publishes its commits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,8 @@ def _checked(tables: Sequence[str], take: Mapping[str, Sequence[str]] | None) ->
     unknown_paths = sorted((take or {}).keys() - set(tables))
     if unknown_paths:
         raise InvalidOptionError(
-            f"Commits of {', '.join(unknown_paths)} were chosen, which is none of the tables. Name them alike.", option="take"
+            f"Commits of {', '.join(unknown_paths)} were chosen, which is not one of the tables. Use the same paths for both.",
+            option="take",
         )
     return list(dict.fromkeys(tables))
 

@@ -202,7 +202,7 @@ def _asks_for_default(sql: str, scope: Scope) -> bool:
 
 def _no_default(name: str) -> SchemaMismatchError:
     return SchemaMismatchError(
-        f"DEFAULT is for whole columns of the table, and {name} is none. Write the value out.",
+        f"DEFAULT is for whole columns of the table, and {name} is not one. Write the value itself.",
         error_class="DEFAULT_PLACEMENT_INVALID",
         sql_state="42608",
         column=name,

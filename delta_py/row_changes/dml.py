@@ -271,7 +271,7 @@ class Dml:
         if replaced != updated or written != updated + inserted:
             raise RowCountMismatchError(
                 f"{self.operation} was to replace {replaced} rows by {updated} and to insert {inserted}, and {written} rows were "
-                "written. Nothing was committed. This is a mistake of pydelta's: please report it.",
+                "written. Nothing was committed. This is a bug in pydelta: please report it.",
                 replaced=replaced,
                 updated=updated,
                 inserted=inserted,
@@ -350,7 +350,7 @@ class Dml:
         if taken.updated != updated or (taken.deleted != deleted and not repeated):
             raise RowCountMismatchError(
                 f"{self.operation} found {deleted} rows to delete and {updated} to update, and took {taken.deleted} and "
-                f"{taken.updated} out of their files. Nothing was committed. This is a mistake of pydelta's: please report it.",
+                f"{taken.updated} out of their files. Nothing was committed. This is a bug in pydelta: please report it.",
                 deleted=deleted,
                 updated=updated,
             )

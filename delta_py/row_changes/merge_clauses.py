@@ -77,7 +77,7 @@ def check_order(clauses: Sequence[tuple[Kind, bool]]) -> None:
             name = kind.upper()
             raise UnsupportedOperationError(
                 f"When there are more than one {name} clauses in a MERGE, only the last {name} clause can omit the condition: "
-                "the ones behind it could never apply. Give it a condition, or put it last.",
+                "the ones after it could never apply. Give it a condition, or put it last.",
                 error_class=error_class,
                 sql_state="42601",
             )

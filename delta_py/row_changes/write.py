@@ -428,7 +428,7 @@ def commit_write(
         if isinstance(error, DeltaError):
             raise
         raise StorageError(
-            f"The files of the table at {store.root} that the write replaces could not be read or written anew: {error}. "
+            f"The files of the table at {store.root} that the write replaces could not be read or rewritten: {error}. "
             "Nothing was committed."
         ) from error
     if _changes_nothing(transaction, plan, written, taken_out.written):

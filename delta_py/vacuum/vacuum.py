@@ -172,8 +172,8 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
         moved = f"moved {result.quarantined} into quarantine, " if request.quarantine else ""
         raise StorageError(
             f"VACUUM of the table at {store.root} deleted {result.deleted} files, {moved}and could not delete {len(errors)} "
-            f"more, such as {path}: {error}. The table is whole: nobody needs these files. Give this user the right to "
-            "delete them, and run it again."
+            f"more, such as {path}: {error}. The table is intact: no retained version references these files. Give "
+            "this user the right to delete them, and run it again."
         ) from error
     run.note_done()
     return result
@@ -400,7 +400,7 @@ class Vacuum:
         return UnsupportedOperationError(
             f"{path} says that somebody reads version {version} of the table at {self._store.root}, and commit "
             f"{missing_version}, which may have removed files of it, is not in the log any more. Nothing was deleted. End the "
-            "reader, or wait until its lease has run out; if you know that nobody reads, delete the file.",
+            "reader, or wait until its lease has run out; if you know that there is no reader, delete the file.",
             error_class="DELTA_CANNOT_VACUUM_LEASED",
             sql_state="55000",
             path=path,

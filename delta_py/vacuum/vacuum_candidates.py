@@ -143,7 +143,7 @@ class RemovedFiles:
 
     through: the last version that `batches` has read when it is exhausted; None if it has read none. Reading ends at a commit
         that
-    has a file with a removal time after its own commit time (from another clock): the next VACUUM handles such a file.
+    has a file with a removal time at or after the cutoff (from another clock): the next VACUUM handles this commit.
     """
 
     def __init__(self, store: ObjectStore, commits: Sequence[LogFile], cutoff_ms: int) -> None:
