@@ -69,8 +69,7 @@ def places_of(paths: Paths) -> Paths:
 
 def list_quarantine(store: ObjectStore) -> pa.Table:
     """List the files in quarantine: QUARANTINED_SCHEMA, the newest first. Files whose names do not tell an original path are left
-    out,
-    with a warning. Raises OSError, StorageError.
+    out, with a warning. Raises OSError, StorageError.
     """
     listing = listed_objects(store, QUARANTINE_DIRECTORY)
     listing = listing.filter(pc.invert(pc.match_substring_regex(listing["path"], _UNFINISHED)))
@@ -90,8 +89,7 @@ def restore_quarantined(store: ObjectStore, *, dry_run: bool = False) -> pa.Tabl
     """Move all quarantined files back to their original paths, unless another file is there; returns RESTORED_SCHEMA, by path.
 
     If the file at the original path has the same size in bytes, it is the file itself, which an earlier run restored, or a copy
-    of
-    it. If the size differs, both that file and the quarantined one stay as they are. dry_run: change nothing, only report.
+    of it. If the size differs, both that file and the quarantined one stay as they are. dry_run: change nothing, only report.
     Raises TableNotFoundError if there is no table; StorageError if some files could not be restored, after all others are.
     """
     hidden = HiddenNames.of(Snapshot.load(store).config)

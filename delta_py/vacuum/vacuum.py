@@ -19,12 +19,10 @@ With `quarantine`, files are moved to quarantine instead of deleted (vacuum/quar
 were in quarantine long enough, unless a version references them after all.
 
 Readers that hold leases (checkpoint/leases.py) retain the files that were removed since the version that they read. Shallow
-clones
-of the table retain the files that they read (vacuum/vacuum_clones.py), unless the request says otherwise.
+clones of the table retain the files that they read (vacuum/vacuum_clones.py), unless the request says otherwise.
 
 VACUUM reads the referenced files from the log at the beginning, and again after the files are listed: a RESTORE that was
-committed
-between may reference files that were removed long ago. It reads the leases and the clones twice as well.
+committed between may reference files that were removed long ago. It reads the leases and the clones twice as well.
 Protocol: Add File and Remove File; VACUUM Protocol Check.
 """
 
@@ -114,8 +112,7 @@ class VacuumRequest:
     inventory: replaces the listing; a stream of Arrow batches with the columns path (the full path), length (bytes), isDir,
     modificationTime (ms).
     quarantine: move files to quarantine instead of deleting them. quarantine_hours: how long they stay there; None for the
-        table's
-    delta.deletedFileRetentionDuration. keep_clones: retain the files that shallow clones read.
+    table's delta.deletedFileRetentionDuration. keep_clones: retain the files that shallow clones read.
     """
 
     retention_hours: float | None = None
@@ -216,8 +213,7 @@ class Vacuum:
 
     def find(self) -> pa.Table:
         """Find the files that may be deleted: FOUND_SCHEMA, by path. Memory: eight bytes for each referenced file, and the names
-        of the
-        files that may be deleted. Raises as vacuum.
+        of the files that may be deleted. Raises as vacuum.
         """
         tombstones = self._snapshot.tombstones()
         needed = self._needed(self._snapshot, tombstones)
@@ -331,9 +327,8 @@ class Vacuum:
         return candidates
 
     def still_unneeded(self, candidates: pa.Table, start_version: int | None = None) -> pa.Table:
-        """Drop the files that a newer version references again, and those that a new reader or clone holds. started: the version
-        of our own
-        VACUUM START commit, which changes no file.
+        """Drop the files that a newer version references again, and those that a new reader or clone holds. start_version: that
+        of our own VACUUM START commit, which changes no file.
         """
         if self._request.keep_clones:  # first, as it may take long
             self._clones = Clones.read(self._store, self._now_ms)
@@ -366,8 +361,7 @@ class Vacuum:
 
     def _may_be_forgotten(self, snapshot: Snapshot) -> bool:
         """Whether the checkpoint may lack tombstones of the retention time. This is so if the requested time is longer than the
-        table's
-        current retention, or than the table's retention at the beginning of that time, or if the latter cannot be read.
+        table's current retention, or than the table's retention at the beginning of that time, or if the latter cannot be read.
         """
         if snapshot.segment.checkpoint is None:
             return False
@@ -430,8 +424,7 @@ class Vacuum:
 
     def note_done(self) -> None:
         """Record for the next VACUUM LITE how far this run came: all files that `find` returned are deleted. A failure is only
-        logged,
-        because the next run then reads the same commits again.
+        logged, because the next run then reads the same commits again.
         """
         delete_expired(self._store, self._leases, self._now_ms)
         delete_notes(self._store, self._clones.ended)

@@ -142,8 +142,7 @@ class RemovedFiles:
     """The files that commits before a time removed, and their change data, from the commits that no VACUUM has handled.
 
     through: the last version that `batches` has read when it is exhausted; None if it has read none. Reading ends at a commit
-        that
-    has a file with a removal time at or after the cutoff (from another clock): the next VACUUM handles this commit.
+    that has a file with a removal time at or after the cutoff (from another clock): the next VACUUM handles this commit.
     """
 
     def __init__(self, store: ObjectStore, commits: Sequence[LogFile], cutoff_ms: int) -> None:
@@ -190,8 +189,7 @@ def files_of_commit(reader: CommitReader, commit: LogFile) -> tuple[pa.Table, pa
 
 def removed_since(store: ObjectStore, version: int, newest: int) -> Iterator[pa.Table]:
     """The files that the commits after a version up to the newest one removed, and their change data: a lease of the version
-    retains
-    them. TOMBSTONE_SCHEMA. Raises CorruptTableError, LogFileNotFoundError for a commit that is gone.
+    retains them. TOMBSTONE_SCHEMA. Raises CorruptTableError, LogFileNotFoundError for a commit that is gone.
     """
     listing, reader = list_log(store, version + 1, newest), CommitReader(store, kept=False)
     for number in range(version + 1, newest + 1):

@@ -56,8 +56,7 @@ class KnownClone:
 @dataclass(frozen=True, slots=True)
 class UnknownClone:
     """note: its path. written_ms: when the note was written; files that the clone may reference are not younger. root: the
-        location of
-    the clone according to the note, if known.
+    location of the clone according to the note, if known.
     """
 
     note: str
@@ -136,8 +135,7 @@ class _Asked:
 
     def is_of_use(self, holder: ObjectStore, info: ObjectInfo, source: str | None = None, depth: int = 0) -> bool:
         """Whether a note next to the log of `holder` must stay: its clone references files of the table, or may do so. source:
-        how clones
-        of clones spell the table's root; None for a note of the table itself.
+        how clones of clones spell the table's root; None for a note of the table itself.
         """
         note = self._note(holder, info, depth)
         if note is None:
@@ -210,9 +208,8 @@ class _Asked:
 @dataclass(frozen=True, slots=True)
 class _Answer:
     """version: the newest of the clone. is_in_use: whether the clone, or a clone of it, references files of other tables. These
-        may be
-    files of a table of which this table is itself a clone; a VACUUM of that table also reads this note. failure: why the clone is
-    unknown. store: of the clone.
+    may be files of a table of which this table is itself a clone; a VACUUM of that table also reads this note. failure: why the
+    clone is unknown. store: of the clone.
     """
 
     version: int

@@ -173,8 +173,7 @@ def table_above(path: str) -> str | None:
 
 def tables_around(store: ObjectStore, paths: Paths, hidden: HiddenNames) -> set[str]:
     """The directories above the paths that are tables themselves. Each directory is checked for a log, except those whose names
-    consist
-    of partitions of this table. Raises OSError.
+    consist of partitions of this table. Raises OSError.
     """
     parent_directories = pc.unique(pc.replace_substring_regex(paths, "/?[^/]*$", "")).to_pylist()
     directories = {directory[:end] for directory in parent_directories for end in _ends(directory)}
