@@ -1,10 +1,10 @@
-"""Changes to what a table is: properties, protocol versions, table features. They leave its rows alone.
+"""Changes of a table's properties, protocol versions and table features. They leave its rows unchanged.
 
     set_properties(store, {"delta.enableDeletionVectors": "true"}) -> version
 
-Each is one commit of metadata and protocol; where column mapping is turned off, of all files too, which are written anew for it
-(remove_mapping.py). A property brings the feature that it needs along. What cannot be turned on
-for rows that are there (their files would lack what the feature promises) is refused by name.
+Each is one commit of metadata and protocol; if it turns column mapping off, it also rewrites all files (remove_mapping.py). A
+property also enables the feature that it needs. A property that cannot be turned on for existing rows, because their files would
+lack what the feature promises, is refused by name.
 Protocol: Change Metadata; Protocol Evolution; Table Features for New and Existing Tables.
 """
 
@@ -52,17 +52,18 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import schema_to_json
 
 COMMENT = "comment"
-"""Set like a property, it is the table's description."""
+"""A property of this name sets the table's description."""
 _VERSIONS = (READER_VERSION, WRITER_VERSION)
 _LOST_ROUNDS = 20
 
 
 @dataclass(slots=True)
 class _Change:
-    """A table on its way from one configuration to another. configuration, schema_string: as they will be.
-    needs_all_files: the commit holds only while no other adds files. removes_mapping: it writes them anew.
-    lacks_row_ids: it must not be made yet. timestamp_ms: what the commit says of its own time and version; None when it says
-    nothing."""
+    """A change of a table's configuration. configuration, schema_string: after the change.
+    needs_all_files: the commit fails if another writer adds files. removes_mapping: it rewrites all files.
+    lacks_row_ids: files lack row ids, so it must not be committed yet. timestamp_ms: the commit's time if its metadata names its
+    own time and version, else None.
+    """
 
     snapshot: Snapshot
     configuration: dict[str, str]
@@ -93,20 +94,20 @@ class _Change:
 
 
 def set_properties(store: ObjectStore, properties: Mapping[str, str]) -> int:
-    """Set table properties, `delta.feature.<name>` and the protocol's versions among them; returns the version: the new one,
-    or the newest when all is so already.
+    """Set table properties, including `delta.feature.<name>` and the protocol's versions; returns the version: the new one, or
+    the newest if nothing changes.
 
-    Raises InvalidOptionError for a name or value that cannot be; UnsupportedOperationError and UnsupportedTableFeatureError
-    for what this table cannot get; SchemaMismatchError for column names that a property reserves.
+    Raises InvalidOptionError for an invalid name or value; UnsupportedOperationError and UnsupportedTableFeatureError for a
+    property or feature that this table cannot get; SchemaMismatchError for column names that a property reserves.
     """
-    lost = 0
+    conflict_count = 0
     while True:
         try:
             version = _try_properties(store, properties)
-        except ConcurrentWriteException as error:  # a commit that speaks of its version must be the next one
-            lost += 1
-            has_rewritten = error.error_class == "DELTA_CONCURRENT_DOMAIN_METADATA"  # all files, as it seems
-            if lost == _LOST_ROUNDS or has_rewritten:
+        except ConcurrentWriteException as error:  # a commit that names its own version must be the next one
+            conflict_count += 1
+            has_rewritten = error.error_class == "DELTA_CONCURRENT_DOMAIN_METADATA"  # it seems to have rewritten all files
+            if conflict_count == _LOST_ROUNDS or has_rewritten:
                 raise
             continue
         if version is not None:
@@ -115,7 +116,7 @@ def set_properties(store: ObjectStore, properties: Mapping[str, str]) -> int:
 
 
 def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | None:
-    """As set_properties; None when all would be well but for files without row ids."""
+    """As set_properties; None if only files without row ids prevent the change."""
     snapshot = Snapshot.load(store)
     new_properties, features = split_configuration(properties)
     versions = {name: new_properties.pop(name) for name in _VERSIONS if name in new_properties}
@@ -140,15 +141,15 @@ def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | 
 
 
 def unset_properties(store: ObjectStore, names: Sequence[str], *, if_exists: bool = False) -> int:
-    """Take table properties back, so that their defaults hold; returns the version as set_properties.
+    """Remove table properties, so that their defaults hold; returns the version as set_properties.
 
-    if_exists: names that the table does not have are passed over. Raises InvalidOptionError
-    (DELTA_UNSET_NON_EXISTENT_PROPERTY) otherwise, and UnsupportedOperationError for what cannot be taken back.
+    if_exists: ignore names that the table does not have. Raises InvalidOptionError
+    (DELTA_UNSET_NON_EXISTENT_PROPERTY) otherwise, and UnsupportedOperationError for a property that cannot be removed.
     """
     snapshot = Snapshot.load(store)
     present = {name.lower(): name for name in snapshot.metadata.configuration}
-    wanted = [name if name.lower() in present else known_name(name) for name in names]
-    missing = [name for name in wanted if name.lower() not in present]
+    stored_names = [name if name.lower() in present else known_name(name) for name in names]
+    missing = [name for name in stored_names if name.lower() not in present]
     if missing and not if_exists:
         raise InvalidOptionError(
             f"The table at {store.root} has no property {', '.join(missing)}; nothing was changed. Leave it out.",
@@ -156,29 +157,31 @@ def unset_properties(store: ObjectStore, names: Sequence[str], *, if_exists: boo
             sql_state="42616",
             properties=missing,
         )
-    gone = {name.lower() for name in wanted}
-    _refuse_internal(gone & present.keys())
-    return _unset(snapshot, gone, {"properties": list(names), "ifExists": if_exists})
+    removed_names = {name.lower() for name in stored_names}
+    _refuse_internal(removed_names & present.keys())
+    return _unset(snapshot, removed_names, {"properties": list(names), "ifExists": if_exists})
 
 
 def unset_internal(store: ObjectStore, names: Sequence[str]) -> int:
-    """As unset_properties, of those of the names that the table has, Delta's own bookkeeping too: for the feature that goes."""
-    gone = {name.lower() for name in names}
-    return _unset(Snapshot.load(store), gone, {"properties": list(names), "ifExists": True})
+    """As unset_properties, for those of the names that the table has, including Delta's own bookkeeping: for a feature that is
+    dropped.
+    """
+    removed_names = {name.lower() for name in names}
+    return _unset(Snapshot.load(store), removed_names, {"properties": list(names), "ifExists": True})
 
 
-def _unset(snapshot: Snapshot, gone: set[str], parameters: Mapping[str, object]) -> int:
-    """gone: names in lower case."""
-    properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in gone}
+def _unset(snapshot: Snapshot, removed_names: set[str], parameters: Mapping[str, object]) -> int:
+    """removed_names: names in lower case."""
+    properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in removed_names}
     version = _commit(_Change(snapshot, properties), snapshot.protocol, frozenset(), "UNSET TBLPROPERTIES", parameters)
     assert version is not None, "nothing was turned on"
     return version
 
 
 def add_feature(store: ObjectStore, name: str) -> int:
-    """Let the table's protocol support a feature, and those that it needs; returns the version as set_properties.
+    """Add a feature, and those that it needs, to the table's protocol; returns the version as set_properties.
 
-    Raises InvalidOptionError (DELTA_UNSUPPORTED_FEATURES_IN_CONFIG) for a name that is no feature's,
+    Raises InvalidOptionError (DELTA_UNSUPPORTED_FEATURES_IN_CONFIG) for an unknown feature,
     UnsupportedTableFeatureError for a feature that this version cannot write.
     """
     return set_properties(store, {f"delta.feature.{name}": "supported"})
@@ -226,22 +229,22 @@ def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
         )
     if (reader, writer) == (current.min_reader_version, current.min_writer_version):
         return current
-    target = protocol_of_versions(reader, writer)  # which raises for versions that do not exist
+    target = protocol_of_versions(reader, writer)  # raises for versions that do not exist
     if current.writer_features is not None:
-        return current  # a version of readers brings no feature where all are listed, and none of these needs it
+        return current  # a reader version adds no feature if all are listed, and none of these needs it
     if target.min_writer_version < WRITER_FEATURES_VERSION:
         return target
     listed = with_features(target, TableConfig(current, Metadata("", '{"type":"struct","fields":[]}')).features)
     return replace(listed, min_reader_version=max(reader, listed.min_reader_version))
 
 
-# ---------------------------------------------------------------- what each property asks of a table that is there
+# ---------------------------------------------------------------- requirements of each property on an existing table
 
 
 def _commit(
     change: _Change, protocol: Protocol, features: frozenset[str], operation: str, parameters: Mapping[str, object]
 ) -> int | None:
-    """The version; None when files lack row ids, without which the change must not be made."""
+    """Return the version; None if files lack row ids, which the change requires."""
     snapshot = change.snapshot
     for rule in (_column_mapping, _iceberg_compat, _row_tracking, _in_commit_timestamps, _change_data_feed, _symlink_manifest):
         rule(change)
@@ -273,57 +276,62 @@ def _commit(
 
 
 def _column_mapping(change: _Change) -> None:
-    """Where it is turned on, columns keep the names that they have in the files, as their physical names.
-    Protocol: Column Mapping; Writer Requirements for Column Mapping."""
-    before, after = column_mapping.mode(change.before), column_mapping.mode(change.after)
-    if before == after:
+    """When it is turned on, the present column names in the files become the physical names.
+    Protocol: Column Mapping; Writer Requirements for Column Mapping.
+    """
+    old_mode, new_mode = column_mapping.mode(change.before), column_mapping.mode(change.after)
+    if old_mode == new_mode:
         return
-    if after == "none":
+    if new_mode == "none":
         schema = change.snapshot.schema
         check_names(schema)
         change.removes_mapping, change.schema_string = True, schema_to_json(column_mapping.strip(schema))
         change.configuration.pop(column_mapping.MAX_ID_PROPERTY, None)
         return
-    column_mapping.check_mode_change(before, after)
+    column_mapping.check_mode_change(old_mode, new_mode)
     _assign_ids(change)
 
 
 def _assign_ids(change: _Change) -> None:
-    """Names and ids that the schema has in a table without column mapping, as copies of other schemas do, are not its files'."""
-    known = change.snapshot.schema
+    """In a table without column mapping, names and ids in the schema are not those of its files: they come from copies of other
+    schemas.
+    """
+    old_schema = change.snapshot.schema
     is_new = column_mapping.mode(change.before) == "none"
-    last_id = max(change.before.integer(column_mapping.MAX_ID_PROPERTY, 0), column_mapping.max_column_id(known))
-    bare = column_mapping.strip(known) if is_new else known
-    schema, last_id = column_mapping.assign(bare, lambda f: f.name, change.after, last_id + 1)
+    last_id = max(change.before.integer(column_mapping.MAX_ID_PROPERTY, 0), column_mapping.max_column_id(old_schema))
+    base_schema = column_mapping.strip(old_schema) if is_new else old_schema
+    schema, last_id = column_mapping.assign(base_schema, lambda f: f.name, change.after, last_id + 1)
     change.schema_string = schema_to_json(schema)
     change.configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
 
 
 def _iceberg_compat(change: _Change) -> None:
-    """Files that come meanwhile would be written without what it asks of them. Protocol: Iceberg Compatibility V2."""
+    """Files that other writers add in the meantime would not meet its requirements. Protocol: Iceberg Compatibility V2."""
     change.needs_all_files |= asked_versions(change.after) != asked_versions(change.before)
-    after, before = (column_mapping.wants_nested_ids(properties) for properties in (change.after, change.before))
-    if column_mapping.mode(change.before) != "none" and after and not before:
+    wants_ids, had_ids = (column_mapping.wants_nested_ids(properties) for properties in (change.after, change.before))
+    if column_mapping.mode(change.before) != "none" and wants_ids and not had_ids:
         _assign_ids(change)
 
 
 def _row_tracking(change: _Change) -> None:
-    """Rows that are there need ids: files get them when they are added, if the feature is supported by then.
-    Protocol: Row Tracking; Writer Requirements for Row Tracking."""
+    """Existing rows need ids: files get them when they are added, if the protocol supports the feature by then.
+    Protocol: Row Tracking; Writer Requirements for Row Tracking.
+    """
     check_row_tracking(change.snapshot.table_root, change.after)
     resumes = change.before.boolean(ROW_TRACKING_SUSPENDED) and change.after.boolean(ROW_TRACKING_ENABLED)
     if not (resumes or change.turns_on(ROW_TRACKING_ENABLED)):
         return
     change.lacks_row_ids = without_ids(change.snapshot) > 0
-    if change.lacks_row_ids and change.before.boolean(ROW_TRACKING_ENABLED):  # a table that another client made
+    if change.lacks_row_ids and change.before.boolean(ROW_TRACKING_ENABLED):  # another client made this table
         raise suspended_row_tracking(change.snapshot.table_root)
     change.needs_all_files |= not change.snapshot.config.feature("rowTracking")
     change.configuration = with_id_columns(change.configuration)
 
 
 def _in_commit_timestamps(change: _Change) -> None:
-    """Versions from this commit on carry their timestamps: the table says which version that is, and its timestamp.
-    Protocol: In-Commit Timestamps; Writer Requirements for In-Commit Timestamps."""
+    """From this commit on, versions carry their timestamps: the table's properties record this version and its timestamp.
+    Protocol: In-Commit Timestamps; Writer Requirements for In-Commit Timestamps.
+    """
     if change.snapshot.config.feature(COORDINATED) and not change.after.boolean(TIMESTAMPS):
         raise UnsupportedOperationError(
             f"{TIMESTAMPS} cannot be turned off while a coordinator has the commits of the table at "
@@ -350,7 +358,7 @@ def _change_data_feed(change: _Change) -> None:
 
 
 def _symlink_manifest(change: _Change) -> None:
-    """Readers of the manifests know no deletion vectors."""
+    """Readers of the manifests do not know deletion vectors."""
     if any(change.turns_on(name) for name in (MANIFESTS, VECTORS)):
         check_manifests(change.after)
     if not change.turns_on(MANIFESTS):
@@ -360,7 +368,7 @@ def _symlink_manifest(change: _Change) -> None:
         if vectors.null_count < len(vectors):
             raise UnsupportedOperationError(
                 f"{MANIFESTS} cannot be true while rows of the table are deleted by deletion vectors: readers of symlink "
-                "manifests would show them. Nothing was changed. Have OPTIMIZE write these files anew "
+                "manifests would show them. Nothing was changed. Have OPTIMIZE rewrite these files "
                 "(spark.databricks.delta.optimize.maxDeletedRowsRatio set to 0).",
                 error_class=f"{VALIDATION_FAILED}.EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION",
                 sql_state="0A000",

@@ -1,12 +1,12 @@
-"""ALTER TABLE on columns: add, rename, drop, change and replace them, nested ones too, without writing a row anew.
+"""ALTER TABLE on columns: add, rename, drop, change and replace them, also nested ones, without rewriting rows.
 
     add_columns(store, [NewColumn("s.c", LONG, comment="of s")])
     rename_column(store, "s.c", "d")
     change_columns(store, [ColumnChange("s.d", data_type=DecimalType(20, 0))])
 
-Each is one commit of metadata; returns its version, or the newest when all is so already. Files keep what they hold: a renamed
-column keeps its physical name, a dropped one is not read any more, one of a wider type is widened when it is read. A commit of
-others that changes the metadata is a conflict, one that adds rows is not.
+Each is one commit of metadata; returns its version, or the newest if nothing changes. Files stay unchanged: a renamed column
+keeps its physical name, a dropped one is not read any more, one of a wider type is widened when it is read. A concurrent commit
+that changes the metadata is a conflict, one that adds rows is not.
 Protocol: Change Metadata; Column Mapping; Type Widening; Writer Requirements for Column Mapping.
 """
 
@@ -54,19 +54,21 @@ from delta_py.types.schema_edits import edit_field, edit_fields, field_at, is_fi
 
 
 def add_columns(store: ObjectStore, columns: Sequence[NewColumn]) -> int:
-    """Add columns, or fields of structs; rows that are there have null.
+    """Add columns, or fields of structs; existing rows have null.
 
-    Raises UnsupportedOperationError for columns that are NOT NULL or have a default; SchemaMismatchError for names that are
-    taken, or places that are not there; UnsupportedTableFeatureError for types that need a feature which the table does not have.
+    Raises UnsupportedOperationError for columns that are NOT NULL or have a default; SchemaMismatchError for names that already
+    exist, or positions that do not; UnsupportedTableFeatureError for types that need a feature which the table does not have.
     """
     snapshot = Snapshot.load(store)
     schema = with_new_columns(snapshot.schema, columns)
-    told = [{"column": described(column.path, column.as_field()), **_position(column.first, column.after)} for column in columns]
-    return commit_schema(snapshot, schema, "ADD COLUMNS", {"columns": told})
+    described_columns = [
+        {"column": described(column.path, column.as_field()), **_position(column.first, column.after)} for column in columns
+    ]
+    return commit_schema(snapshot, schema, "ADD COLUMNS", {"columns": described_columns})
 
 
 def rename_column(store: ObjectStore, name: str | Sequence[str], new_name: str) -> int:
-    """Give a column, or a field of a struct, another name; its data stays where it is.
+    """Rename a column, or a field of a struct; its data does not move.
 
     Raises UnsupportedOperationError: DELTA_UNSUPPORTED_RENAME_COLUMN for a table without column mapping,
     DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE and DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE for a column that a rule names.
@@ -87,8 +89,8 @@ def rename_column(store: ObjectStore, name: str | Sequence[str], new_name: str) 
 
 
 def drop_columns(store: ObjectStore, names: Sequence[str | Sequence[str]], *, if_exists: bool = False) -> int:
-    """Take columns, or fields of structs, out of the schema. Their data stays in the files until these are written anew
-    (REORG APPLY (PURGE)), for the versions before. if_exists: names that the table does not have are passed over.
+    """Remove columns, or fields of structs, from the schema. Their data stays in the files for earlier versions, until the files
+    are rewritten (REORG APPLY (PURGE)). if_exists: ignore names that the table does not have.
 
     Raises UnsupportedOperationError: DELTA_UNSUPPORTED_DROP_COLUMN for a table without column mapping,
     DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN, DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN, and as rename_column.
@@ -107,10 +109,10 @@ def drop_columns(store: ObjectStore, names: Sequence[str | Sequence[str]], *, if
 
 
 def change_columns(store: ObjectStore, changes: Sequence[ColumnChange]) -> int:
-    """Change types, comments, defaults, places of columns, and make them nullable.
+    """Change types, comments, defaults and positions of columns, and make them nullable.
 
-    Raises UnsupportedOperationError for what would need the rows to be written anew, and as rename_column for another type of a
-    column that a rule names; SchemaMismatchError; InvalidOptionError for a default that is none.
+    Raises UnsupportedOperationError for a change that would require rewriting rows, and as rename_column for another type of a
+    column that a rule names; SchemaMismatchError; InvalidOptionError for an invalid default.
     """
     snapshot = Snapshot.load(store)
     config, schema = snapshot.config, snapshot.schema
@@ -125,13 +127,13 @@ def change_columns(store: ObjectStore, changes: Sequence[ColumnChange]) -> int:
     schema = _recorded(snapshot, schema)
     if len(changes) == 1:
         return commit_schema(snapshot, schema, "CHANGE COLUMN", {"column": columns[0], **positions[0]})
-    told = [{**column, **position} for column, position in zip(columns, positions, strict=True)]
-    return commit_schema(snapshot, schema, "CHANGE COLUMNS", {"columns": told})
+    described_columns = [{**column, **position} for column, position in zip(columns, positions, strict=True)]
+    return commit_schema(snapshot, schema, "CHANGE COLUMNS", {"columns": described_columns})
 
 
 def replace_columns(store: ObjectStore, columns: StructType) -> int:
     """Give the table these columns, in this order: its own with other comments, types or nullability, and new ones; or, with
-    column mapping, fewer of its own.
+    column mapping, a subset of its own.
 
     Raises UnsupportedOperationError: DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP,
     DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED, and as drop_columns and change_columns.
@@ -139,10 +141,10 @@ def replace_columns(store: ObjectStore, columns: StructType) -> int:
     snapshot = Snapshot.load(store)
     config = snapshot.config
     if identity_columns(config.schema):
-        named = ", ".join(column.name for column in identity_columns(config.schema))
+        identity_names = ", ".join(column.name for column in identity_columns(config.schema))
         raise UnsupportedOperationError(
-            f"The table at {store.root} has identity columns ({named}), with which columns cannot be replaced. Nothing was "
-            "changed. Change them one by one.",
+            f"The table at {store.root} has identity columns ({identity_names}), with which columns cannot be replaced. "
+            "Nothing was changed. Change them one by one.",
             error_class="DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED",
             sql_state="429BQ",
         )
@@ -155,29 +157,32 @@ def replace_columns(store: ObjectStore, columns: StructType) -> int:
     return commit_schema(snapshot, _recorded(snapshot, schema), "REPLACE COLUMNS", parameters)
 
 
-# ---------------------------------------------------------------- what may change
+# ---------------------------------------------------------------- allowed changes
 
 
 def check_no_rule_names(config: TableConfig, path: Path, *, but_its_own: bool = False) -> None:
     """Raises UnsupportedOperationError for a column that a CHECK constraint, an invariant or a generated column names.
-    but_its_own: the invariant that the column itself carries goes with it."""
-    own = ".".join(path)
-    rules = [rule for rule in rules_naming(config, path) if not (but_its_own and (rule.kind, rule.name) == ("invariant", own))]
+    but_its_own: accept the column's own invariant, which is dropped with it.
+    """
+    column_name = ".".join(path)
+    rules = [
+        rule for rule in rules_naming(config, path) if not (but_its_own and (rule.kind, rule.name) == ("invariant", column_name))
+    ]
     generated = [rule for rule in rules if rule.kind == "generated"]
-    chosen = [rule for rule in rules if rule.kind != "generated"] or generated
-    if not chosen:
+    blocking_rules = [rule for rule in rules if rule.kind != "generated"] or generated
+    if not blocking_rules:
         return
-    kind = "generated columns" if chosen is generated else "constraints"
+    kind = "generated columns" if blocking_rules is generated else "constraints"
     raise UnsupportedOperationError(
         f"Column {joined_name(path)} cannot be changed so: these {kind} name it: "
-        + "; ".join(f"{rule.name} -> {rule.sql}" for rule in chosen)
+        + "; ".join(f"{rule.name} -> {rule.sql}" for rule in blocking_rules)
         + ". Nothing was changed. Drop them first.",
         error_class="DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE"
-        if chosen is generated
+        if blocking_rules is generated
         else "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
         sql_state="42K09",
         column=joined_name(path),
-        rules=[rule.name for rule in chosen],
+        rules=[rule.name for rule in blocking_rules],
     )
 
 
@@ -205,7 +210,7 @@ def check_may_go(snapshot: Snapshot, path: Path) -> None:
 
 
 def _physical(config: TableConfig, path: Path) -> Path:
-    """The names inside data files; parts of arrays and maps have no others."""
+    """The names inside data files; parts of arrays and maps have the same names there."""
     steps = [path[: depth + 1] for depth in range(len(path))]
     fields = [(step, field_at(config.schema, step)) for step in steps]
     mode = config.column_mapping_mode
@@ -243,7 +248,7 @@ def _without(path: Path, fields: tuple[StructField, ...]) -> tuple[StructField, 
 
 
 def _paths(schema: StructType, names: Sequence[str | Sequence[str]], *, if_exists: bool) -> list[Path]:
-    """Each once, and none inside another."""
+    """The paths without duplicates, and without those inside another one."""
     paths = []
     for name in names:
         try:
@@ -255,13 +260,13 @@ def _paths(schema: StructType, names: Sequence[str | Sequence[str]], *, if_exist
     return [path for path in unique if not any(path != other and path[: len(other)] == other for other in unique)]
 
 
-def _gone(before: DataType, after: DataType, path: Path) -> list[Path]:
-    match before, after:
+def _gone(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
+    match old_type, new_type:
         case StructType(), StructType():
-            known = {f.name.lower(): f for f in after.fields}
-            found = [(f, known.get(f.name.lower())) for f in before.fields]
-            inner = [_gone(f.data_type, new.data_type, (*path, f.name)) for f, new in found if new is not None]
-            return [*((*path, f.name) for f, new in found if new is None), *(p for paths in inner for p in paths)]
+            new_fields = {f.name.lower(): f for f in new_type.fields}
+            field_pairs = [(f, new_fields.get(f.name.lower())) for f in old_type.fields]
+            inner = [_gone(f.data_type, new.data_type, (*path, f.name)) for f, new in field_pairs if new is not None]
+            return [*((*path, f.name) for f, new in field_pairs if new is None), *(p for paths in inner for p in paths)]
         case ArrayType(old, _), ArrayType(new, _):
             return _gone(old, new, (*path, "element"))
         case MapType(old_key, old_value, _), MapType(key, value, _):
@@ -269,21 +274,21 @@ def _gone(before: DataType, after: DataType, path: Path) -> list[Path]:
     return []
 
 
-def _retyped(before: DataType, after: DataType, path: Path) -> list[Path]:
-    match before, after:
+def _retyped(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
+    match old_type, new_type:
         case StructType(), StructType():
-            found = [(f, after.find(f.name)) for f in before.fields]
-            inner = [_retyped(f.data_type, new.data_type, (*path, f.name)) for f, new in found if new is not None]
+            field_pairs = [(f, new_type.find(f.name)) for f in old_type.fields]
+            inner = [_retyped(f.data_type, new.data_type, (*path, f.name)) for f, new in field_pairs if new is not None]
             return [path for paths in inner for path in paths]
         case ArrayType(old, _), ArrayType(new, _):
             return _retyped(old, new, (*path, "element"))
         case MapType(old_key, old_value, _), MapType(key, value, _):
             return [*_retyped(old_key, key, (*path, "key")), *_retyped(old_value, value, (*path, "value"))]
-    return [] if before == after else [path]
+    return [] if old_type == new_type else [path]
 
 
 def _plain(data_type: DataType) -> DataType:
-    """What of a type is one of its own: two structs, arrays or maps are alike in this."""
+    """The type itself, without its parts: all structs, arrays and maps count as equal."""
     return data_type if isinstance(data_type, PrimitiveType | DecimalType) else StructType()
 
 
@@ -291,13 +296,13 @@ def _plain(data_type: DataType) -> DataType:
 
 
 def _with_stats_columns(properties: Mapping[str, str], path: Path, new_path: Path | None) -> Mapping[str, str]:
-    """The properties with a column renamed in the one that says which columns have statistics; None: left out of it."""
-    named = properties.get(STATS_COLUMNS)
-    if named is None:
+    """The properties, with a column renamed in the one that lists the columns with statistics; new_path None: removed from it."""
+    column_list = properties.get(STATS_COLUMNS)
+    if column_list is None:
         return properties
     folded = [name.lower() for name in path]
     columns = []
-    for column in map(split_name, split_list(named)):
+    for column in map(split_name, split_list(column_list)):
         is_inside = [name.lower() for name in column[: len(path)]] == folded
         if is_inside and new_path is not None:
             columns.append((*new_path, *column[len(path) :]))
@@ -310,7 +315,7 @@ def _with_stats_columns(properties: Mapping[str, str], path: Path, new_path: Pat
 
 
 def _recorded(snapshot: Snapshot, schema: StructType) -> StructType:
-    """Clients of type widening's preview want to know the version of each change."""
+    """Clients of the preview of type widening need the version of each change."""
     preview = "typeWidening-preview" in snapshot.config.features
     return with_recorded_changes(snapshot.schema, schema, snapshot.version + 1 if preview else None)
 
@@ -331,8 +336,8 @@ def commit_schema(
     if metadata == snapshot.metadata:
         return snapshot.version
     protocol = raised_protocol(snapshot.protocol, schema, Properties(metadata.configuration))
-    after = TableConfig(protocol, metadata)
-    after.require(Operation.WRITE)
+    new_config = TableConfig(protocol, metadata)
+    new_config.require(Operation.WRITE)
     transaction = transaction or Transaction(snapshot)
     if "tableVersion" in metadata.schema_string and "typeWidening-preview" in config.features:
         transaction.must_be_next()
@@ -342,14 +347,14 @@ def commit_schema(
     return transaction.commit(operation, parameters)
 
 
-def _position(first: bool, after: str | None) -> dict[str, str]:
-    if after is not None:
-        return {"position": f"AFTER {after}"}
+def _position(first: bool, previous_column: str | None) -> dict[str, str]:
+    if previous_column is not None:
+        return {"position": f"AFTER {previous_column}"}
     return {"position": "FIRST"} if first else {}
 
 
 def described(path: Path, f: StructField) -> dict[str, Any]:
-    """A column as the history tells of it."""
+    """A column as the history describes it."""
     kind = type_name(f.data_type) if isinstance(f.data_type, DecimalType) else getattr(f.data_type, "name", "")
     nested = {StructType: "struct", ArrayType: "array", MapType: "map"}.get(type(f.data_type))
     return {"name": joined_name(path), "type": nested or kind, "nullable": f.nullable, "metadata": dict(f.metadata)}

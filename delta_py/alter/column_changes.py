@@ -1,4 +1,4 @@
-"""What ALTER TABLE asks of columns, and the schema that a table gets by it. Nothing is read or written here.
+"""Column changes of ALTER TABLE, and the schema that results. Nothing is read or written here.
 
     schema = with_new_columns(config.schema, [NewColumn("s.c", LONG, after="b")])
     schema = with_change(config, ColumnChange("s.c", data_type=LONG, comment="x"), version)
@@ -39,10 +39,10 @@ COMMENT = "comment"
 
 @dataclass(frozen=True, slots=True)
 class NewColumn:
-    """A column, or a field of a struct, that a table is to get.
+    """A column, or a field of a struct, to add to a table.
 
-    name: dotted for a field (backticks around names with dots), or the names one by one. first: before the others, after: behind
-    another; else at the end. metadata: of the user's.
+    name: dotted for a field (backticks around names with dots), or a sequence of names. first: put it before all others, after:
+    the column that it follows; else it comes last. metadata: the user's own.
     """
 
     name: str | Sequence[str]
@@ -65,8 +65,10 @@ class NewColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """What is to be other about a column, a field of a struct, or an array's or map's part. name: as of NewColumn. None, and
-    False, leave a thing as it is. default: SQL; drop_default: none from now on."""
+    """A change of a column, a field of a struct, or an array's or map's part. name: as in NewColumn. None and False mean
+    unchanged.
+    default: SQL; drop_default: remove the default.
+    """
 
     name: str | Sequence[str]
     data_type: DataType | None = None
@@ -86,10 +88,10 @@ class ColumnChange:
 
 
 def with_new_columns(schema: StructType, columns: Sequence[NewColumn]) -> StructType:
-    """The schema with more columns, in the order in which they are given.
+    """The schema with additional columns, in the given order.
 
-    Raises UnsupportedOperationError for one that is not nullable or has a default: the rows that are there have no value of it.
-    SchemaMismatchError for a place that is not there, or is no struct.
+    Raises UnsupportedOperationError for one that is not nullable or has a default: existing rows have no value for it.
+    SchemaMismatchError for a parent that does not exist or is no struct.
     """
     for column in columns:
         _check_new(column)
@@ -101,11 +103,11 @@ def with_new_columns(schema: StructType, columns: Sequence[NewColumn]) -> Struct
 def _with_new_column(schema: StructType, column: NewColumn, parent: Path) -> StructType:
     new = column.as_field()
 
-    def more(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
+    def add_column(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
         return placed(fields, new, column.after) if column.first or column.after is not None else (*fields, new)
 
     top = parent[0] if parent else new.name
-    return _texts_of(edit_fields(_with_lengths_of(schema, top), parent, more), top)
+    return _texts_of(edit_fields(_with_lengths_of(schema, top), parent, add_column), top)
 
 
 def _with_lengths_of(schema: StructType, name: str) -> StructType:
@@ -121,7 +123,7 @@ def _check_new(column: NewColumn) -> None:
     inner = [f for f in all_fields(column.data_type) if not f.nullable]
     if not column.nullable or inner:
         raise UnsupportedOperationError(
-            f"Column {name} cannot be added as NOT NULL: the rows that are there have no value of it. Nothing was changed. Add "
+            f"Column {name} cannot be added as NOT NULL: existing rows have no value for it. Nothing was changed. Add "
             "it nullable.",
             error_class="DELTA_OPERATION_NOT_ALLOWED",
             sql_state="0AKDC",
@@ -132,7 +134,7 @@ def _check_new(column: NewColumn) -> None:
     if foreign:
         raise UnsupportedOperationError(
             f"Column {name} cannot be added with {', '.join(foreign)}: generated and identity columns have values for all rows, "
-            "and those that are there would have none. Nothing was changed. Make such columns with the table.",
+            "and existing rows would have none. Nothing was changed. Define such columns when you create the table.",
             error_class="DELTA_OPERATION_NOT_ALLOWED",
             sql_state="0AKDC",
             column=name,
@@ -141,7 +143,7 @@ def _check_new(column: NewColumn) -> None:
     if default is not None:
         check_default(StructField(column.path[-1], column.data_type, metadata={**column.metadata, DEFAULT: default}))
         raise UnsupportedOperationError(
-            f"Column {name} cannot be added with a default: the rows that are there would lack it, and readers give them null. "
+            f"Column {name} cannot be added with a default: existing rows would lack it, and readers give them null. "
             "Nothing was changed. Add the column first, and set its default then: it holds for new rows.",
             error_class="WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
             sql_state="0AKDC",
@@ -153,14 +155,14 @@ def _check_new(column: NewColumn) -> None:
 
 
 def with_change(config: TableConfig, schema: StructType, change: ColumnChange) -> StructType:
-    """The schema after a change. config: of the table as it is.
+    """The schema after a change. config: of the table before it.
 
-    Raises UnsupportedOperationError (DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP and others) for what cannot be without writing
-    the rows anew; SchemaMismatchError for a column that is not there; InvalidOptionError for a default that is none.
+    Raises UnsupportedOperationError (DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP and others) for a change that would require
+    rewriting rows; SchemaMismatchError for a column that does not exist; InvalidOptionError for an invalid default.
     """
     path = resolve_path(schema, change.name)
     schema = _with_lengths_of(schema, path[0])
-    before = field_at(schema, path)
+    old_field = field_at(schema, path)
     inside = not is_field(schema, path)
     if inside and (change.comment is not None or change.moves or change.default is not None or change.drop_default):
         raise UnsupportedOperationError(
@@ -170,41 +172,41 @@ def with_change(config: TableConfig, schema: StructType, change: ColumnChange) -
             sql_state="0AKDC",
             column=joined_name(path),
         )
-    after = _changed(config, path, before, change, inside=inside)
-    schema = edit_field(schema, path, lambda _: after)
+    new_field = _changed(config, path, old_field, change, inside=inside)
+    schema = edit_field(schema, path, lambda _: new_field)
     if change.moves:
-        schema = edit_fields(schema, path[:-1], lambda fields: _moved(fields, after, change.after))
+        schema = edit_fields(schema, path[:-1], lambda fields: _moved(fields, new_field, change.after))
     return _texts_of(schema, path[0])
 
 
-def _moved(fields: tuple[StructField, ...], field: StructField, after: str | None) -> tuple[StructField, ...]:
-    if after is not None and after.lower() == field.name.lower():
+def _moved(fields: tuple[StructField, ...], field: StructField, previous_column: str | None) -> tuple[StructField, ...]:
+    if previous_column is not None and previous_column.lower() == field.name.lower():
         return fields
-    return placed(tuple(f for f in fields if f.name != field.name), field, after)
+    return placed(tuple(f for f in fields if f.name != field.name), field, previous_column)
 
 
-def _changed(config: TableConfig, path: Path, before: StructField, change: ColumnChange, *, inside: bool) -> StructField:
-    after = before
-    if change.data_type is not None and change.data_type != before.data_type:
-        _check_identity(path, before)
-        _check_type(config, path, before, change.data_type)
-        _check_generated(path, before, change.data_type)
-        after = replace(after, data_type=change.data_type)
+def _changed(config: TableConfig, path: Path, old_field: StructField, change: ColumnChange, *, inside: bool) -> StructField:
+    new_field = old_field
+    if change.data_type is not None and change.data_type != old_field.data_type:
+        _check_identity(path, old_field)
+        _check_type(config, path, old_field, change.data_type)
+        _check_generated(path, old_field, change.data_type)
+        new_field = replace(new_field, data_type=change.data_type)
     if change.nullable or change.drop_default:
-        _check_identity(path, before)
-    if change.nullable is not None and change.nullable != before.nullable:
+        _check_identity(path, old_field)
+    if change.nullable is not None and change.nullable != old_field.nullable:
         if inside or not change.nullable:
-            _refuse(path, before, replace(before, nullable=change.nullable), "rows that are there may be null")
-        after = replace(after, nullable=True)
+            _refuse(path, old_field, replace(old_field, nullable=change.nullable), "existing rows may be null")
+        new_field = replace(new_field, nullable=True)
     if change.comment is not None:
-        after = replace(after, metadata={**after.metadata, COMMENT: change.comment})
+        new_field = replace(new_field, metadata={**new_field.metadata, COMMENT: change.comment})
     if change.drop_default:
-        after = replace(after, metadata={key: value for key, value in after.metadata.items() if key != DEFAULT})
+        new_field = replace(new_field, metadata={key: value for key, value in new_field.metadata.items() if key != DEFAULT})
     if change.default is not None:
-        _check_identity(path, before)
-        after = replace(after, metadata={**after.metadata, DEFAULT: change.default})
-        _check_default(config, path, after)
-    return after
+        _check_identity(path, old_field)
+        new_field = replace(new_field, metadata={**new_field.metadata, DEFAULT: change.default})
+        _check_default(config, path, new_field)
+    return new_field
 
 
 def _check_identity(path: Path, column: StructField) -> None:
@@ -219,7 +221,7 @@ def _check_identity(path: Path, column: StructField) -> None:
 
 
 def _check_generated(path: Path, column: StructField, new: DataType) -> None:
-    """What generates a column has the column's type."""
+    """The generation expression must have the column's type."""
     sql = column.metadata.get(GENERATION)
     if sql is not None and not _takes_texts(column.data_type, new):
         raise UnsupportedOperationError(
@@ -231,31 +233,31 @@ def _check_generated(path: Path, column: StructField, new: DataType) -> None:
         )
 
 
-def _check_type(config: TableConfig, path: Path, before: StructField, new: DataType) -> None:
+def _check_type(config: TableConfig, path: Path, old_field: StructField, new: DataType) -> None:
     kinds: tuple[tuple[type[Any], str, str], ...] = (
         (StructType, "STRUCT", "add, drop or change its fields"),
         (MapType, "MAP", "change its `key` or `value`"),
         (ArrayType, "ARRAY", "change its `element`"),
     )
     for kind, name, remedy in kinds:
-        if isinstance(before.data_type, kind):
+        if isinstance(old_field.data_type, kind):
             raise UnsupportedOperationError(
-                f"{joined_name(path)} is {type_name(before.data_type)}, whose type cannot change as a whole. Nothing was "
+                f"{joined_name(path)} is {type_name(old_field.data_type)}, whose type cannot change as a whole. Nothing was "
                 f"changed. Instead {remedy}.",
                 error_class=f"DELTA_CANNOT_UPDATE_{name}_FIELD",
                 sql_state="429BQ",
                 column=joined_name(path),
             )
-    if _reads_as(config, before.data_type, new):
+    if _reads_as(config, old_field.data_type, new):
         return
-    why = "rows that are there would have to be written anew"
-    if not widens(config) and is_widening(before.data_type, new):
+    why = "existing rows would have to be rewritten"
+    if not widens(config) and is_widening(old_field.data_type, new):
         why = "the table property delta.enableTypeWidening is not true"
-    _refuse(path, before, replace(before, data_type=new), why)
+    _refuse(path, old_field, replace(old_field, data_type=new), why)
 
 
 def _reads_as(config: TableConfig, old: DataType, new: DataType) -> bool:
-    """Whether readers take the values of older files as the new type. Void has no values, and may become any simple type."""
+    """Whether readers read the values of older files as the new type. Void has no values, and may become any simple type."""
     if old == VOID:
         return not isinstance(new, StructType | ArrayType | MapType)
     return _takes_texts(old, new) or (widens(config) and is_widening(old, new))
@@ -266,17 +268,17 @@ def widens(config: TableConfig) -> bool:
 
 
 def _takes_texts(old: DataType, new: DataType) -> bool:
-    """Whether every text of one type, with or without a length, is one of the other as it stands."""
-    before, after = char_type_of(old), char_type_of(new)
-    if before is None or (after is None and new != STRING):
+    """Whether every text of the old type, with or without a length limit, is also valid in the new one."""
+    old_char_type, new_char_type = char_type_of(old), char_type_of(new)
+    if old_char_type is None or (new_char_type is None and new != STRING):
         return False
-    if after is None or after.kind == "varchar":
-        return after is None or before.length <= after.length
-    return before == after
+    if new_char_type is None or new_char_type.kind == "varchar":
+        return new_char_type is None or old_char_type.length <= new_char_type.length
+    return old_char_type == new_char_type
 
 
-def _refuse(path: Path, before: StructField, after: StructField, why: str) -> NoReturn:
-    old, new = (f"{type_name(f.data_type)}{'' if f.nullable else ' NOT NULL'}" for f in (before, after))
+def _refuse(path: Path, old_field: StructField, new_field: StructField, why: str) -> NoReturn:
+    old, new = (f"{type_name(f.data_type)}{'' if f.nullable else ' NOT NULL'}" for f in (old_field, new_field))
     raise UnsupportedOperationError(
         f"Column {joined_name(path)} cannot change from {old} to {new}: {why}. Nothing was changed.",
         error_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
@@ -297,22 +299,22 @@ def _check_default(config: TableConfig, path: Path, column: StructField) -> None
             sql_state="0AKDE",
             column=name,
         )
-    check_default(column)  # one inside of a column is kept; the gate refuses rows that lack it
+    check_default(column)  # a default of a nested field is stored; the row check refuses rows that lack the field
 
 
 # ---------------------------------------------------------------- all columns at once
 
 
 def with_columns_replaced(config: TableConfig, columns: StructType) -> StructType:
-    """The schema with these columns, in this order, as far as they are the table's: comments, types that are wider, columns that
-    are nullable now, and new ones; or, with column mapping, fewer.
+    """The schema with these columns, in this order, if they match the table's: other comments, wider types, columns that are now
+    nullable, and new ones; or, with column mapping, a subset.
 
     Raises UnsupportedOperationError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP).
     """
-    before = StructType(tuple(map(with_lengths, config.schema.fields)))
+    old_schema = StructType(tuple(map(with_lengths, config.schema.fields)))
     columns = StructType(tuple(map(with_lengths, with_texts(columns).fields)))
     try:
-        return with_texts(_replaced_struct(config, before, columns, ()))
+        return with_texts(_replaced_struct(config, old_schema, columns, ()))
     except _CannotReplace as error:
         raise UnsupportedOperationError(
             f"The columns of the table cannot be replaced: {error}. Nothing was changed. Its columns are "
@@ -326,19 +328,21 @@ class _CannotReplace(Exception):
     pass
 
 
-def _replaced_struct(config: TableConfig, before: StructType, after: StructType, path: Path) -> StructType:
-    found = [before.find(f.name) for f in after.fields]
-    gone = [f.name for f in before.fields if f not in found]
-    new = [f.name for f, known in zip(after.fields, found, strict=True) if known is None]
+def _replaced_struct(config: TableConfig, old_struct: StructType, new_struct: StructType, path: Path) -> StructType:
+    old_fields = [old_struct.find(f.name) for f in new_struct.fields]
+    removed_names = [f.name for f in old_struct.fields if f not in old_fields]
+    added_names = [f.name for f, old_field in zip(new_struct.fields, old_fields, strict=True) if old_field is None]
     where = f" of {joined_name(path)}" if path else ""
-    if gone and new:
-        raise _CannotReplace(f"{', '.join(gone)}{where} would go and {', '.join(new)} come, which may be meant as new names")
-    if gone and config.column_mapping_mode == "none":
-        raise _CannotReplace(f"{', '.join(gone)}{where} would go, and the table has no column mapping")
+    if removed_names and added_names:
+        raise _CannotReplace(
+            f"{', '.join(removed_names)}{where} would go and {', '.join(added_names)} come, which may be meant as new names"
+        )
+    if removed_names and config.column_mapping_mode == "none":
+        raise _CannotReplace(f"{', '.join(removed_names)}{where} would go, and the table has no column mapping")
     return StructType(
         tuple(
-            _new(f, path) if known is None else _replaced(config, known, f, (*path, known.name))
-            for f, known in zip(after.fields, found, strict=True)
+            _new(f, path) if old_field is None else _replaced(config, old_field, f, (*path, old_field.name))
+            for f, old_field in zip(new_struct.fields, old_fields, strict=True)
         )
     )
 
@@ -351,18 +355,18 @@ def _new(column: StructField, path: Path) -> StructField:
     return column
 
 
-def _replaced(config: TableConfig, before: StructField, after: StructField, path: Path) -> StructField:
-    if before.nullable and not after.nullable:
+def _replaced(config: TableConfig, old_field: StructField, new_field: StructField, path: Path) -> StructField:
+    if old_field.nullable and not new_field.nullable:
         raise _CannotReplace(f"{joined_name(path)} would become NOT NULL")
-    comment = {COMMENT: after.metadata[COMMENT]} if COMMENT in after.metadata else {}
-    data_type = _replaced_type(config, before.data_type, after.data_type, path)
-    return replace(before, data_type=data_type, nullable=after.nullable, metadata={**before.metadata, **comment})
+    comment = {COMMENT: new_field.metadata[COMMENT]} if COMMENT in new_field.metadata else {}
+    data_type = _replaced_type(config, old_field.data_type, new_field.data_type, path)
+    return replace(old_field, data_type=data_type, nullable=new_field.nullable, metadata={**old_field.metadata, **comment})
 
 
-def _replaced_type(config: TableConfig, before: DataType, after: DataType, path: Path) -> DataType:
-    match before, after:
+def _replaced_type(config: TableConfig, old_type: DataType, new_type: DataType, path: Path) -> DataType:
+    match old_type, new_type:
         case StructType(), StructType():
-            return _replaced_struct(config, before, after, path)
+            return _replaced_struct(config, old_type, new_type, path)
         case ArrayType(element, nulls), ArrayType(new, new_nulls):
             _check_parts(nulls, new_nulls, path)
             return ArrayType(_replaced_type(config, element, new, (*path, "element")), nulls)
@@ -370,11 +374,11 @@ def _replaced_type(config: TableConfig, before: DataType, after: DataType, path:
             _check_parts(nulls, new_nulls, path)
             key = _replaced_type(config, key, new_key, (*path, "key"))
             return MapType(key, _replaced_type(config, value, new_value, (*path, "value")), nulls)
-    if before == after or _reads_as(config, before, after):
-        return after
-    raise _CannotReplace(f"{joined_name(path)} would change from {type_name(before)} to {type_name(after)}")
+    if old_type == new_type or _reads_as(config, old_type, new_type):
+        return new_type
+    raise _CannotReplace(f"{joined_name(path)} would change from {type_name(old_type)} to {type_name(new_type)}")
 
 
-def _check_parts(before: bool, after: bool, path: Path) -> None:
-    if before and not after:
+def _check_parts(old_nullable: bool, new_nullable: bool, path: Path) -> None:
+    if old_nullable and not new_nullable:
         raise _CannotReplace(f"the parts of {joined_name(path)} would become NOT NULL")

@@ -1,12 +1,12 @@
-"""DROP FEATURE: all that a table has because of a feature goes, then the feature leaves the protocol.
+"""DROP FEATURE: remove everything that a table has because of a feature, then remove the feature from the protocol.
 
     drop_feature(store, "deletionVectors")
     drop_feature(store, "deletionVectors", truncate_history=True)
 
-Versions before still use the feature. Where readers have to know it, clients that do not must never read them, not even to
-rebuild a newer one. So three checkpoints are written that need nothing of it, and the feature checkpointProtection keeps
-them; or, with truncate_history, the versions that use it are given up first, which takes two runs with a day between them.
-Whatever is interrupted, the table stays whole, and the next run goes on.
+Earlier versions still use the feature. If readers have to know it, clients that do not know it must never read these versions,
+not even to rebuild a newer one. So drop_feature writes three checkpoints that need nothing of it, and the feature
+checkpointProtection protects them; or, with truncate_history, the versions that use it are deleted first, which takes two runs
+with a day between them. After any interruption the table is intact, and the next run continues.
 Protocol: Table Features; Protocol Evolution; Metadata Cleanup.
 """
 
@@ -39,18 +39,18 @@ from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
-_BARRIERS = 3  # a client may try so many older checkpoints when it cannot read one
+_BARRIERS = 3  # a client may try this many older checkpoints when it cannot read one
 _LOST_ROUNDS = 20
 
 
 def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = False, now_ms: int | None = None) -> int:
     """Drop a table feature; returns the version. now_ms: ms since 1970, for tests.
 
-    Raises UnsupportedOperationError with the conditions DELTA_FEATURE_DROP_...: for a name that is none, or is not in the
-    protocol, for a feature that cannot be dropped, or that another needs, before anything is changed. With truncate_history,
+    Raises UnsupportedOperationError with the conditions DELTA_FEATURE_DROP_..., before anything is changed: for a name that is
+    unknown or not in the protocol, for a feature that cannot be dropped, or that another needs. With truncate_history,
     DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD and DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST when the feature is not used any
-    more, but versions that use it are too young to be given up.
-    DeltaConcurrentModificationException when others bring it back meanwhile.
+    more, but versions that use it are too young to be deleted.
+    DeltaConcurrentModificationException when other writers use it again in the meantime.
     """
     refuse_in_transaction(store, "DROP FEATURE of", "Nothing was changed.")
     snapshot = Snapshot.load(store)
@@ -73,23 +73,23 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
             _put_barrier(store)
     protects = traces.protects_history and not truncate_history
     version = _leave_protocol(store, feature, traces, protects=protects, truncate_history=truncate_history)
-    if protects:  # so that the commit itself need not be replayed
+    if protects:  # so that readers need not replay the commit itself
         with harmless(store, version, "was followed by no checkpoint"):
             checkpoint(Snapshot.load(store))
     return version
 
 
-# ---------------------------------------------------------------- may it be dropped
+# ---------------------------------------------------------------- checks
 
 
-def _checked(snapshot: Snapshot, given: str, *, truncate_history: bool) -> str:
+def _checked(snapshot: Snapshot, requested_name: str, *, truncate_history: bool) -> str:
     """The feature's name in the protocol's spelling."""
     present = {name.lower(): name for name in snapshot.config.features}
-    known = {name.lower(): name for name in FEATURES}
-    feature = present.get(given.lower())
+    known_features = {name.lower(): name for name in FEATURES}
+    feature = present.get(requested_name.lower())
     if feature is None:
-        _refuse_absent(given, known)
-    if feature not in known.values():
+        _refuse_absent(requested_name, known_features)
+    if feature not in known_features.values():
         _refuse(
             feature,
             "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE",
@@ -120,17 +120,24 @@ def _checked(snapshot: Snapshot, given: str, *, truncate_history: bool) -> str:
     return feature
 
 
-def _refuse_absent(given: str, known: Mapping[str, str]) -> NoReturn:
-    if given.lower().startswith("delta."):
+def _refuse_absent(requested_name: str, known_features: Mapping[str, str]) -> NoReturn:
+    if requested_name.lower().startswith("delta."):
         try:
-            name = known_name(given)
+            name = known_name(requested_name)
         except InvalidOptionError:
             name = None
         if name is not None:
-            _refuse(given, "DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY", "42000", "it is a table property. Unset it instead")
-    if given.lower() in known:
-        _refuse(given, "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT", "55000", "it is not in the table's protocol")
-    _refuse(given, "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE", "0AKDC", "this version of pydelta knows no such feature")
+            _refuse(
+                requested_name,
+                "DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY",
+                "42000",
+                "it is a table property. Unset it instead",
+            )
+    if requested_name.lower() in known_features:
+        _refuse(requested_name, "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT", "55000", "it is not in the table's protocol")
+    _refuse(
+        requested_name, "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE", "0AKDC", "this version of pydelta knows no such feature"
+    )
 
 
 def _refuse(feature: str, condition: str, sql_state: str, why: str) -> NoReturn:
@@ -146,20 +153,20 @@ def _refuse(feature: str, condition: str, sql_state: str, why: str) -> NoReturn:
 
 
 def _put_barrier(store: ObjectStore) -> None:
-    """A commit without actions, and a checkpoint of it."""
+    """Make a commit without actions, and a checkpoint of it."""
     Transaction(Snapshot.load(store)).commit("Empty Commit", {})
     checkpoint(Snapshot.load(store))
 
 
 def _give_up_history(store: ObjectStore, now_ms: int) -> None:
     config = Snapshot.load(store).config
-    kept_ms = min(retention_ms(config.properties, TRUNCATED_HISTORY), retention_ms(config.properties, LOG_RETENTION))
+    retention_time_ms = min(retention_ms(config.properties, TRUNCATED_HISTORY), retention_ms(config.properties, LOG_RETENTION))
     writer = LogWriter(store, config)
-    cleanup.clean_log(store, writer, config, now_ms=now_ms, clock=lambda: 0.0, kept_ms=kept_ms)
+    cleanup.clean_log(store, writer, config, now_ms=now_ms, clock=lambda: 0.0, kept_ms=retention_time_ms)
 
 
 def _check_history(store: ObjectStore, feature: str, traces: Traces) -> None:
-    """Raises when a version that is left uses the feature: the oldest that can be rebuilt, or a commit since."""
+    """Raises when a remaining version uses the feature: the oldest that can be rebuilt, or a commit since."""
     listing = list_log(store, 0)
     oldest, _ = available_in(store, listing)
     newest = Snapshot.load(store)
@@ -204,8 +211,10 @@ def _check_protected_gone(store: ObjectStore) -> None:
 
 
 def _leave_protocol(store: ObjectStore, feature: str, traces: Traces, *, protects: bool, truncate_history: bool) -> int:
-    """The commit that drops the feature. It names its own version, so it must be the next; another may bring traces back."""
-    for lost in range(_LOST_ROUNDS):
+    """The commit that drops the feature. It names its own version, so it must be the next; another writer may use the feature
+    again.
+    """
+    for attempt in range(_LOST_ROUNDS):
         snapshot = Snapshot.load(store)
         if not traces.is_gone(snapshot):
             raise DeltaConcurrentModificationException(
@@ -215,8 +224,8 @@ def _leave_protocol(store: ObjectStore, feature: str, traces: Traces, *, protect
                 sql_state="40000",
                 feature=feature,
             )
-        gone = {name.lower() for name in traces.properties}
-        properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in gone}
+        removed_names = {name.lower() for name in traces.properties}
+        properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in removed_names}
         protocol = without_feature(snapshot.protocol, feature)
         if protects:
             protocol = with_features(protocol, {PROTECTION})
@@ -230,6 +239,6 @@ def _leave_protocol(store: ObjectStore, feature: str, traces: Traces, *, protect
             parameters = {"featureName": feature, "truncateHistory": truncate_history}
             return transaction.commit("DROP FEATURE", parameters)
         except ConcurrentWriteException:
-            if lost == _LOST_ROUNDS - 1:
+            if attempt == _LOST_ROUNDS - 1:
                 raise
     raise AssertionError("the last round returns or raises")

@@ -1,10 +1,10 @@
-"""What a table holds because of a feature, and how it is taken away before the feature leaves the protocol.
+"""Everything that a table holds because of a feature, and how it is removed before the feature leaves the protocol.
 
     traces = TRACES["deletionVectors"]
-    traces.remove(store)              # commits of its own; True when there was something
-    traces.is_gone(snapshot)          # nothing of it in this version, and nobody may bring it back unasked
+    traces.remove(store)              # makes its own commits; True if there was something to remove
+    traces.is_gone(snapshot)          # this version has nothing of it, and no writer may add it again unless a user enables it
 
-A feature that is not here cannot be dropped by this version.
+This version cannot drop a feature that is not listed here.
 Protocol: Table Features; Deletion Vectors; Column Mapping; Type Widening; Row Tracking; In-Commit Timestamps; V2 Spec.
 """
 
@@ -63,7 +63,7 @@ _VECTOR_IN_COMMIT = re.compile(rb'"deletionVector"\s*:\s*\{')
 
 
 def _publish(store: ObjectStore) -> bool:
-    """All commits come to their places: who knows no coordinator looks nowhere else."""
+    """Publish all commits to the log directory: a client without the coordinator reads only that."""
     coordinated = coordination_of(store)
     if coordinated is not None:
         coordinated.publish()
@@ -72,9 +72,10 @@ def _publish(store: ObjectStore) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """remove: raises for what its owner has to decide. protects_history: readers have to know the feature, so that versions which
-    use it must not be met by those that do not. in_commit: whether a commit's bytes, or a metaData action in it, use it.
-    with_drop: properties that go with the feature, domains that are removed with it."""
+    """remove: raises if the owner has to decide. protects_history: readers have to know the feature, so readers that do not know
+    it must not read the versions that use it. in_commit: whether a commit's bytes, or a metaData action in it, use it.
+    properties, domains: removed together with the feature.
+    """
 
     remove: Callable[[ObjectStore], bool]
     is_gone: Callable[[Snapshot], bool]
@@ -93,15 +94,16 @@ def _unset(store: ObjectStore, *names: str) -> bool:
 
 
 class _VectorPurge(Purge):
-    """Only files with deletion vectors: what else REORG takes out is nobody's who drops this feature."""
+    """Rewrite only files with deletion vectors: dropping this feature does not need the other work of REORG."""
 
     def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
         return files["deletion_vector"].is_valid()
 
 
 def _remove_vectors(store: ObjectStore) -> bool:
-    """No new ones; files written anew without the rows that are deleted; and the vectors' own files in the log, so that VACUUM of
-    clients which do not look for them keeps them for the versions before."""
+    """Stop new vectors; rewrite files without their deleted rows; and add the vector files to the log as removes, so that VACUUM
+    of clients which do not know vectors retains them for earlier versions.
+    """
     changed = _unset(store, _VECTORS)
     purged = optimize(store, OptimizeRequest(), LocalBinWriters(), kind=_VectorPurge)
     if purged.version is not None:
@@ -143,13 +145,13 @@ def _remove_widening(store: ObjectStore) -> bool:
 
 
 def _check_wide(snapshot: Snapshot) -> None:
-    """OPTIMIZE leaves the files of bins that others change again and again."""
-    narrow = NarrowFiles.of(snapshot, OptimizeRequest()).choose().bins.num_rows
-    if narrow:
+    """OPTIMIZE skips the files of bins that other writers change again and again."""
+    narrow_count = NarrowFiles.of(snapshot, OptimizeRequest()).choose().bins.num_rows
+    if narrow_count:
         raise DeltaConcurrentModificationException(
-            f"{narrow} files of the table at {snapshot.table_root} have narrower types than the table: other writers changed "
-            "files beside them while these were to be written anew. The feature typeWidening was not dropped, and readers "
-            "still widen these files. Drop it again.",
+            f"{narrow_count} files of the table at {snapshot.table_root} have narrower types than the table: other writers "
+            "changed files in the same bins while OPTIMIZE rewrote these. The feature typeWidening was not dropped, and "
+            "readers still widen these files. Drop it again.",
             error_class="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
             sql_state="40000",
             feature="typeWidening",
@@ -167,7 +169,7 @@ def _remove_mapping(store: ObjectStore) -> bool:
         return True
     if _no_mapping(snapshot):
         return False
-    # Ids that were left in the schema of a table whose files have the columns' own names.
+    # The schema still has ids, though the table's files use the columns' own names.
     metadata = replace(snapshot.metadata, schema_string=schema_to_json(strip(snapshot.schema)))
     Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": []})
     return True
@@ -186,10 +188,10 @@ def _remove_v2_checkpoints(store: ObjectStore) -> bool:
 
 
 def _set(snapshot: Snapshot, properties: Mapping[str, str]) -> None:
-    """A commit that gives properties these values, in the place of those under their names in any case of letters."""
+    """Commit new values of properties. They replace properties of the same name in any case of letters."""
     folded = {name.lower() for name in properties}
-    kept = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in folded}
-    metadata = replace(snapshot.metadata, configuration={**kept, **properties})
+    other_properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in folded}
+    metadata = replace(snapshot.metadata, configuration={**other_properties, **properties})
     Transaction(snapshot).set_metadata(metadata).commit("SET TBLPROPERTIES", {"properties": dict(properties)})
 
 
@@ -204,7 +206,7 @@ def _remove_timestamps(store: ObjectStore) -> bool:
 
 
 def _remove_tracking(store: ObjectStore) -> bool:
-    """No new ids from here on, then the files' ids."""
+    """Stop new ids, then remove the files' ids."""
     snapshot = Snapshot.load(store)
     changed = False
     if snapshot.config.properties.boolean(_TRACKING) or not snapshot.config.properties.boolean(_SUSPENDED):
@@ -221,8 +223,8 @@ def _no_tracking(snapshot: Snapshot) -> bool:
 
 
 def _tracking_domain(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
-    known = snapshot.domain_metadata().get(ROW_TRACKING_DOMAIN)
-    return () if known is None else (replace(known, removed=True),)
+    domain = snapshot.domain_metadata().get(ROW_TRACKING_DOMAIN)
+    return () if domain is None else (replace(domain, removed=True),)
 
 
 def _keep_constraints(store: ObjectStore) -> bool:
@@ -253,7 +255,7 @@ def _keep_shapes(store: ObjectStore) -> bool:
 
 
 def _remove_domains(store: ObjectStore) -> bool:
-    """In a commit of their own: one that drops the feature may have no domains."""
+    """Remove the domains in a separate commit: the commit that drops the feature may have no domains."""
     snapshot = Snapshot.load(store)
     domains = snapshot.domain_metadata()
     names = [name for name in domains if name.startswith(INDEX_PREFIX)]
@@ -334,7 +336,7 @@ TRACES: Mapping[str, Traces] = {
 
 
 def uses_feature(traces: Traces, data: bytes) -> bool:
-    """Whether a commit of the log uses the feature. data: of the commit."""
+    """Whether a commit of the log uses the feature. data: the bytes of the commit."""
     metadata = None
     for line in data.splitlines():
         if line.startswith(b'{"metaData"'):

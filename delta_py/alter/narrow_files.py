@@ -1,8 +1,8 @@
-"""Files whose columns have narrower types than the table's, written anew: before type widening is dropped.
+"""Rewrite of files whose columns have narrower types than the table's, before type widening is dropped.
 
     optimize(store, OptimizeRequest(), LocalBinWriters(), kind=NarrowFiles)
 
-Their footers are read, many at once; files that have the table's types stay as they are. It is OPTIMIZE with another choice of
+It reads the footers, many in parallel; files that have the table's types stay as they are. It is OPTIMIZE with another choice of
 files, as reorg.py.
 Protocol: Type Widening; Add File and Remove File.
 """
@@ -24,7 +24,7 @@ _FIELD_ID = b"PARQUET:field_id"
 
 
 class NarrowFiles(Purge):
-    """A file counts as narrow where a column of it is not surely of the table's type."""
+    """A file counts as narrow unless all of its columns are certain to have the table's types."""
 
     def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
         return pc.is_in(files["path"], self._chosen_by_footer(files, self._is_narrow))
@@ -35,26 +35,26 @@ class NarrowFiles(Purge):
 
 
 def _has_types(fields: list[pa.Field], struct: StructType, *, by_id: bool) -> bool:
-    known: Mapping[Any, DataType] = {f.name.lower(): f.data_type for f in struct.fields}
+    types_by_name: Mapping[Any, DataType] = {f.name.lower(): f.data_type for f in struct.fields}
     by_number = {f.metadata.get(ID): f.data_type for f in struct.fields} if by_id else {}
     for field in fields:
         number = (field.metadata or {}).get(_FIELD_ID)
-        wanted = by_number.get(int(number)) if by_id and number is not None else known.get(field.name.lower())
-        if wanted is not None and not _has_type(field.type, wanted, by_id=by_id):
+        table_type = by_number.get(int(number)) if by_id and number is not None else types_by_name.get(field.name.lower())
+        if table_type is not None and not _has_type(field.type, table_type, by_id=by_id):
             return False
     return True
 
 
-def _has_type(found: pa.DataType, wanted: DataType, *, by_id: bool) -> bool:
-    match wanted:
+def _has_type(file_type: pa.DataType, table_type: DataType, *, by_id: bool) -> bool:
+    match table_type:
         case StructType():
-            return pa.types.is_struct(found) and _has_types(list(found), wanted, by_id=by_id)
+            return pa.types.is_struct(file_type) and _has_types(list(file_type), table_type, by_id=by_id)
         case ArrayType(element, _):
-            return pa.types.is_list(found) and _has_type(found.value_type, element, by_id=by_id)
+            return pa.types.is_list(file_type) and _has_type(file_type.value_type, element, by_id=by_id)
         case MapType(key, value, _):
-            parts = ((found.key_type, key), (found.item_type, value)) if pa.types.is_map(found) else ()
+            parts = ((file_type.key_type, key), (file_type.item_type, value)) if pa.types.is_map(file_type) else ()
             return bool(parts) and all(_has_type(part, kind, by_id=by_id) for part, kind in parts)
-    arrow = to_arrow_type(wanted)
+    arrow = to_arrow_type(table_type)
     if pa.types.is_timestamp(arrow):
-        return bool(pa.types.is_timestamp(found))
-    return bool(found.equals(arrow)) or not (pa.types.is_primitive(found) or pa.types.is_decimal(found))
+        return bool(pa.types.is_timestamp(file_type))
+    return bool(file_type.equals(arrow)) or not (pa.types.is_primitive(file_type) or pa.types.is_decimal(file_type))

@@ -1,11 +1,11 @@
-"""Column mapping turned off: all rows are written anew, to files that hold the columns under their own names.
+"""Turning column mapping off: all rows are rewritten, to files that hold the columns under their own names.
 
     check_names(schema)                                   # before anything is written
     commit_removal(Transaction(snapshot).set_metadata(metadata), snapshot)
 
-One commit takes all files out and brings the new ones, so that no version has files of both kinds. Rows that deletion vectors
-deleted and columns that were dropped are not written again; rows keep their ids where the table tracks rows. Any file that
-another writer adds meanwhile is a conflict: it would hold the columns under names that the table does not know any more.
+One commit removes all files and adds the new ones, so that no version has files of both kinds. Rows that deletion vectors
+deleted and columns that were dropped are not written again; rows keep their ids if the table tracks rows. Any file that
+another writer adds in the meantime is a conflict: its columns would have names that the table does not know any more.
 Protocol: Column Mapping; Writer Requirements for Column Mapping; Add File and Remove File; Row Tracking.
 """
 
@@ -39,7 +39,7 @@ from delta_py.write.file_compaction import for_compaction
 from delta_py.write.rewrite import Rewrite
 
 OPERATION = "REMOVE COLUMN MAPPING"
-_TARGETS_OF_A_BATCH = 32  # new files, so that threads seldom wait for the last one of a batch
+_TARGETS_OF_A_BATCH = 32  # new files, so that threads rarely wait for the last one of a batch
 
 
 def check_names(schema: StructType) -> None:
@@ -56,37 +56,38 @@ def check_names(schema: StructType) -> None:
 
 
 def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
-    """Write all rows of the snapshot anew and commit; returns the version. transaction: of the snapshot, with the metadata of the
+    """Rewrite all rows of the snapshot and commit; returns the version. transaction: of the snapshot, with the metadata of the
     table without mapping.
 
-    Memory: as OPTIMIZE's of one batch, and the actions of the commit, which must be one: a remove for each file that there was,
-    and an add for each new one. Raises DeltaConcurrentModificationException where another writer was faster, what reading raises,
-    and RowCountMismatchError for files that have not the rows that they should; nothing stays behind then.
+    Memory: as OPTIMIZE of one batch, and the actions of the single commit: a remove for each old file, and an add for each new
+    one.
+    Raises DeltaConcurrentModificationException if another writer was faster, what reading raises, and RowCountMismatchError for
+    files whose row count is wrong; no new files remain then.
     """
-    after = transaction.config
-    rewriting, writers = _AllFiles.towards(snapshot, after), LocalBinWriters()
+    new_config = transaction.config
+    rewriting, writers = _AllFiles.towards(snapshot, new_config), LocalBinWriters()
     domains = (*_clustering(snapshot), *_indexes(snapshot))
     batches = batches_of(rewriting.choose().bins, _TARGETS_OF_A_BATCH * rewriting.target_bytes)
-    with nothing_left(rewriting.rewrite.state):  # of any batch, by the id of the write, which all of them share
+    with nothing_left(rewriting.rewrite.state):  # of all batches: they share the id of the write
         written = [part for bins in batches for part in rewriting.write(writers, bins)]
-    whole = WrittenFiles.of_all(written)
+    all_files = WrittenFiles.of_all(written)
     for domain in domains:
         transaction.set_domain(domain)
-    transaction.add(whole).replaces_all_files(remove.path for remove in whole.removes)
+    transaction.add(all_files).replaces_all_files(remove.path for remove in all_files.removes)
     version = transaction.commit(OPERATION, {}, metrics=history_metrics(counts(written)))
-    index_new_files(snapshot.store, after, version, whole)
+    index_new_files(snapshot.store, new_config, version, all_files)
     return version
 
 
 class _AllFiles(Compaction):
-    """Every file is written anew, however large."""
+    """Rewrites every file, whatever its size."""
 
     @classmethod
     def towards(cls, snapshot: Snapshot, after: TableConfig) -> Self:
-        """after: the table for which the files are written."""
+        """table_after: the table for which the files are written."""
         state = write_state(after, snapshot.store, snapshot.version, new_rows=False)
-        needed = [path for domain in _clustering(snapshot) for path in clustering_leaves(after.schema, domain)]
-        state = replace(state, stats_columns=with_paths(state.stats_columns, needed))
+        clustering_paths = [path for domain in _clustering(snapshot) for path in clustering_leaves(after.schema, domain)]
+        state = replace(state, stats_columns=with_paths(state.stats_columns, clustering_paths))
         compaction = cls.of(snapshot, OptimizeRequest())
         compaction.rewrite = for_compaction(Rewrite.of(snapshot.config, state, change_data=False))
         return compaction
@@ -110,7 +111,7 @@ def _clustering(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
 
 
 def _indexes(snapshot: Snapshot) -> Iterator[DomainMetadata]:
-    """Without their segments, which speak of the old files; an index of a column that was dropped goes."""
+    """The indexes without their segments, which describe the old files; an index of a dropped column is removed."""
     for definition in definitions_of(snapshot.domain_metadata())[0]:
         column = column_of(snapshot.config, definition)
         if column is None:

@@ -1,8 +1,8 @@
-"""`DeltaTable.alter`: what ALTER TABLE does, on the table's newest version. Names of methods are deltalake's where it has them.
+"""`DeltaTable.alter`: ALTER TABLE on the table's newest version. Method names are those of deltalake if it has them.
 
     DeltaTable("/data/t").alter.add_columns([NewColumn("x", LONG)])
 
-Each returns the version: the new one, or the newest where all is so already.
+Each method returns the version: the new one, or the newest if nothing changes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TableAlterer:
     # ------------------------------------------------------------ columns
 
     def add_columns(self, columns: pa.Schema | StructType | Sequence[NewColumn]) -> int:
-        """Add columns; with NewColumn fields of structs, and places. Raises as alter_columns.add_columns."""
+        """Add columns; NewColumn also allows fields of structs, and positions. Raises as alter_columns.add_columns."""
         if isinstance(columns, pa.Schema):
             columns = from_arrow_schema(columns)
         if isinstance(columns, StructType):
@@ -57,7 +57,7 @@ class TableAlterer:
         first: bool = False,
         after: str | None = None,
     ) -> int:
-        """Change one column, or what is inside it. Raises as alter_columns.change_columns."""
+        """Change one column, or a nested part of it. Raises as alter_columns.change_columns."""
         kind = from_arrow_type(data_type) if isinstance(data_type, pa.DataType) else data_type
         change = ColumnChange(name, kind, nullable, comment, default, drop_default, first, after)
         return change_columns(self.store, [change])

@@ -1,10 +1,10 @@
-"""CHECK constraints of a table that is there: ADD CONSTRAINT looks at every row first, DROP CONSTRAINT at none.
+"""CHECK constraints of an existing table: ADD CONSTRAINT checks every row first, DROP CONSTRAINT none.
 
     add_constraint(store, "positive", "amount > 0")
     drop_constraint(store, "positive", if_exists=True)
 
-A constraint is a table property, `delta.constraints.<name>`. It holds for all rows or is not added: rows that other writers add
-meanwhile are a conflict, and writers that began before it fail on the changed metadata.
+A constraint is a table property, `delta.constraints.<name>`. It is added only if it holds for all rows. Rows that other writers
+add in the meantime are a conflict, and writers that started before it fail on the changed metadata.
 Protocol: CHECK Constraints; Change Metadata.
 """
 
@@ -33,7 +33,7 @@ _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 
 @dataclass(frozen=True, slots=True)
 class CheckedVersion:
-    """What was counted elsewhere: rows of a version that break the new constraint."""
+    """The result of a count in another process: rows of a version that violate the new constraint."""
 
     version: int
     broken_rows: int
@@ -42,44 +42,44 @@ class CheckedVersion:
 def add_constraint(
     store: ObjectStore, name: str, sql: str, *, checked: CheckedVersion | None = None, time_zone: str = "UTC"
 ) -> int:
-    """Add a CHECK constraint; returns the version. checked: None to look at the rows here, in threads.
+    """Add a CHECK constraint; returns the version. checked: None to check the rows here, in threads.
 
     Raises InvalidOptionError: DELTA_CONSTRAINT_ALREADY_EXISTS, DELTA_INVALID_CONSTRAINT_NAME, DELTA_NON_BOOLEAN_CHECK_CONSTRAINT
-    and DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT for a condition that is none, or that nobody here could keep;
-    InvariantViolationError (DELTA_NEW_CHECK_CONSTRAINT_VIOLATION) with the number of rows that break it;
-    ConcurrentAppendException when rows were added since they were looked at.
+    and DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT for SQL that is not a condition, or that no writer here could enforce;
+    InvariantViolationError (DELTA_NEW_CHECK_CONSTRAINT_VIOLATION) with the number of rows that violate it;
+    ConcurrentAppendException when rows were added since the check.
     """
     snapshot = Snapshot.load(store, version=None if checked is None else checked.version)
     config, rule = snapshot.config, RowRule("check", name, sql)
     check_new_constraint(config, rule, time_zone)
     transaction = Transaction(snapshot)
     if checked is None:
-        broken = _broken_rows(transaction, config, rule, time_zone)
+        broken_rows = _broken_rows(transaction, config, rule, time_zone)
     else:
         transaction.read_rows()
-        broken = checked.broken_rows
-    if broken:
+        broken_rows = checked.broken_rows
+    if broken_rows:
         raise InvariantViolationError(
-            f"{broken} rows of the table at {store.root} violate the new CHECK constraint {name} ({sql}): it is not true of "
+            f"{broken_rows} rows of the table at {store.root} violate the new CHECK constraint {name} ({sql}): it is not true of "
             "them. Nothing was changed. Correct these rows first.",
             error_class="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
             sql_state="23512",
             constraint=name,
             expression=sql,
-            row_count=broken,
+            row_count=broken_rows,
         )
     properties = {**config.metadata.configuration, CHECK_PREFIX + name.lower(): sql}
     return _commit(snapshot, transaction, properties, "ADD CONSTRAINT", {"name": name, "expr": sql})
 
 
 def drop_constraint(store: ObjectStore, name: str, *, if_exists: bool = False) -> int:
-    """Drop a CHECK constraint; returns the version. if_exists: one that is not there is no error.
+    """Drop a CHECK constraint; returns the version. if_exists: a missing constraint is no error.
 
     Raises InvalidOptionError (DELTA_CONSTRAINT_DOES_NOT_EXIST).
     """
     snapshot = Snapshot.load(store)
-    known = _constraint(snapshot.config, name)
-    if known is None and not if_exists:
+    constraint = _constraint(snapshot.config, name)
+    if constraint is None and not if_exists:
         raise InvalidOptionError(
             f"The table at {store.root} has no CHECK constraint {name}. Nothing was changed. Its constraints are: "
             f"{', '.join(constraint_names(snapshot.config)) or 'none'}.",
@@ -87,9 +87,9 @@ def drop_constraint(store: ObjectStore, name: str, *, if_exists: bool = False) -
             sql_state="42704",
             constraint=name,
         )
-    if known is None:
+    if constraint is None:
         return snapshot.version
-    key, sql = known
+    key, sql = constraint
     properties = {other: value for other, value in snapshot.metadata.configuration.items() if other != key}
     parameters = {"name": name, "expr": sql, "existed": "true"}
     return _commit(snapshot, Transaction(snapshot), properties, "DROP CONSTRAINT", parameters)
@@ -100,18 +100,18 @@ def constraint_names(config: TableConfig) -> list[str]:
 
 
 def _constraint(config: TableConfig, name: str) -> tuple[str, str] | None:
-    """Its property and condition; names of constraints differ in more than case."""
-    wanted = (CHECK_PREFIX + name).lower()
-    return next(((key, value) for key, value in config.metadata.configuration.items() if key.lower() == wanted), None)
+    """The property and condition of a constraint; names of constraints ignore case."""
+    property_name = (CHECK_PREFIX + name).lower()
+    return next(((key, value) for key, value in config.metadata.configuration.items() if key.lower() == property_name), None)
 
 
 def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> None:
     """Raises InvalidOptionError as add_constraint."""
-    known = _constraint(config, rule.name)
-    if known is not None:
+    existing_constraint = _constraint(config, rule.name)
+    if existing_constraint is not None:
         raise InvalidOptionError(
-            f"The table has a constraint {rule.name} already: {known[1]}. Nothing was changed. Drop it first, or choose "
-            "another name.",
+            f"The table has a constraint {rule.name} already: {existing_constraint[1]}. Nothing was changed. Drop it first, or "
+            "choose another name.",
             error_class="DELTA_CONSTRAINT_ALREADY_EXISTS",
             sql_state="42710",
             constraint=rule.name,
@@ -130,7 +130,7 @@ def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> 
         why = error.__cause__ if isinstance(error.__cause__, DeltaError) else error
     try:
         if _is_condition(rule, config.schema, time_zone):
-            rule_column(rule, config.schema, config.partition_columns)  # a save in a Spark session has Spark compute it
+            rule_column(rule, config.schema, config.partition_columns)  # when a Spark session saves rows, Spark computes it
             return
     except DeltaError as error:
         raise _no_condition(rule, why, "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT") from error
@@ -138,7 +138,7 @@ def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> 
 
 
 def _is_condition(rule: RowRule, schema: StructType, time_zone: str) -> bool:
-    """Whether it may be one: what cannot be read here is Spark's to say."""
+    """Whether it may be a condition: SQL that cannot be parsed here is left to Spark."""
     try:
         parsed = parse_expression(rule.sql, schema, session_timezone=time_zone)
         return resolve(parsed, schema, time_zone).data_type == BOOLEAN
@@ -158,9 +158,11 @@ def _no_condition(rule: RowRule, why: DeltaError, condition: str) -> InvalidOpti
 
 
 def _broken_rows(transaction: Transaction, config: TableConfig, rule: RowRule, time_zone: str) -> int:
-    """How many rows of the version break the rule. Read are only the columns that it names; memory holds a batch a thread."""
+    """The number of rows of the version that violate the rule. Reads only the columns that it names; memory holds one batch per
+    thread.
+    """
     try:
-        named = {path[0] for path in RowCheck(rule, config.schema, Clock(0, time_zone)).columns}
+        column_names = {path[0] for path in RowCheck(rule, config.schema, Clock(0, time_zone)).columns}
     except DeltaError as error:
         raise InvalidOptionError(
             f"The rows cannot be checked for the CHECK constraint {rule.name} ({rule.sql}) without Spark: {error.message} "
@@ -170,7 +172,7 @@ def _broken_rows(transaction: Transaction, config: TableConfig, rule: RowRule, t
             constraint=rule.name,
             expression=rule.sql,
         ) from error
-    columns = StructType(tuple(f for f in config.schema.fields if f.name in named) or config.schema.fields[:1])
+    columns = StructType(tuple(f for f in config.schema.fields if f.name in column_names) or config.schema.fields[:1])
     check = RowCheck(rule, columns, Clock(0, time_zone))
     scan = transaction.scan(None, columns.names, ScanOptions(timezone=time_zone))
     return sum(over_rows(scan, lambda batches: sum(map(check.broken, batches))))

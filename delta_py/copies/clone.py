@@ -2,9 +2,9 @@
 
     clone_table(Snapshot.load(source), target_store) -> 0
 
-The clone names the source's files and deletion vectors by absolute paths and has a log of its own; whatever it writes lies
-in its own directory. Its rows last as long as the source's files, so a note beside the source's log tells VACUUM of it
-(checkpoint/clone_notes.py). What is no table, but can be one, is cloned by the same commit (clone_parquet.py).
+The clone names the source's files and deletion vectors by absolute paths and has its own log; it writes only to its own
+directory. Its rows exist as long as the source's files, so a note next to the source's log informs VACUUM about the clone
+(checkpoint/clone_notes.py). Other sources that can be read as a table are cloned by the same commit (clone_parquet.py).
 Protocol: Add File and Remove File; Deletion Vector Descriptor Schema; Row Tracking.
 """
 
@@ -55,8 +55,10 @@ from delta_py.write.rewrite import added, removed
 
 @dataclass(frozen=True, slots=True)
 class CloneSource:
-    """What is cloned, but for its files. root: their relative paths begin there. label: its name, for the history. version: -1
-    for what has none. last_row_id: the highest that it has given out, -1 for none. table: the store of one with a log."""
+    """The source of a clone, without its files. root: the base of relative paths. label: its name, for the history. version: -1
+    if the source has none. last_row_id: the highest row id that it has assigned, -1 for none. table: the store of a source with a
+    log.
+    """
 
     root: str
     label: str
@@ -84,7 +86,7 @@ class CloneSource:
 def clone_table(
     source: Snapshot, target: ObjectStore, *, replace_table: bool = False, properties: Mapping[str, str] | None = None
 ) -> int:
-    """Make a shallow clone of a version; returns the clone's version. The rest is as of shallow_clone."""
+    """Make a shallow clone of a version; returns the clone's version. Everything else as in shallow_clone."""
     return int(shallow_clone(source, target, replace_table=replace_table, properties=properties)["version"])
 
 
@@ -93,7 +95,7 @@ def shallow_clone(
 ) -> dict[str, Any]:
     """Make a shallow clone of a version; returns its version and the metrics of the commit.
 
-    replace_table: a table that is there loses its rows and becomes the clone. properties: set beside those of the source.
+    replace_table: an existing table loses its rows and becomes the clone. properties: set in addition to those of the source.
     Raises TableAlreadyExistsError (DELTA_TABLE_ALREADY_EXISTS), InvalidOptionError for a directory with other files or the
     source's own, and UnsupportedTableFeatureError for a source that this version cannot write.
     """
@@ -106,41 +108,43 @@ def clone_files(
     source: CloneSource, files: Iterable[AddFile], target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
 ) -> dict[str, Any]:
     """Make the target a shallow clone with these files; returns its version and the metrics of the commit. present: the table
-    that is replaced. Raises as shallow_clone, but for the target."""
+    that is replaced. Raises as shallow_clone, except for errors about the target.
+    """
     transaction = clone_transaction(source, target, present, properties)
     adds = tuple(_absolute_file(file, source.root) for file in files)
-    _, gone = put_files(transaction, source, adds, files_in_place(transaction, present))
+    _, removed_files = put_files(transaction, source, adds, files_in_place(transaction, present))
     metrics = {
         "sourceTableSize": sum(add.size_bytes for add in adds),
         "sourceNumOfFiles": len(adds),
-        "numRemovedFiles": len(gone),
+        "numRemovedFiles": len(removed_files),
         "numCopiedFiles": 0,
-        "removedFilesSize": sum(file.size_bytes for file in gone),
+        "removedFilesSize": sum(file.size_bytes for file in removed_files),
         "copiedFilesSize": 0,
     }
-    before = -1 if present is None else present.version
-    with _noted(source, target, before, adds):
+    version_before = -1 if present is None else present.version
+    with _noted(source, target, version_before, adds):
         version = transaction.commit("CLONE", clone_parameters(source), metrics=metrics)
     return {"version": version, "metrics": metrics}
 
 
-def _noted(source: CloneSource, target: ObjectStore, before: int, adds: Sequence[AddFile]) -> AbstractContextManager[None]:
-    """No table lies below a source without a log, but it may lie in one."""
+def _noted(
+    source: CloneSource, target: ObjectStore, version_before: int, adds: Sequence[AddFile]
+) -> AbstractContextManager[None]:
+    """No table lies below a source without a log, but the source may lie in a table."""
     if source.table is None:
-        return noted(target, before, None, before + 1, [f"{source.root.rstrip('/')}/"])
-    return noted(target, before, source.table, source.version, paths_named_by(adds))
+        return noted(target, version_before, None, version_before + 1, [f"{source.root.rstrip('/')}/"])
+    return noted(target, version_before, source.table, source.version, paths_named_by(adds))
 
 
 def clone_parameters(source: CloneSource) -> dict[str, Any]:
-    """What the history says of a clone's source."""
+    """The operation parameters about a clone's source for the history."""
     return {"source": source.label, "sourceVersion": source.version}
 
 
 def table_in_place(
     source_root: str, target: ObjectStore, *, replace_table: bool, check_free: Callable[[ObjectStore], None] = check_empty
 ) -> Snapshot | None:
-    """The table that is to be replaced; None where there is none. check_free: raises for a place that is taken by other files.
-    Raises as clone_table."""
+    """The table to replace; None if there is none. check_free: raises if other files occupy the place. Raises as clone_table."""
     if target.root == source_root:
         raise InvalidOptionError(f"The table at {target.root} cannot be cloned onto itself. Choose another path.")
     try:
@@ -162,7 +166,7 @@ def table_in_place(
 def clone_transaction(
     source: CloneSource, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
 ) -> Transaction:
-    """One that makes the target what the source is, but for its files."""
+    """A transaction that gives the target the source's definition, without its files."""
     protocol, metadata = _state(source, target, present, properties)
     transaction = _transaction(target, present, protocol, metadata).set_protocol(protocol)
     for domain in _domains(source, present):
@@ -171,30 +175,30 @@ def clone_transaction(
 
 
 def files_in_place(transaction: Transaction, present: Snapshot | None) -> list[ScanFile]:
-    """The files of the table that is replaced."""
+    """The files of the replaced table."""
     return [] if present is None else list(transaction.scan(None, options=ScanOptions(keep_all=True)).scan_files())
 
 
 def put_files(
     transaction: Transaction, source: CloneSource, adds: Iterable[AddFile], in_place: Iterable[ScanFile]
 ) -> tuple[list[AddFile], list[ScanFile]]:
-    """Have the clone name these files in the place of those that it names. Returns the ones that it names newly, and those that
-    it names no longer.
+    """Replace the clone's files by these. Returns the added files and the removed ones.
 
-    A file of both stays, as no commit may add and remove one. It is named again where it has other row ids, or was written over:
-    its former rows are gone then, and nobody could tell what has changed.
+    A file in both sets stays, because a commit may not add and remove the same file. It is added again if it has other row ids,
+    or
+    was overwritten: its former rows are gone then, and the changes cannot be determined.
     Protocol: Add File and Remove File.
     """
-    wanted, present = {add.key: add for add in adds}, {file.key: file for file in in_place}
-    new = [add for key, add in wanted.items() if key not in present]
-    gone = [file for key, file in present.items() if key not in wanted]
-    other_ids = renumbered(wanted, present, transaction.config, source.last_row_id)
-    written_over = [add for key, add in wanted.items() if key in present and _facts(add) != _facts(present[key])]
-    named = {file.key: replace(file, data_change=False) for file in (*other_ids, *written_over)}
+    new_files, present = {add.key: add for add in adds}, {file.key: file for file in in_place}
+    new = [add for key, add in new_files.items() if key not in present]
+    removed_files = [file for key, file in present.items() if key not in new_files]
+    other_ids = renumbered(new_files, present, transaction.config, source.last_row_id)
+    overwritten = [add for key, add in new_files.items() if key in present and _facts(add) != _facts(present[key])]
+    readded = {file.key: replace(file, data_change=False) for file in (*other_ids, *overwritten)}
     now_ms = time.time_ns() // 1_000_000
-    removes = tuple(removed(file, now_ms=now_ms) for file in gone)
-    transaction.add(WrittenFiles(adds=(*new, *named.values()), removes=removes))
-    return new, gone
+    removes = tuple(removed(file, now_ms=now_ms) for file in removed_files)
+    transaction.add(WrittenFiles(adds=(*new, *readded.values()), removes=removes))
+    return new, removed_files
 
 
 def _facts(file: AddFile | ScanFile) -> tuple[int, int]:
@@ -208,7 +212,7 @@ def _transaction(target: ObjectStore, present: Snapshot | None, protocol: Protoc
     return transaction_at(present, at_ms).set_metadata(metadata)
 
 
-# ---------------------------------------------------------------- what the clone is
+# ---------------------------------------------------------------- the definition of the clone
 
 
 def _state(
@@ -226,57 +230,60 @@ def _state(
         description=None if present is None else present.metadata.description,
         configuration=with_log_of(None, {**inherited, **new_properties}),
     )
-    needed = {*features, *features_in_use(source.config.schema, Properties(metadata.configuration))}
+    needed_features = {*features, *features_in_use(source.config.schema, Properties(metadata.configuration))}
     _check_mapping(source, Properties(metadata.configuration))
     metadata = replace(metadata, configuration=with_id_columns(metadata.configuration))
     _check_iceberg(source, Properties(metadata.configuration))
     features_of_source = set(source.config.features)
-    left_behind = features_of_source & _of_the_log(target)
+    log_features = features_of_source & _of_the_log(target)
     if present is not None:
-        return with_features(present.protocol, features_of_source - left_behind | needed), metadata
+        return with_features(present.protocol, features_of_source - log_features | needed_features), metadata
     protocol = source.config.protocol
-    for name in left_behind:
+    for name in log_features:
         protocol = without_feature(protocol, name)
-    return with_features(protocol, needed), metadata
+    return with_features(protocol, needed_features), metadata
 
 
 def _of_the_log(target: ObjectStore) -> frozenset[str]:
-    """The features that the source has because of its own log. A clone where a coordinator was named gets that one."""
+    """The features that the source has because of its own log. A clone with a configured coordinator gets that feature."""
     return LOG_FEATURES if coordination_of(target) is None else LOG_FEATURES - {COORDINATED}
 
 
 def _refuse_versions(properties: Mapping[str, str]) -> None:
-    given = [name for name in (READER_VERSION, WRITER_VERSION) if name in properties]
-    if given:
+    version_names = [name for name in (READER_VERSION, WRITER_VERSION) if name in properties]
+    if version_names:
         raise InvalidOptionError(
-            f"A clone has the protocol that its source and its properties need: {', '.join(given)} cannot be set. Nothing was "
-            "changed. Ask for features by delta.feature.<name>, or raise the versions of the clone once it is there.",
-            properties=given,
+            f"A clone has the protocol that its source and its properties need: {', '.join(version_names)} cannot be set. "
+            "Nothing was changed. Ask for features by delta.feature.<name>, or raise the versions of the clone after it is "
+            "created.",
+            properties=version_names,
         )
 
 
 def _check_mapping(source: CloneSource, properties: Properties) -> None:
-    """Raises UnsupportedOperationError where the source's files would be read under other names."""
-    before, after = source.config.column_mapping_mode, column_mapping.mode(properties)
-    if before != after:
+    """Raises UnsupportedOperationError if the source's files would be read under other names."""
+    source_mode, clone_mode = source.config.column_mapping_mode, column_mapping.mode(properties)
+    if source_mode != clone_mode:
         raise UnsupportedOperationError(
-            f"A clone has the column mapping mode of its source, {before!r}, in which the source's files are written, and cannot "
-            f"have {after!r}. Nothing was changed. Set {column_mapping.MODE_PROPERTY} of the clone once it is there.",
+            f"A clone has the column mapping mode of its source, {source_mode!r}, in which the source's files are written, and "
+            f"cannot have {clone_mode!r}. Nothing was changed. Set {column_mapping.MODE_PROPERTY} of the clone after it is "
+            "created.",
             error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
             sql_state="0AKDC",
-            old_mode=before,
-            new_mode=after,
+            old_mode=source_mode,
+            new_mode=clone_mode,
         )
 
 
 def _check_iceberg(source: CloneSource, properties: Properties) -> None:
-    """A clone has the source's files and schema as they are. Protocol: Writer Requirements for IcebergCompatV1."""
+    """A clone has the source's files and schema unchanged. Protocol: Writer Requirements for IcebergCompatV1."""
     partitioned = bool(source.config.partition_columns)
     check_files(source.config.iceberg_versions, asked_versions(properties), partitioned=partitioned, files=source.file_count)
 
 
 def _domains(source: CloneSource, present: Snapshot | None) -> Iterator[DomainMetadata]:
-    """The source's domains in the place of all others. Ids of rows are the source's, and new ones lie above all given."""
+    """The source's domains, which replace all others. Row ids are the source's, and new ones are greater than all assigned
+    ones."""
     ours = {} if present is None else present.domain_metadata()
     theirs = _without_segments(source.domains, ours)
     for name in sorted((theirs.keys() | ours.keys()) - {ROW_TRACKING_DOMAIN}):
@@ -287,17 +294,18 @@ def _domains(source: CloneSource, present: Snapshot | None) -> Iterator[DomainMe
 
 
 def _without_segments(theirs: Mapping[str, DomainMetadata], ours: Mapping[str, DomainMetadata]) -> dict[str, DomainMetadata]:
-    """The source's domains as the clone has them: indexes without their segments, which are files of the source. Segments that
-    the clone has already stay: they say of which files they are. An index that is not understood is left out."""
+    """The source's domains for the clone: indexes without their segments, which are files of the source. Segments that the clone
+    already has stay, because they record their files. An index that this version does not understand is left out.
+    """
     present = {(index.name, index.column, index.kind): index for index in definitions_of(ours)[0]}
-    kept = {name: domain for name, domain in theirs.items() if not name.startswith(INDEX_PREFIX)}
+    domains = {name: domain for name, domain in theirs.items() if not name.startswith(INDEX_PREFIX)}
     for index in definitions_of(theirs)[0]:
         same = present.get((index.name, index.column, index.kind))
-        kept[index.domain] = (index.with_segments(()) if same is None else same).as_domain()
-    return kept
+        domains[index.domain] = (index.with_segments(()) if same is None else same).as_domain()
+    return domains
 
 
-# ---------------------------------------------------------------- its files
+# ---------------------------------------------------------------- the clone's files
 
 
 def _absolute_file(file: AddFile, root: str) -> AddFile:

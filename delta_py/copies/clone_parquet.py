@@ -3,8 +3,8 @@
     clone_parquet(source_store, target_store, ConvertRequest())     # {"version": 0, "metrics": {...}}
 
 CONVERT TO DELTA's code (convert_to_delta.py) reads columns, partition values and statistics of the files. The result is cloned
-like a table (clone.py). Nothing is written at the source. Only the VACUUM of a table around the source looks there. Source and
-clone may not lie in each other, so that the clone's VACUUM never does.
+like a table (clone.py). Nothing is written at the source. Only the VACUUM of a table around the source lists files there. Neither
+source nor clone may contain the other, so that the clone's VACUUM never lists the source's files.
 Protocol: Add File and Remove File; Per-file Statistics; Partition Value Serialization.
 """
 
@@ -23,7 +23,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import is_within
 from delta_py.storage.store import ObjectStore
 
-_COMMAND = "CLONE"  # as progress names it
+_COMMAND = "CLONE"  # the name in progress messages
 
 
 def clone_parquet(
@@ -39,8 +39,8 @@ def clone_parquet(
     """Make the target a shallow clone of the Parquet files below the source's root; returns its version and the metrics of the
     commit.
 
-    request: of the source; its configuration is what the source is said to have. replace_table, properties: as of shallow_clone.
-    Raises as shallow_clone and read_directory; InvalidOptionError where one place lies in the other; UnsupportedOperationError
+    request: of the source; its configuration counts as the source's. replace_table, properties: as in shallow_clone.
+    Raises as shallow_clone and read_directory; InvalidOptionError if one place contains the other; UnsupportedOperationError
     (DELTA_CLONE_UNSUPPORTED_SOURCE) for a source that is a table.
     """
     _check_apart(source.root, target.root)
@@ -66,8 +66,9 @@ def _commit(
 
 
 def _check_apart(source: str, target: str) -> None:
-    """A table in a directory of Parquet files would write beside them what then counts as one of them; VACUUM of a table around
-    them would delete them."""
+    """A table in a directory of Parquet files would write files there that then count as the directory's; a VACUUM of a table
+    around the files would delete them.
+    """
     if is_within(source, target) or is_within(target, source):
         raise InvalidOptionError(
             f"The clone at {target} and the Parquet files at {source} would lie in each other: files of the one would count as "
@@ -78,7 +79,7 @@ def _check_apart(source: str, target: str) -> None:
 
 
 def unsupported_source(name: str, kind: str, cure: str) -> UnsupportedOperationError:
-    """What to raise for a source that cannot be cloned. kind: its format."""
+    """The error for a source that cannot be cloned. kind: its format."""
     return UnsupportedOperationError(
         f"Unsupported clone source '{name}', whose format is {kind}. The supported formats are 'delta' and 'parquet'. Nothing "
         f"was changed. {cure}",

@@ -1,11 +1,11 @@
-"""The files of a directory that becomes a table, or is cloned as one, and the partition values in the names of their directories.
+"""The files of a directory that becomes a table or is cloned as one, and the partition values in the names of their directories.
 
-    files = find_files(store)                                       # LISTED_SCHEMA, by path; None where there is a table already
-    values = partition_values(files, StructType(...), "UTC")        # the texts for the log: a column a partition column
+    files = find_files(store)                                       # LISTED_SCHEMA, by path; None if a table already exists
+    values = partition_values(files, StructType(...), "UTC")        # the texts for the log: one column per partition column
 
-Of the output of a stream only what the stream has committed counts. What begins with `_` or `.` is no data, but for directories
-of partitions. Texts of values are brought into the form that writers give them, so that readers which parse more strictly than
-Spark take them too.
+In the output of a stream, only the files that the stream has committed count. Names that begin with `_` or `.` are no data,
+except partition directories. Texts of values are converted to the form that writers use, so that readers which parse more
+strictly than Spark accept them too.
 Protocol: Partition Value Serialization; Data Files.
 """
 
@@ -27,11 +27,11 @@ from delta_py.types.schema import STRING, StructField, StructType, type_name
 
 
 def find_files(store: ObjectStore) -> pa.Table | None:
-    """The data files below the store's root, LISTED_SCHEMA by path; None where there is a table already.
+    """The data files below the store's root, LISTED_SCHEMA by path; None if a table already exists.
 
     Raises TableNotFoundError (DELTA_EMPTY_DIRECTORY) for a directory that is missing or has no files; UnsupportedOperationError
-    for one whose files are not all rows of one table: with a table or the output of a stream below it; DataFileError for one to
-    which a stream has committed files that are gone.
+    for a directory whose files are not all rows of one table, because a table or the output of a stream lies below it;
+    DataFileError if files that a stream committed to the directory are missing.
     """
     try:
         Snapshot.load(store)
@@ -44,13 +44,13 @@ def find_files(store: ObjectStore) -> pa.Table | None:
         _check_place(store, info.path)
         if not _is_hidden(info.path) and (committed is None or info.path in committed):
             files.append(info)
-    lost = sorted((committed or frozenset()) - {info.path for info in files})
-    if lost:
+    missing_paths = sorted((committed or frozenset()) - {info.path for info in files})
+    if missing_paths:
         raise DataFileError(
-            f"A stream of Spark has committed {len(lost)} files to the directory {store.root} that are not there, such as "
-            f"{lost[0]}. Nothing was changed. Restore them; or, if the files that are there are all, move {STREAM_LOG} "
-            "elsewhere.",
-            files=lost[:10],
+            f"A stream of Spark has committed {len(missing_paths)} files to the directory {store.root} that are not there, such "
+            f"as {missing_paths[0]}. Nothing was changed. Restore them; or, if the files that are there are all, move "
+            f"{STREAM_LOG} elsewhere.",
+            files=missing_paths[:10],
         )
     if not files:
         raise TableNotFoundError(
@@ -77,8 +77,8 @@ def _is_hidden(path: str) -> bool:
 
 
 def _check_place(store: ObjectStore, path: str) -> None:
-    directory, found, _ = path.rpartition(f"/{LOG_DIRECTORY}/")
-    if found:
+    directory, separator, _ = path.rpartition(f"/{LOG_DIRECTORY}/")
+    if separator:
         raise UnsupportedOperationError(
             f"{directory} below {store.root} is a Delta table of its own: some of its files are rows no longer, and its log "
             "alone tells which. Nothing was changed. Move it elsewhere, or take a directory without it.",
@@ -98,9 +98,9 @@ def _check_place(store: ObjectStore, path: str) -> None:
 def partition_values(files: pa.Table, partitions: StructType, time_zone: str) -> pa.Table:
     """files: LISTED_SCHEMA. partitions: the partition columns in their order. time_zone: of timestamps without an offset.
 
-    Raises InvalidOptionError by the reference's names, each with a file: other directories than partition columns, by number
-    (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME) or name (DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME); a value
-    that is none of its column's type (DELTA_FAILED_CAST_PARTITION_VALUE).
+    Raises InvalidOptionError by the reference's names, each with a file: directories that do not match the partition columns, by
+    number (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME) or name (DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME); a
+    value that its column's type cannot represent (DELTA_FAILED_CAST_PARTITION_VALUE).
     """
     directories = pc.replace_substring_regex(files["path"], "[^/]*$", "").combine_chunks().dictionary_encode()
     texts = [_checked(directory, files, partitions.fields) for directory in directories.dictionary.to_pylist()]
@@ -112,27 +112,27 @@ def partition_values(files: pa.Table, partitions: StructType, time_zone: str) ->
 
 
 def _checked(directory: str, files: pa.Table, fields: Sequence[StructField]) -> list[str | None]:
-    """The values of a directory, one a field."""
-    found = partition_texts_of(directory)
-    expected, names = [f.name for f in fields], [name for name, _ in found]
-    if len(found) != len(fields):
+    """The values of a directory, one per field."""
+    partition_texts = partition_texts_of(directory)
+    expected, names = [f.name for f in fields], [name for name, _ in partition_texts]
+    if len(partition_texts) != len(fields):
         raise InvalidOptionError(
-            f"Expecting {len(fields)} partition column(s): {_listed(expected)}, but found {len(found)} partition column(s): "
-            f"{_listed(names)} from parsing the file name: {_one_of(files, directory)}. Nothing was changed. Give the partition "
-            f"schema of the directories, such as '{', '.join(f'{name} string' for name in names) or 'day date'}'.",
+            f"Expecting {len(fields)} partition column(s): {_listed(expected)}, but found {len(partition_texts)} partition "
+            f"column(s): {_listed(names)} from parsing the file name: {_one_of(files, directory)}. Nothing was changed. Give the "
+            f"partition schema of the directories, such as '{', '.join(f'{name} string' for name in names) or 'day date'}'.",
             error_class="DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
             sql_state="KD009",
             expected=expected,
             found=names,
         )
-    for wanted, (name, text) in zip(expected, found, strict=True):
-        if wanted.lower() != name.lower():
+    for expected_name, (name, text) in zip(expected, partition_texts, strict=True):
+        if expected_name.lower() != name.lower():
             raise InvalidOptionError(
-                f"Expecting partition column `{wanted}`, but found partition column `{name}` from parsing the file name: "
+                f"Expecting partition column `{expected_name}`, but found partition column `{name}` from parsing the file name: "
                 f"{_one_of(files, directory)}. Nothing was changed. Give the partition columns in the order of the directories.",
                 error_class="DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME",
                 sql_state="KD009",
-                expected=wanted,
+                expected=expected_name,
                 found=name,
             )
         if text == "":
@@ -141,11 +141,11 @@ def _checked(directory: str, files: pa.Table, fields: Sequence[StructField]) -> 
                 "changed. Rename it: null is __HIVE_DEFAULT_PARTITION__.",
                 column=name,
             )
-    return [text for _, text in found]
+    return [text for _, text in partition_texts]
 
 
 def _written(texts: pa.Array, f: StructField, time_zone: str) -> pa.Array:
-    """Texts of directories as the log has them."""
+    """The texts of directories in the form of the log."""
     if f.data_type == STRING:
         return texts
     values = parse_partition_values(texts, f.data_type, timezone=time_zone, errors="null")

@@ -1,11 +1,11 @@
-"""The columns of a table out of those of many Parquet files, which stay as they are.
+"""Merges the columns of many Parquet files into the columns of a table; the files stay unchanged.
 
     merged = merge_files(footers, partitions)       # merged.schema; merged.widens: files have narrower types than the table
 
-Columns stand in the order in which files bring them; all may be null. Where files have different types for one column, the wider
-is taken if every reader gets the same values out of a file with the narrower. byte, short and integer are stored alike; what else
-widens needs the table feature typeWidening, and is noted in the column's metadata. A partition column that files hold too keeps
-its place, and has the type that was given for it.
+Columns have the order of their first occurrence in the files; all are nullable. If files have different types for a column, the
+table gets the wider one, provided that every reader gets the same values from a file with the narrower type. byte, short and
+integer are stored alike; any other widening needs the table feature typeWidening, and is recorded in the column's metadata. A
+partition column that files contain too keeps its position, and has the type that the caller gave for it.
 Protocol: Type Widening; Type Change Metadata.
 """
 
@@ -39,16 +39,16 @@ class MergedColumns:
 def merge_files(footers: pa.Table, partitions: StructType) -> MergedColumns:
     """footers: FOOTER_SCHEMA, each file with its columns. partitions: the partition columns, in their order.
 
-    Raises SchemaMismatchError (DELTA_FAILED_MERGE_SCHEMA_FILE) naming the first file that does not go with those before it, or
-    that has names that differ at most in case.
+    Raises SchemaMismatchError (DELTA_FAILED_MERGE_SCHEMA_FILE) naming the first file that cannot be merged with those before it,
+    or that has names that differ at most in case.
     """
     by_schema = footers.select(["schema", "path"]).group_by("schema", use_threads=False).aggregate([("path", "first")])
     merge = _FileMerge()
     for text, path in zip(by_schema["schema"].to_pylist(), by_schema["path_first"].to_pylist(), strict=True):
         merge.take(parse_schema(text), path)
-    given = {f.name.lower(): f for f in partitions.fields}
-    data = tuple(given.pop(f.name.lower(), f) for f in merge.schema.fields)
-    return MergedColumns(StructType((*data, *given.values())), merge.widens_files)
+    remaining_partitions = {f.name.lower(): f for f in partitions.fields}
+    data = tuple(remaining_partitions.pop(f.name.lower(), f) for f in merge.schema.fields)
+    return MergedColumns(StructType((*data, *remaining_partitions.values())), merge.widens_files)
 
 
 class _FileMerge(SchemaMerge):

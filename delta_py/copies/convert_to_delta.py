@@ -1,12 +1,12 @@
-"""CONVERT TO DELTA: a directory of Parquet files becomes a table, by a log beside them. No file is written anew or moved.
+"""CONVERT TO DELTA: turns a directory of Parquet files into a table by writing a log. No file is rewritten or moved.
 
     convert(store, ConvertRequest(partition_schema=StructType((StructField("day", DATE),))))     # Converted(version=0, ...)
 
-The directory is listed, the footers of the files are read (in threads here, or by `read` in tasks of Spark), and one commit adds
-all files: whoever dies before leaves the directory as it was. Memory holds what the commit will hold, and no footers.
+convert lists the directory and reads the footers of the files (in threads here, or by `read` in tasks of Spark). One commit adds
+all files, so a process that dies earlier leaves the directory unchanged. Memory holds the contents of the commit, and no footers.
 
-Which columns get statistics is known when all columns are. Files mostly have the same, so the first one's tell it, and footers
-are read a second time only where the others bring it to another answer.
+The columns with statistics are known only after all columns are known. Most files have the same columns, so the first file
+decides, and footers are read a second time only if the other files change the decision.
 Protocol: Add File and Remove File; Change Metadata; Per-file Statistics; Partition Value Serialization.
 """
 
@@ -44,15 +44,17 @@ _NAMED = 5
 _TYPE_WIDENING = "delta.feature.typeWidening"
 
 ReadFooters: TypeAlias = Callable[[FooterReading, pa.Table], pa.Table]
-"""Runs foreign_files.read_footers on parts of the files; gives the parts as one, in their order."""
+"""Runs foreign_files.read_footers on parts of the files; returns the results as one table, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertRequest:
-    """What is said of the files, and asked for. partition_schema: the columns of the directories, in their order; None for none.
+    """Facts about the files, and options. partition_schema: the columns of the directories, in their order; None if there are
+    none.
     collect_stats: statistics from the footers. configuration: table properties. catalog_table: its name in a catalog, for the
     history. time_zone: of timestamps in names of directories. catalog_partitions: the directories that a catalog has for its
-    table, as it shows them; None for any."""
+    table, as it shows them; None for any.
+    """
 
     partition_schema: StructType | None = None
     collect_stats: bool = True
@@ -68,8 +70,9 @@ class ConvertRequest:
         return self.partition_schema or StructType()
 
     def check(self) -> None:
-        """Raises InvalidOptionError for properties that such files cannot have: they have neither ids nor physical names to read
-        their columns by."""
+        """Raises InvalidOptionError for properties that such files cannot have: their columns have neither ids nor physical
+        names.
+        """
         properties, _ = split_configuration(self.configuration)
         add_what_iceberg_needs(properties)
         mode = column_mapping.mode(Properties(properties))
@@ -84,7 +87,7 @@ class ConvertRequest:
 
 @dataclass(frozen=True, slots=True)
 class ParquetTable:
-    """What the files of a directory are as a table. adds: the files, by paths below the directory."""
+    """The files of a directory as a table. adds: the files, by paths below the directory."""
 
     definition: TableDefinition
     adds: tuple[AddFile, ...]
@@ -92,7 +95,7 @@ class ParquetTable:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """version: of the commit; None where there was a table already, and nothing was done."""
+    """version: of the commit; None if a table already existed, and nothing was done."""
 
     table_root: str
     version: int | None = None
@@ -100,9 +103,10 @@ class Converted:
 
 
 def convert(store: ObjectStore, request: ConvertRequest, read: ReadFooters | None = None, at: AtTable = here) -> Converted:
-    """Make a table of the Parquet files below the store's root.
+    """Make a table from the Parquet files below the store's root.
 
-    Raises as read_directory; ProtocolChangedException when another writer creates a table meanwhile. Nothing is changed then.
+    Raises as read_directory; ProtocolChangedException when another writer creates a table in the meantime. Nothing is changed
+    then.
     """
     table = read_directory(store, request, read or read_here, at)
     if table is None:
@@ -112,7 +116,7 @@ def convert(store: ObjectStore, request: ConvertRequest, read: ReadFooters | Non
 
 
 def read_directory(store: ObjectStore, request: ConvertRequest, read: ReadFooters, at: AtTable = here) -> ParquetTable | None:
-    """The table that the Parquet files below the store's root are. None where there is a table already. Nothing is changed.
+    """Read the Parquet files below the store's root as a table. Returns None if a table already exists. Nothing is changed.
 
     Raises what find_files, partition_values and merge_files raise; DataFileError (DELTA_FAILED_READ_FILE_FOOTER) naming files
     that are no Parquet; UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) for types that Delta does not have; what
@@ -129,17 +133,17 @@ def read_directory(store: ObjectStore, request: ConvertRequest, read: ReadFooter
 
 
 def read_here(reading: FooterReading, files: pa.Table, *, command: str = "CONVERT") -> pa.Table:
-    """ReadFooters in threads of this process. command: whose progress is shown."""
-    read: list[pa.Table] = []
+    """ReadFooters in threads of this process. command: the name in progress messages."""
+    footers: list[pa.Table] = []
     with progress(command, files.num_rows) as count:
         for part in parts_of(files, _READ_AT_ONCE):
-            read.append(read_footers(reading, part))
+            footers.append(read_footers(reading, part))
             count(part.num_rows)
-    return pa.concat_tables(read)
+    return pa.concat_tables(footers)
 
 
 def parts_of(files: pa.Table, count: int) -> list[pa.Table]:
-    """The files in parts of so many."""
+    """The files in parts of `count` files."""
     return [files.slice(start, count) for start in range(0, files.num_rows, count)]
 
 
@@ -147,7 +151,7 @@ def parts_of(files: pa.Table, count: int) -> list[pa.Table]:
 
 
 def _read_all(store: ObjectStore, request: ConvertRequest, files: pa.Table, read: ReadFooters) -> tuple[MergedColumns, pa.Table]:
-    """The columns of all files, and FOOTER_SCHEMA of them with statistics of the table's columns."""
+    """The columns of all files, and their footers (FOOTER_SCHEMA) with statistics of the table's columns."""
     first = read(FooterReading(store), files.slice(0, 1))
     is_sound = first["schema"].null_count == 0  # else it is reported with all others
     reading = _reading(store, request, merge_files(first, request.partitions).schema if is_sound else request.partitions)
@@ -162,7 +166,7 @@ def _read_all(store: ObjectStore, request: ConvertRequest, files: pa.Table, read
 
 
 def _reading(store: ObjectStore, request: ConvertRequest, schema: StructType) -> FooterReading:
-    """With the statistics that a table of these columns gets."""
+    """The reading with the statistics that a table of these columns gets."""
     if not request.collect_stats:
         return FooterReading(store)
     metadata = Metadata("", schema_to_json(schema), request.partitions.names, request.configuration)
@@ -216,11 +220,11 @@ def _adds(footers: pa.Table, values: pa.Table) -> Iterator[AddFile]:
         yield AddFile(path, partition, size, modification_time, stats=stats)
 
 
-# ---------------------------------------------------------------- what cannot be converted
+# ---------------------------------------------------------------- refused files
 
 
 def _check_footers(store: ObjectStore, footers: pa.Table) -> None:
-    damaged, strange = (footers.filter(footers[name].is_valid()) for name in ("no_footer", "no_type"))
+    damaged, unsupported = (footers.filter(footers[name].is_valid()) for name in ("no_footer", "no_type"))
     if damaged.num_rows:
         raise DataFileError(
             f"Could not read footer for file: {_some(damaged)}, below {store.root}: {damaged['no_footer'][0].as_py()}. Every "
@@ -230,34 +234,34 @@ def _check_footers(store: ObjectStore, footers: pa.Table) -> None:
             sql_state="KD001",
             files=damaged["path"].slice(0, _NAMED).to_pylist(),
         )
-    if strange.num_rows:
+    if unsupported.num_rows:
         raise UnsupportedOperationError(
-            f"Found columns using unsupported data types: in {_some(strange)}, below {store.root}, "
-            f"{strange['no_type'][0].as_py()}. Nothing was changed. Write these files anew with other types.",
+            f"Found columns using unsupported data types: in {_some(unsupported)}, below {store.root}, "
+            f"{unsupported['no_type'][0].as_py()}. Nothing was changed. Rewrite these files with other types.",
             error_class="DELTA_UNSUPPORTED_DATA_TYPES",
             sql_state="0AKDC",
-            files=strange["path"].slice(0, _NAMED).to_pylist(),
+            files=unsupported["path"].slice(0, _NAMED).to_pylist(),
         )
 
 
 def _some(files: pa.Table) -> str:
-    """Their names, or those of the first ones."""
+    """The names of the files, or of the first ones."""
     names = ", ".join(files["path"].slice(0, _NAMED).to_pylist())
     return names if files.num_rows <= _NAMED else f"{names} and {files.num_rows - _NAMED} more"
 
 
 def _check_partitions(files: pa.Table, request: ConvertRequest) -> None:
-    """A catalog may know fewer partitions than there are directories, and others elsewhere: its table has other rows then."""
+    """A catalog may have fewer partitions than there are directories, or partitions elsewhere: its table has other rows then."""
     if request.catalog_partitions is None:
         return
     directories = set(pc.unique(pc.replace_substring_regex(files["path"], "/?[^/]*$", "")).to_pylist())
-    other = sorted(directories ^ set(request.catalog_partitions))
-    if other:
+    differing = sorted(directories ^ set(request.catalog_partitions))
+    if differing:
         raise UnsupportedOperationError(
-            f"The table {request.catalog_table} has other partitions in the catalog than there are directories with files, such "
-            f"as {other[0]}. Nothing was changed. Let the catalog know of all of them (MSCK REPAIR TABLE), drop those that have "
-            "no files, or name the directory by its path.",
+            f"The table {request.catalog_table} has other partitions in the catalog than there are directories with files, "
+            f"such as {differing[0]}. Nothing was changed. Let the catalog know of all of them (MSCK REPAIR TABLE), drop "
+            "those that have no files, or name the directory by its path.",
             error_class="DELTA_CONVERSION_NO_PARTITION_FOUND",
             sql_state="42KD6",
-            partitions=other[:_NAMED],
+            partitions=differing[:_NAMED],
         )

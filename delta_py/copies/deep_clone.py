@@ -1,14 +1,14 @@
-"""Deep clones: a table of its own with the rows of another, whose files are copied byte by byte.
+"""Deep clones: an independent table with the rows of another, whose files are copied byte by byte.
 
     done = deep_clone(Snapshot.load(source), target_store, replace_table=True)
     done["version"], done["metrics"]
 
-Copies have names that are made of the source's place and id, and of what the log says of the file, and they appear whole or not
-at all. So a file of such a name in the target is the copy: a clone that is made again copies only what is new, and one that died
-goes on from what it had. The commit comes last, and names copies only; until then the target is as it was.
+The name of a copy is derived from the source's place and id, and from the file's entry in the log. A copy appears whole or not
+at all. So a file of that name in the target is the copy: a repeated clone copies only new files, and a clone that died continues
+from its copies. The commit comes last, and names only copies; until then the target is unchanged.
 
-A copy that no version of the target speaks of is taken over only while it is younger than half the time for which VACUUM lets it
-be. Data files of which nothing but a deletion vector has changed are not copied again.
+A copy that no version of the target references is reused only while it is younger than half of VACUUM's retention time. Data
+files of which only the deletion vector has changed are not copied again.
 Protocol: Add File and Remove File; Deletion Vector Descriptor Schema; Row Tracking.
 """
 
@@ -44,11 +44,11 @@ from delta_py.write.rewrite import added
 
 _NAMES = uuid.UUID("6d1c3f0e-7f0b-5a53-9c59-0f6f1c1f9b1d")
 _ID = "[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
-# Copies, those in the making, and what a process that died left of its first commit.
+# Copies, unfinished copies, and temporary files of a process that died in its first commit.
 _OURS = re.compile(
     rf"(.*/)?(cloned-{_ID}\.parquet|deletion_vector_{_ID}\.bin)(\.[0-9a-f]{{32}}\.part)?|{LOG_DIRECTORY}/\.[^/]*\.tmp"
 )
-_FRAME_BYTES = 8  # of a deletion vector, besides its data
+_FRAME_BYTES = 8  # of a deletion vector, in addition to its data
 
 CopyAll: TypeAlias = Callable[[ObjectStore, ObjectStore, Sequence[Copy]], None]
 """Runs write.file_copies.copy_files, in parallel."""
@@ -65,10 +65,10 @@ def deep_clone(
 ) -> dict[str, Any]:
     """Make the table at the target a copy of a version; returns its version and the metrics of the commit.
 
-    replace_table: a table that is there loses its rows and becomes the clone; of a clone of the same source only what is new is
-    copied. properties: set beside those of the source.
-    Raises as clone_table, and DataFileError for files of the source that are gone or are others than the log says. What was
-    copied stays, and is used by the next run.
+    replace_table: an existing table loses its rows and becomes the clone; if it is a clone of the same source, only new files are
+    copied. properties: set in addition to those of the source.
+    Raises as clone_table, and DataFileError for files of the source that are missing or differ from the log. Finished copies
+    stay, and the next run uses them.
     """
     present = at(partial(_table_in_place, source, target, replace_table))
     clone = DeepClone(source, target, None if present is None else present.through(target), dict(properties or {}))
@@ -83,7 +83,7 @@ def _table_in_place(source: Snapshot, target: ObjectStore, replace_table: bool) 
 
 
 def _check_free(target: ObjectStore) -> None:
-    """Raises InvalidOptionError where there are other files than a clone that died left."""
+    """Raises InvalidOptionError if the target has files other than those of a clone that died."""
     paths = listed_objects(target)["path"].to_pylist()
     if not all(_OURS.fullmatch(path) for path in paths):
         check_empty(target)
@@ -91,7 +91,7 @@ def _check_free(target: ObjectStore) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DeepClone:
-    """What is cloned, and where. Small, and travels pickled."""
+    """The source and the target of a clone. Small and picklable."""
 
     source: Snapshot
     target: ObjectStore
@@ -99,32 +99,32 @@ class DeepClone:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def missing(self) -> pa.Table:
-        """COPY_SCHEMA, of the files that the target does not have yet, large ones first."""
-        wanted = self._wanted()
-        return wanted.filter(pc.invert(self._has(wanted, self._usable_from_ms()))).sort_by([("size", "descending")])
+        """COPY_SCHEMA of the files that the target does not have yet, large ones first."""
+        copies = self._wanted()
+        return copies.filter(pc.invert(self._has(copies, self._usable_from_ms()))).sort_by([("size", "descending")])
 
     def commit(self) -> dict[str, Any]:
-        """Make the target the clone. Raises StorageError when a copy has gone meanwhile, else as Transaction.commit."""
-        wanted = self._wanted()
-        gone = wanted.filter(pc.invert(self._has(wanted, None)))
-        if gone.num_rows:
+        """Make the target the clone. Raises StorageError when a copy was deleted in the meantime, else as Transaction.commit."""
+        copies = self._wanted()
+        missing_copies = copies.filter(pc.invert(self._has(copies, None)))
+        if missing_copies.num_rows:
             raise StorageError(
-                f"{gone.num_rows} copies for the clone at {self.target.root} are gone, such as {gone['path'][0]}: something "
-                "deleted them while the others were made. Nothing was committed. Run it again, and no VACUUM of the target "
-                "beside it."
+                f"{missing_copies.num_rows} copies for the clone at {self.target.root} are gone, such as "
+                f"{missing_copies['path'][0]}: something deleted them while the others were made. Nothing was "
+                "committed. Run it again, without a VACUUM of the target at the same time."
             )
         return self._commit()
 
     # ------------------------------------------------------------ the files
 
     def _files(self) -> Iterator[tuple[ScanFile, AddFile]]:
-        """Each file of the source, and what the target's log says of its copy."""
+        """Each file of the source, and the entry of its copy in the target's log."""
         for file in plan_scan(self.source, None, None, ScanOptions(keep_all=True)).scan_files():
             vector = None if file.deletion_vector is None else self._vector(file.deletion_vector)
             yield file, replace(added(file), path=self._path(file), path_text=None, deletion_vector=vector)
 
     def _path(self, file: ScanFile) -> str:
-        """Nothing else of this source ever has the name, and the same file always has it."""
+        """The name is unique in this source, and the same file always has the same name."""
         facts = (file.path, file.size_bytes, file.modification_time_ms, file.base_row_id, file.default_row_commit_version)
         name = f"cloned-{self._id(*facts)}.parquet"
         directory = file.path.rpartition("/")[0]
@@ -139,7 +139,7 @@ class DeepClone:
         return uuid.uuid5(_NAMES, "\n".join(map(str, (self.source.table_root, self.source.metadata.id, *facts))))
 
     def _wanted(self) -> pa.Table:
-        """COPY_SCHEMA, of all files that the clone needs."""
+        """COPY_SCHEMA of all files that the clone needs."""
         rows: list[tuple[str, str, int | None, int]] = []
         vectors: dict[str, tuple[str, int]] = {}
         for file, add in self._files():
@@ -152,14 +152,16 @@ class DeepClone:
         columns = zip(*rows, strict=True) if rows else [()] * len(COPY_SCHEMA)
         return pa.table([pa.array(column, f.type) for column, f in zip(columns, COPY_SCHEMA, strict=True)], schema=COPY_SCHEMA)
 
-    def _has(self, wanted: pa.Table, usable_from_ms: int | None) -> pa.ChunkedArray:
-        """Whether the target has the copies. usable_from_ms: those that its newest version does not have must be so young."""
-        listed = listed_objects(self.target)
+    def _has(self, copies: pa.Table, usable_from_ms: int | None) -> pa.ChunkedArray:
+        """Whether the target has the copies. usable_from_ms: the minimum modification time of copies that its newest version does
+        not have.
+        """
+        listing = listed_objects(self.target)
         if usable_from_ms is not None:
-            is_young = pc.greater_equal(listed["modification_time"], usable_from_ms)
-            listed = listed.filter(pc.or_(is_young, pc.is_in(listed["path"], self._live_paths())))
-        sizes = listed["size"].combine_chunks().take(pc.index_in(wanted["path"], listed["path"].combine_chunks()))
-        is_right = pc.if_else(wanted["size"].is_null(), pc.greater_equal(sizes, wanted["least"]), pc.equal(sizes, wanted["size"]))
+            is_young = pc.greater_equal(listing["modification_time"], usable_from_ms)
+            listing = listing.filter(pc.or_(is_young, pc.is_in(listing["path"], self._live_paths())))
+        sizes = listing["size"].combine_chunks().take(pc.index_in(copies["path"], listing["path"].combine_chunks()))
+        is_right = pc.if_else(copies["size"].is_null(), pc.greater_equal(sizes, copies["least"]), pc.equal(sizes, copies["size"]))
         return pc.fill_null(is_right, False)
 
     def _live_paths(self) -> pa.Array:
@@ -173,8 +175,8 @@ class DeepClone:
         return pa.array(paths - {None}, pa.string())
 
     def _usable_from_ms(self) -> int:
-        kept_ms = retention_ms((self.present or self.source).config.properties, DELETED_FILE_RETENTION)
-        return time.time_ns() // 1_000_000 - kept_ms // 2
+        retention_time_ms = retention_ms((self.present or self.source).config.properties, DELETED_FILE_RETENTION)
+        return time.time_ns() // 1_000_000 - retention_time_ms // 2
 
     # ------------------------------------------------------------ the commit
 
@@ -182,17 +184,17 @@ class DeepClone:
         source = CloneSource.of_table(self.source)
         transaction = clone_transaction(source, self.target, self.present, self.properties)
         adds, present = [add for _, add in self._files()], files_in_place(transaction, self.present)
-        new, gone = put_files(transaction, source, adds, present)
+        new, removed_files = put_files(transaction, source, adds, present)
         paths_before, paths_after = {file.path for file in present}, {add.path for add in new}
-        copied = [add for add in new if add.path not in paths_before]
-        dropped = [file for file in gone if file.path not in paths_after]
+        copied_files = [add for add in new if add.path not in paths_before]
+        dropped_files = [file for file in removed_files if file.path not in paths_after]
         metrics = {
             "sourceTableSize": sum(add.size_bytes for add in adds),
             "sourceNumOfFiles": len(adds),
-            "numRemovedFiles": len(dropped),
-            "numCopiedFiles": len(copied),
-            "removedFilesSize": sum(file.size_bytes for file in dropped),
-            "copiedFilesSize": sum(add.size_bytes for add in copied),
+            "numRemovedFiles": len(dropped_files),
+            "numCopiedFiles": len(copied_files),
+            "removedFilesSize": sum(file.size_bytes for file in dropped_files),
+            "copiedFilesSize": sum(add.size_bytes for add in copied_files),
         }
         parameters = {**clone_parameters(source), "sourceTableId": self.source.metadata.id, "isShallow": False}
         version = transaction.commit("CLONE", parameters, metrics=metrics)
@@ -201,5 +203,5 @@ class DeepClone:
 
 
 def _is_plain(directory: str) -> bool:
-    """Whether copies may lie in a directory of this name: nothing else has it, and VACUUM looks into it."""
+    """Whether copies may lie in a directory of this name: no other path means the same directory, and VACUUM lists it."""
     return not is_absolute(directory) and all(part and not part.startswith((".", "_")) for part in directory.split("/"))

@@ -1,6 +1,6 @@
-"""GENERATE: files beside a table that engines without Delta read.
+"""GENERATE: writes files next to a table for engines without Delta.
 
-    generate(store, "symlink_format_manifest")        # how many manifests were written
+    generate(store, "symlink_format_manifest")        # the number of written manifests
 
 Protocol: Table Properties.
 """
@@ -16,10 +16,10 @@ SYMLINK_MANIFEST = "symlink_format_manifest"
 
 
 def generate(store: ObjectStore, mode: str = SYMLINK_MANIFEST) -> int:
-    """Write what the mode names, by the newest version of the table; returns how many files were written.
+    """Write the files of a mode for the newest version of the table; returns the number of written files.
 
-    Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for another mode, UnsupportedOperationError in a transaction over tables;
-    else as write_manifests.
+    Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for another mode, UnsupportedOperationError in a transaction over several
+    tables; else as write_manifests.
     """
     if mode.lower() != SYMLINK_MANIFEST:
         raise InvalidOptionError(
@@ -28,6 +28,6 @@ def generate(store: ObjectStore, mode: str = SYMLINK_MANIFEST) -> int:
             sql_state="0AKDC",
             mode=mode,
         )
-    # Whose rows nobody else is to see before it ends.
+    # Nobody else may see the rows of the transaction before it ends.
     refuse_in_transaction(store, "GENERATE for", "Nothing was written.")
     return write_manifests(store).written

@@ -1,11 +1,11 @@
-"""RESTORE: the table as it was at an earlier version, as a new version.
+"""RESTORE: commits the state of an earlier version as a new version.
 
     restore(store, version=3) -> Restored(version=7, ...)
 
-Files of the earlier version that are no longer in the table are added again, others are removed; data files stay as they
-are, and have the row ids of then. Metadata and domains are those of the earlier version, but for what never goes back: the
-protocol, the highest column id, the highest row id, identity columns' high water marks, whether commits carry their
-timestamps, and what else is said of the log. A restore fails if data files of the earlier version are gone, or leaves them out
+Files of the earlier version that are no longer in the table are added again, others are removed. Data files stay unchanged, and
+have the row ids of the earlier version. Metadata and domains are those of the earlier version, except those that never go back:
+the protocol, the highest column id, the highest row id, identity columns' high water marks, whether commits carry their
+timestamps, and other properties of the log. A restore fails if data files of the earlier version are gone, or leaves them out
 (ignore_missing_files). It always fails if a deletion vector is gone, because the deleted rows would come back, and if VACUUM has
 only moved the files into quarantine, because their rows are not lost.
 Protocol: Add File and Remove File; Change Metadata; Domain Metadata.
@@ -50,8 +50,9 @@ _log = logging.getLogger("delta_py")
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The new version, and what RESTORE reports: files and bytes of the table afterwards, of those removed, and of those added
-    again. num_missing_files: data files of the earlier version that the table does not get back, because they are gone."""
+    """The new version, and the metrics of RESTORE: files and bytes of the table afterwards, of the removed files, and of those
+    added again. num_missing_files: data files of the earlier version that the table does not get back, because they are gone.
+    """
 
     version: int
     table_size_after_restore: int
@@ -84,15 +85,15 @@ def restore(
     timestamp: str | None = None,
     ignore_missing_files: bool = False,
 ) -> Restored:
-    """Commit the state of a version, or of the newest version at or before a time, as the newest. The newest itself is left as it
-    is: nothing is committed.
+    """Commit the state of a version, or of the newest version at or before a time, as the newest. For the newest version itself,
+    nothing is committed.
 
     timestamp: the time as the caller wrote it, for the history. ignore_missing_files: leave out data files of that version that
-    are gone, with a warning; their rows are lost. Then all files of the new version are there, and everybody can read it.
+    are gone, with a warning; their rows are lost. Then all files of the new version exist, and every reader can read it.
     Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), TimestampOutOfRangeError
-    (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER); UnsupportedOperationError for a version of a column mapping mode that the table
-    cannot get back; DataFileError when files of that version are gone, and, with the version standing, when a VACUUM that had
-    begun before deleted some meanwhile; conflicts as Transaction.commit.
+    (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER); UnsupportedOperationError for a version with a column mapping mode to which the
+    table cannot return; DataFileError when files of that version are gone; DataFileError after the commit when a VACUUM that had
+    started before deleted some of them in the meantime; conflicts as Transaction.commit.
     """
     present = Snapshot.load(store)
     past = _past(store, present, version, timestamp_ms)
@@ -105,8 +106,9 @@ def restore(
 
 @contextmanager
 def _kept(store: ObjectStore, version: int) -> Iterator[None]:
-    """A lease of the version keeps each VACUUM that begins meanwhile from its files, until the newest version has them. In a
-    transaction over tables that is when the transaction ends, so the lease lasts as long as any."""
+    """A lease of the version protects its files from each VACUUM that starts in the meantime, until the newest version has them.
+    In a transaction over several tables that is when the transaction ends, so the lease then has the maximum duration.
+    """
     if not is_in_transaction(store):
         with HeldLease(Lease(store, version)):
             yield
@@ -126,39 +128,40 @@ def _restore(
     column_mapping.check_mode_change(present.config.column_mapping_mode, past.config.column_mapping_mode)
     transaction = Transaction(present).restores(past)
     options = ScanOptions(keep_all=True)
-    now = {file.key: file for file in transaction.scan(None, options=options).scan_files()}
-    then = {file.key: file for file in plan_scan(past, None, None, options).scan_files()}
-    again = [file for key, file in then.items() if key not in now]
-    gone = [file for key, file in now.items() if key not in then]
-    missing_paths = _missing_data_files(store, again, past.version, ignore_missing_files=ignore_missing_files)
-    again = [file for file in again if file.path not in missing_paths]
-    then = {key: file for key, file in then.items() if key in now or file.path not in missing_paths}
-    given = row_ids_given(past)
-    _set_state(transaction, present, past, given)
+    present_files = {file.key: file for file in transaction.scan(None, options=options).scan_files()}
+    past_files = {file.key: file for file in plan_scan(past, None, None, options).scan_files()}
+    restored_files = [file for key, file in past_files.items() if key not in present_files]
+    removed_files = [file for key, file in present_files.items() if key not in past_files]
+    missing_paths = _missing_data_files(store, restored_files, past.version, ignore_missing_files=ignore_missing_files)
+    restored_files = [file for file in restored_files if file.path not in missing_paths]
+    past_files = {key: file for key, file in past_files.items() if key in present_files or file.path not in missing_paths}
+    past_row_id = row_ids_given(past)
+    _set_state(transaction, present, past, past_row_id)
     now_ms = time.time_ns() // 1_000_000
-    named = (added(file, data_change=False) for file in renumbered(then, now, transaction.config, given))
-    adds = (*(added(file) for file in again), *named)
-    transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in gone)))
+    readded = (added(file, data_change=False) for file in renumbered(past_files, present_files, transaction.config, past_row_id))
+    adds = (*(added(file) for file in restored_files), *readded)
+    transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in removed_files)))
     result = Restored(
         version=-1,
-        table_size_after_restore=_bytes(then.values()),
-        num_of_files_after_restore=len(then),
-        num_removed_files=len(gone),
-        num_restored_files=len(again),
-        removed_files_size=_bytes(gone),
-        restored_files_size=_bytes(again),
+        table_size_after_restore=_bytes(past_files.values()),
+        num_of_files_after_restore=len(past_files),
+        num_removed_files=len(removed_files),
+        num_restored_files=len(restored_files),
+        removed_files_size=_bytes(removed_files),
+        restored_files_size=_bytes(restored_files),
         num_missing_files=len(missing_paths),
     )
     parameters = {"version": None if timestamp is not None else past.version, "timestamp": timestamp}
-    with noted(store, present.version, None, past.version, paths_named_by(again)):
+    with noted(store, present.version, None, past.version, paths_named_by(restored_files)):
         committed = transaction.commit("RESTORE", parameters, metrics=result.metrics())
-    _look_again(store, again, committed)
+    _look_again(store, restored_files, committed)
     return replace(result, version=committed)
 
 
 def restore_faults(store: ObjectStore, *, version: int | None = None, timestamp_ms: int | None = None) -> pa.Table:
-    """What keeps an earlier version from being restored, or from being read: FAULT_SCHEMA (file_check.py) of its files that are
-    missing or damaged. Nothing is changed. Raises as restore, but for such files."""
+    """The files that prevent an earlier version from being restored or read: FAULT_SCHEMA (file_check.py) of its files that are
+    missing or damaged. Nothing is changed. Raises as restore, except for such files.
+    """
     return file_faults(_past(store, Snapshot.load(store), version, timestamp_ms))
 
 
@@ -182,14 +185,16 @@ def _bytes(files: Iterable[ScanFile]) -> int:
 
 
 def _look_again(store: ObjectStore, files: Sequence[ScanFile], committed: int) -> None:
-    """A VACUUM that had looked for leases before, and deletes now, is found out: the version stands, and is named."""
+    """Detects a VACUUM that read the leases before this one existed, and deletes files now: the version stands, and the error
+    names it.
+    """
     missing: list[str] = []
     with harmless(store, committed, "whether all files are still there was not seen"):
         missing = absent(store, paths_named_by(files))
     if missing:
         raise DataFileError(
             f"Version {committed} of the table at {store.root} restores an earlier one, but {len(missing)} of its files were "
-            f"deleted meanwhile, such as {missing[0]}, by a VACUUM that had begun before. Restore version {committed - 1}, the "
+            f"deleted meanwhile, such as {missing[0]}, by a VACUUM that had started before. Restore version {committed - 1}, the "
             "state before; or, where VACUUM has moved the files into quarantine, bring them back (restore_quarantined).",
             error_class="DELTA_FILE_NOT_FOUND_DETAILED",
             version=committed,
@@ -203,7 +208,7 @@ def _missing_data_files(
     """The paths of the data files that storage no longer has.
 
     Raises DataFileError if there are any and ignore_missing_files is false, or if they are in quarantine; DeletionVectorError for
-    a missing deletion vector of a data file that is there.
+    a missing deletion vector of an existing data file.
     """
     missing = absent(store, paths_named_by(files))
     if not missing:
@@ -259,8 +264,8 @@ def _check_can_be_ignored(store: ObjectStore, files: Sequence[ScanFile], missing
 # ---------------------------------------------------------------- metadata, protocol, domains
 
 
-def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot, given: int) -> None:
-    """given: the highest row id of the past version."""
+def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot, past_row_id: int) -> None:
+    """past_row_id: the highest row id of the past version."""
     metadata = _metadata(present, past)
     if metadata != present.metadata:
         transaction.set_metadata(metadata)
@@ -269,17 +274,17 @@ def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot, give
         transaction.set_protocol(protocol)
     for domain in _domains(present.domain_metadata(), past.domain_metadata()):
         transaction.set_domain(domain)
-    mark = max(row_ids_given(present), given)
+    mark = max(row_ids_given(present), past_row_id)
     if mark > row_id_high_water_mark(present.domain_metadata().get(ROW_TRACKING_DOMAIN)):
         transaction.set_domain(row_tracking_domain(mark))
 
 
 def _metadata(present: Snapshot, past: Snapshot) -> Metadata:
-    """What the table was, with counters that never count down. Without column mapping no file that it gets back has ids."""
+    """The past metadata, with counters that never decrease. Without column mapping, no file that it gets back has ids."""
     properties = with_log_of(present, past.metadata.configuration, TIMESTAMPS)
-    before, now = (s.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for s in (past, present))
-    if before:
-        properties[column_mapping.MAX_ID_PROPERTY] = str(max(before, now))
+    past_id, present_id = (s.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for s in (past, present))
+    if past_id:
+        properties[column_mapping.MAX_ID_PROPERTY] = str(max(past_id, present_id))
     metadata = replace(past.metadata, id=present.metadata.id, configuration=properties)
     return with_marks_of(present.schema, metadata)
 

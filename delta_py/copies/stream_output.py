@@ -1,9 +1,9 @@
-"""The files that a stream of Spark has committed to a directory of Parquet files, by the log that it keeps there.
+"""The files that a Spark stream has committed to a directory of Parquet files, by the stream's log in that directory.
 
-    committed = committed_files(store)      # paths below the root; None where no stream has written there
+    committed = committed_files(store)      # paths below the root; None if no stream has written there
 
-Batches that failed leave files beside those that count, so only what `_spark_metadata` names is rows. The log has a file a batch,
-each with a line a file, and now and then one that ends in `.compact` and stands for all batches until then.
+Failed batches leave files next to the valid ones, so only the files that `_spark_metadata` names hold rows. The log has one file
+per batch, with one line per file, and sometimes a file that ends in `.compact` and replaces those of all batches until then.
 Protocol: Data Files.
 """
 
@@ -28,14 +28,14 @@ _BATCH = re.compile(r"([0-9]+)(\.compact)?")
 def committed_files(store: ObjectStore) -> frozenset[str] | None:
     """Raises UnsupportedOperationError for a log that cannot be understood, or that names files elsewhere."""
     names = [info.path.rpartition("/")[2] for info in store.list_from(STREAM_LOG)]
-    batches = {int(found[1]): name for name in sorted(names) if (found := _BATCH.fullmatch(name))}
+    batches = {int(match[1]): name for name in sorted(names) if (match := _BATCH.fullmatch(name))}
     if not batches:
         return frozenset() if names else None
     newest = max(batches)
     first = max((batch for batch, name in batches.items() if name.endswith(".compact")), default=0)
     missing = next((batch for batch in range(first, newest + 1) if batch not in batches), None)
     if missing is not None:
-        raise _unusable(store, f"batch {missing} is missing, though {newest} is there")
+        raise _unusable(store, f"batch {missing} is missing, though {newest} exists")
     files: set[str] = set()
     for batch in range(first, newest + 1):
         for path, action in _entries(store, batches[batch]):

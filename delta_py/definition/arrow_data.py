@@ -1,6 +1,6 @@
-"""Rows that a caller hands over, as Arrow batches in the plain layout.
+"""Rows that a caller passes, as Arrow batches in the plain layout.
 
-All data of callers comes through here: rows that are written, and the source of a MERGE.
+All data of callers comes through here: rows to write, and the source of a MERGE.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ _PANDAS_PERIOD, _OPAQUE = "pandas.period", "arrow.opaque"
 
 
 def arrow_stream(data: Any) -> pa.RecordBatchReader:
-    """The rows of data as Arrow batches in the plain layout (types/arrow_layouts.py). None of them is empty: an empty one that
-    lies far in its column comes through Arrow's C stream with an offset beyond its buffers, and cannot be joined with others.
+    """The rows of data as Arrow batches in the plain layout (types/arrow_layouts.py). No batch is empty: an empty one whose
+    offset lies far in its column comes through Arrow's C stream with an offset beyond its buffers, and cannot be concatenated
+    with others.
 
     Raises TypeError for data without an Arrow stream; UnsupportedOperationError for a column whose type holds no data
-    (DELTA_UNSUPPORTED_DATA_TYPES), or is none of a Delta table, before any row is read.
+    (DELTA_UNSUPPORTED_DATA_TYPES), or that Delta does not have, before any row is read.
     """
     _check_no_python_objects(data)
     reader = _arrow_stream(data)
@@ -75,7 +76,7 @@ def _of_pandas(frame: Any) -> pa.Table:
 
 
 def _check_no_python_objects(data: Any) -> None:
-    """polars exports a column of Python objects as their addresses in memory, in a type that does not tell so."""
+    """polars exports a column of Python objects as their addresses in memory, in a type that does not reveal this."""
     if not _is_of(data, "polars"):
         return
     for name, kind in dict(getattr(data, "schema", None) or {}).items():
@@ -96,7 +97,7 @@ def _holds_objects(kind: Any) -> bool:
 
 
 def _check_has_data(field: pa.Field, name: str) -> None:
-    """Arrow has extensions whose values mean nothing by themselves. name: the path of the column."""
+    """Arrow has extension types whose values mean nothing by themselves. name: the path of the column."""
     kind = field.type
     extension = (field.metadata or {}).get(_EXTENSION_NAME, b"").decode(errors="replace")
     if isinstance(kind, pa.BaseExtensionType):

@@ -1,10 +1,10 @@
-"""ALTER TABLE ... CLUSTER BY: by which columns the rows of a table lie together from now on.
+"""ALTER TABLE ... CLUSTER BY: set the columns by which a table is clustered from now on.
 
     cluster_by(store, ["day", "address.city"])     # -> version
     cluster_by(store, [])                          # CLUSTER BY NONE
 
-Only what the log says of the table changes. Files stay as they are: OPTIMIZE clusters new ones by the new columns, and
-OPTIMIZE FULL those that were clustered by others.
+Only the log changes. Files stay as they are: OPTIMIZE clusters new files by the new columns, and OPTIMIZE FULL those that were
+clustered by others.
 Protocol: Writer Requirements for Clustered Table; Domain Metadata.
 """
 
@@ -23,13 +23,13 @@ from delta_py.storage.store import ObjectStore
 
 
 def cluster_by(store: ObjectStore, columns: Sequence[str]) -> int:
-    """Cluster a table by columns, nested ones dotted, or by none; returns the version: the new one, or the newest where none was
-    asked of a table that was never clustered.
+    """Cluster a table by columns, nested ones dotted, or by none; returns the version: the new one, or the newest if no column is
+    given for a table that was never clustered.
 
     Raises SchemaMismatchError for a partitioned table (DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED), more than
-    four columns or one named twice (DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS), one that is not there, one of a type without minimum
-    and maximum (DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED) or without statistics (DELTA_CLUSTERING_COLUMN_MISSING_STATS);
-    what Transaction.commit raises. Nothing is changed then.
+    four columns or a column named twice (DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS), a column that does not exist, one of a type
+    without minimum and maximum (DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED) or without statistics
+    (DELTA_CLUSTERING_COLUMN_MISSING_STATS); what Transaction.commit raises. Nothing is changed then.
     """
     snapshot = Snapshot.load(store)
     config = snapshot.config
@@ -45,12 +45,12 @@ def cluster_by(store: ObjectStore, columns: Sequence[str]) -> int:
         return snapshot.version
     domain = clustering_domain(snapshot.schema, columns, config.column_mapping_mode)
     check_clustering(config, domain)
-    wanted = clustering_columns(snapshot.schema, domain)
-    before = clustering_columns(snapshot.schema, snapshot.clustering_domain())
+    new_columns = clustering_columns(snapshot.schema, domain)
+    old_columns = clustering_columns(snapshot.schema, snapshot.clustering_domain())
     transaction = Transaction(snapshot).set_domain(domain)
     protocol = with_features(snapshot.protocol, {"clustering"})
     if protocol != snapshot.protocol:
         TableConfig(protocol, snapshot.metadata).require(Operation.WRITE)
         transaction.set_protocol(protocol)
-    parameters = {"oldClusteringColumns": ",".join(before), "newClusteringColumns": ",".join(wanted)}
+    parameters = {"oldClusteringColumns": ",".join(old_columns), "newClusteringColumns": ",".join(new_columns)}
     return transaction.commit("CLUSTER BY", parameters)

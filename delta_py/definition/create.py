@@ -3,7 +3,7 @@
     definition = define_table(schema, partition_by=("day",), configuration={"delta.enableChangeDataFeed": "true"})
     create_table(store, definition)     # version 0 without data; a first write commits the definition with its files
 
-The protocol is the lowest that holds what the table uses: (1,2), or table features where something newer is asked for.
+The protocol is the lowest that supports what the table uses: (1,2), or table features if something newer is requested.
 Protocol: Change Metadata; Table Features for New and Existing Tables; Table Properties.
 """
 
@@ -50,7 +50,7 @@ CHANGE_COLUMNS = tuple(f.name for f in CHANGE_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """What the first commit of a table says. Small and picklable. defaulted: properties that nobody asked for by name."""
+    """The definition in the first commit of a table. Small and picklable. defaulted: properties that the caller did not name."""
 
     protocol: Protocol
     metadata: Metadata
@@ -76,8 +76,8 @@ def define_table(
     """The definition of a new table that this library can write.
 
     partition_by, cluster_by: column names in order, any case; not both. configuration: table properties, those of Delta and
-    any others. defaults: properties that the table gets where configuration does not name them. may_lack_columns: a table without
-    columns, which are added later, is one.
+    any others. defaults: properties that the table gets if configuration does not name them. may_lack_columns: accept a table
+    without columns, which are added later.
     Raises SchemaMismatchError for names, a partitioning or a clustering that no table can have, InvalidOptionError for a property
     that is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written,
     UnsupportedOperationError for properties that exclude each other, and what check_new_rules raises for defaults and generation.
@@ -105,9 +105,7 @@ def define_table(
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(properties))
         properties[column_mapping.MAX_ID_PROPERTY] = str(last_id)
     properties = with_id_columns(properties)
-    versions = tuple(
-        int(properties.pop(key, lowest)) for key, lowest in ((READER_VERSION, 1), (WRITER_VERSION, 2))
-    )
+    versions = tuple(int(properties.pop(key, lowest)) for key, lowest in ((READER_VERSION, 1), (WRITER_VERSION, 2)))
     metadata = Metadata(
         id=str(uuid.uuid4()),
         schema_string=schema_to_json(schema),
@@ -144,22 +142,23 @@ def _without_columns(names: Sequence[str]) -> SchemaMismatchError:
 
 
 def add_what_iceberg_needs(properties: dict[str, str]) -> None:
-    """Column mapping, row tracking and the second version, where nothing was said of them.
-    Protocol: Writer Requirements for IcebergCompatV1."""
+    """Add column mapping, row tracking and the second version if the properties do not set them.
+    Protocol: Writer Requirements for IcebergCompatV1.
+    """
     if Properties(properties).boolean(column_mapping.NAMED_BY_ID):
         properties.setdefault(property_of(2), "true")
         properties.setdefault(column_mapping.MODE_PROPERTY, "id")
-    wanted = [version for version in (1, 2, 3) if Properties(properties).boolean(property_of(version))]
-    if wanted:
+    compat_versions = [version for version in (1, 2, 3) if Properties(properties).boolean(property_of(version))]
+    if compat_versions:
         properties.setdefault(column_mapping.MODE_PROPERTY, "name")
-    if 3 in wanted:
+    if 3 in compat_versions:
         properties.setdefault("delta.enableRowTracking", "true")
 
 
 def create_table(store: ObjectStore, definition: TableDefinition, operation: str = "CREATE TABLE") -> int:
     """Commit a table without data; returns its version, 0. operation: for the history.
 
-    Raises ProtocolChangedException when there is a table already.
+    Raises ProtocolChangedException when the table already exists.
     """
     transaction = Transaction(None, store=store).set_protocol(definition.protocol).set_metadata(definition.metadata)
     for domain in definition.domains:
@@ -168,8 +167,9 @@ def create_table(store: ObjectStore, definition: TableDefinition, operation: str
 
 
 def with_id_columns(configuration: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a table, with names of the columns for the ids of rows that move, where it tracks rows.
-    Protocol: Row Tracking."""
+    """The properties of a table. If it tracks rows, they include the names of the columns for the ids of rows that move.
+    Protocol: Row Tracking.
+    """
     properties = Properties(configuration)
     if not properties.boolean("delta.enableRowTracking"):
         return dict(configuration)
@@ -184,24 +184,26 @@ _ID_COLUMNS = {
 
 
 def check_types(schema: StructType, known: StructType | None = None) -> None:
-    """Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) for types that no column of a table gets, such as
-    intervals. known: of the table that is there, which may have them from others."""
+    """Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) for types that a table column cannot have, such as
+    intervals.
+    known: schema of the existing table, which may have such types from other writers.
+    """
     present = set() if known is None else {type_name(kind) for kind in all_types(known) if not is_known_type(kind)}
     kinds = ((f.name, kind) for f in with_texts(schema).fields for kind in all_types(f.data_type))
-    strange = {name: type_name(kind) for name, kind in kinds if not is_known_type(kind)}
-    strange = {name: kind for name, kind in strange.items() if kind not in present}
-    if strange:
+    unsupported = {name: type_name(kind) for name, kind in kinds if not is_known_type(kind)}
+    unsupported = {name: kind for name, kind in unsupported.items() if kind not in present}
+    if unsupported:
         raise UnsupportedOperationError(
-            f"Found columns using unsupported data types: {', '.join(f'{name}: {kind}' for name, kind in strange.items())}. "
+            f"Found columns using unsupported data types: {', '.join(f'{name}: {kind}' for name, kind in unsupported.items())}. "
             "Nothing was changed. Give them other types: an interval may be a number of days or months.",
             error_class="DELTA_UNSUPPORTED_DATA_TYPES",
             sql_state="0AKDC",
-            columns=list(strange),
+            columns=list(unsupported),
         )
 
 
 def check_empty(store: ObjectStore) -> None:
-    """Raises InvalidOptionError (DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION) when there are files where there is no table."""
+    """Raises InvalidOptionError (DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION) when the directory has files but no table."""
     first_file = next(iter(store.list_recursive("")), None)
     if first_file is not None:
         raise InvalidOptionError(
@@ -214,7 +216,7 @@ def check_empty(store: ObjectStore) -> None:
 
 
 def create_parameters(definition: TableDefinition) -> Mapping[str, Any]:
-    """What the history says of a definition."""
+    """The operation parameters of a definition for the history."""
     metadata = definition.metadata
     return {
         "partitionBy": list(metadata.partition_columns),
@@ -231,7 +233,7 @@ def create_parameters(definition: TableDefinition) -> Mapping[str, Any]:
 def check_schema(
     schema: StructType, partition_by: Sequence[str], mode: str, properties: Properties, present: StructType | None = None
 ) -> tuple[str, ...]:
-    """The partition columns in the schema's spelling, after all checks. present: the schema of the table so far."""
+    """The partition columns in the schema's spelling, after all checks. present: the current schema of the table."""
     if not schema.fields:
         raise SchemaMismatchError("A table needs at least one column.", error_class="DELTA_EMPTY_DATA", sql_state="428GU")
     check_new_schema(schema, mode, present)

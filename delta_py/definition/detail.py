@@ -65,7 +65,7 @@ def detail_rows(snapshot: Snapshot) -> pa.Table:
 
 
 def _time(milliseconds: int | None) -> dt.datetime | None:
-    """None too for a time that no calendar here has."""
+    """Return None also for a time outside the range of Python's datetime."""
     try:
         return None if milliseconds is None else dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=milliseconds)
     except OverflowError:

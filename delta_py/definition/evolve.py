@@ -1,5 +1,5 @@
-"""What a write changes of a table's metadata: new columns with mergeSchema, a new schema with overwriteSchema, and the
-clustering with it.
+"""Changes of a table's metadata by a write: new columns with mergeSchema, a new schema with overwriteSchema, and the clustering
+that goes with it.
 
 Protocol: Change Metadata; Writer Requirements for Column Mapping; Writer Requirements for Clustered Table.
 """
@@ -26,7 +26,7 @@ from delta_py.types.schema import StructType, schema_to_json
 def changed_metadata(
     snapshot: Snapshot, data_schema: StructType, request: WriteRequest
 ) -> tuple[Metadata | None, Protocol | None]:
-    """Metadata and protocol of the table after the write, each None when it stays as it is.
+    """Metadata and protocol of the table after the write, each None if unchanged.
 
     Raises SchemaMismatchError for a schema that cannot be merged, UnsupportedTableFeatureError for one that needs features
     which the table lacks.
@@ -52,26 +52,26 @@ def _overwrites_schema(request: WriteRequest) -> bool:
 
 
 def changed_clustering(snapshot: Snapshot, config: TableConfig, request: WriteRequest) -> DomainMetadata | None:
-    """The clustering domain after the write, None when it stays as it is. config: of the table after the write.
+    """The clustering domain after the write, None if unchanged. config: of the table after the write.
 
-    A table stays clustered by the columns of the same names, if all of them are there. It is clustered by none where it becomes
-    partitioned. Protocol: Writer Requirements for Clustered Table.
+    A table stays clustered by the columns of the same names, if all of them exist. A table that becomes partitioned is clustered
+    by none. Protocol: Writer Requirements for Clustered Table.
     """
     domain = snapshot.clustering_domain()
     if domain is None or not _overwrites_schema(request):
         return None
     if config.partition_columns:
-        changed = clustering_domain(config.schema, (), config.column_mapping_mode)
+        new_domain = clustering_domain(config.schema, (), config.column_mapping_mode)
     else:
-        changed = with_columns_of(domain, snapshot.schema, config.schema, config.column_mapping_mode)
-    return None if clustering_paths(changed) == clustering_paths(domain) else changed
+        new_domain = with_columns_of(domain, snapshot.schema, config.schema, config.column_mapping_mode)
+    return None if clustering_paths(new_domain) == clustering_paths(domain) else new_domain
 
 
 def changed_schema(
     config: TableConfig, schema: StructType, partition_by: Sequence[str], properties: Mapping[str, str] | None = None
 ) -> Metadata:
     """The metadata of a table that gets this schema, with ids and physical names for columns that have none yet. properties: all
-    that it has then; None for the present ones.
+    properties of the table after the change; None for the present ones.
 
     Raises SchemaMismatchError as check_schema, UnsupportedOperationError as check_types.
     """

@@ -1,11 +1,11 @@
-"""What a table's properties and features say of its log, and not of its rows; and of numbers that are given once.
+"""Properties and features that describe a table's log, not its rows; and numbers that may be given only once.
 
     with_log_of(present, configuration)                          # RESTORE; None for a new table
     metadata, at_ms = on_log_of(present, protocol, metadata)     # REPLACE, CLONE
     with_marks_of(present.schema, metadata)                      # RESTORE, CLONE
     properties_of_new(source)                                    # CREATE TABLE LIKE, SHOW CREATE TABLE
 
-It stays where a command gives the table the metadata of another table or version, and no other table takes it over.
+They stay unchanged when a command gives the table the metadata of another table or version, and no other table takes them over.
 Protocol: Writer Requirements for In-Commit Timestamps; Catalog-managed Table Enablement.
 """
 
@@ -31,16 +31,17 @@ LOG_FEATURES = frozenset({PROTECTION, COORDINATED})
 
 
 def with_log_of(present: Snapshot | None, configuration: Mapping[str, str], *more: str) -> dict[str, str]:
-    """The properties, of which those that speak of a log are the present table's; a new table has none of them. more: names of
-    others that are the present table's too."""
+    """The properties, with those that describe a log replaced by the present table's; a new table has none of them. more: names
+    of other properties to take from the present table.
+    """
     names = {name.lower() for name in (*LOG_PROPERTIES, *more)}
     properties = {name: value for name, value in configuration.items() if name.lower() not in names}
-    own = {} if present is None else present.metadata.configuration
-    return properties | {name: value for name, value in own.items() if name.lower() in names}
+    present_properties = {} if present is None else present.metadata.configuration
+    return properties | {name: value for name, value in present_properties.items() if name.lower() in names}
 
 
 def properties_of_new(source: Snapshot) -> dict[str, str]:
-    """The properties by which a new table gets those of the source and its listed features. Clustering is a clause of its own."""
+    """The properties that give a new table those of the source and its listed features. Clustering is a separate clause."""
     protocol = source.protocol
     listed = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
     return {
@@ -50,26 +51,28 @@ def properties_of_new(source: Snapshot) -> dict[str, str]:
 
 
 def with_marks_of(present: StructType, metadata: Metadata) -> Metadata:
-    """The metadata that a table gets, with the high water marks that its identity columns have at present, where these are
-    further. A column is the same if its physical name is; or else, as column mapping may have come or gone, if its name is."""
+    """The new metadata of a table, with the present high water marks of its identity columns where these are further. Columns are
+    matched by physical name; or else by name, because column mapping may have been enabled or removed.
+    """
     schema = parse_schema(metadata.schema_string)
     marks = {identity.name: identity.mark for identity in identity_columns(present) if identity.mark is not None}
     physical = {_physical_name(f): marks[f.name] for f in present.fields if f.name in marks}
     fields = [f for f in schema.fields if identity_of(f) is not None]
-    known = [(f.name, physical.get(_physical_name(f), marks.get(f.name))) for f in fields]
-    marked = with_marks(schema, [(name, mark) for name, mark in known if mark is not None])
+    column_marks = [(f.name, physical.get(_physical_name(f), marks.get(f.name))) for f in fields]
+    marked = with_marks(schema, [(name, mark) for name, mark in column_marks if mark is not None])
     return metadata if marked == schema else replace(metadata, schema_string=schema_to_json(marked))
 
 
 def _physical_name(f: StructField) -> str:
-    """Whatever the column mapping mode."""
+    """The physical name, in any column mapping mode."""
     return str(f.metadata.get(PHYSICAL_NAME, f.name))
 
 
 def on_log_of(present: Snapshot, protocol: Protocol, metadata: Metadata) -> tuple[Metadata, int | None]:
-    """The metadata of what takes the present table's place, with what is said of its log: who coordinates it, before which
-    version checkpoints are protected, and since when commits are stamped. With it the commit's time, as `stamped` gives it.
-    protocol: as it will be."""
+    """The metadata that replaces the present table's, with the properties of its log: its coordinator, the version before which
+    checkpoints are protected, and the start of in-commit timestamps. Also returns the commit's time, as `stamped` gives it.
+    protocol: of the table after the commit.
+    """
     metadata = replace(metadata, configuration=with_log_of(present, metadata.configuration))
     configuration, at_ms = stamped(present, coordinated_by(present.store, TableConfig(protocol, metadata)))
     return replace(metadata, configuration=configuration), at_ms

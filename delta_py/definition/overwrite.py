@@ -1,4 +1,4 @@
-"""What an overwrite replaces: all rows, the rows of a predicate, or the partitions that the new rows have.
+"""The rows that an overwrite replaces: all rows, the rows of a predicate, or the partitions that the new rows have.
 
 Protocol: Add File and Remove File; Add CDC File.
 """
@@ -25,7 +25,7 @@ from delta_py.write.rewrite import Rewrite, TakenOut, matched_rows, removed, row
 
 
 class Overwrites(Enum):
-    """NOTHING: an append. MATCHING_ROWS: those of replaceWhere. PARTITIONS: those that the new rows have."""
+    """NOTHING: an append. MATCHING_ROWS: the rows of replaceWhere. PARTITIONS: the partitions of the new rows."""
 
     NOTHING = "nothing"
     TABLE = "table"
@@ -34,7 +34,7 @@ class Overwrites(Enum):
 
 
 def what_is_overwritten(config: TableConfig, request: WriteRequest, overwrite: bool) -> Overwrites:
-    """Dynamic mode means nothing for a table without partitions, as in Spark: the table is overwritten."""
+    """Dynamic mode has no effect on a table without partitions, as in Spark: the whole table is overwritten."""
     if not overwrite:
         return Overwrites.NOTHING
     if request.replace_where is not None:
@@ -45,9 +45,10 @@ def what_is_overwritten(config: TableConfig, request: WriteRequest, overwrite: b
 
 
 def needs_change_files(config: TableConfig, request: WriteRequest) -> bool:
-    """Whether rows are replaced within files that are written anew, so that the change data feed cannot tell them from the
-    rows that stay. Then all changes of the commit must stand in change data files.
-    Protocol: Add CDC File; Writer Requirements for AddCDCFile."""
+    """Whether rows are replaced within files that are rewritten, so that the change data feed cannot tell them from the unchanged
+    rows. Then change data files must hold all changes of the commit.
+    Protocol: Add CDC File; Writer Requirements for AddCDCFile.
+    """
     if request.replace_where is None or not config.enabled("changeDataFeed") or config.enabled("deletionVectors"):
         return False
     partitions = frozenset((name,) for name in config.partition_columns)
@@ -56,10 +57,10 @@ def needs_change_files(config: TableConfig, request: WriteRequest) -> bool:
 
 
 def replaced_files(transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles) -> TakenOut:
-    """The actions by which the rows that `written` replaces leave the table; what was read for it is remembered.
+    """The actions that remove the rows which `written` replaces; the transaction records what was read for it.
 
-    Files of which only some rows are replaced get a deletion vector, or are written anew without them. Rows are counted where
-    those of a predicate are replaced.
+    Files in which only some rows are replaced get a deletion vector, or are rewritten without them. Rows are counted if a
+    predicate selects them.
     """
     match overwrites:
         case Overwrites.NOTHING:
@@ -78,10 +79,10 @@ def _all_of(transaction: Transaction, state: WriteState) -> WrittenFiles:
 
 
 def _partitions_of(transaction: Transaction, state: WriteState, written: WrittenFiles) -> WrittenFiles:
-    """The files of the partitions that were written, by the values of the partition columns as Spark compares them: -0.0 is 0.0
+    """The files of the written partitions. Values of partition columns are compared as Spark compares them: -0.0 is 0.0
     and NaN is NaN, however the log spells them. The reference leaves the files of the other zero.
 
-    Raises CorruptTableError (CAST_INVALID_INPUT) where of which partition a file is cannot be told.
+    Raises CorruptTableError (CAST_INVALID_INPUT) if the partition of a file cannot be determined.
     """
     if not written.adds:
         return WrittenFiles()
@@ -110,23 +111,24 @@ def _matching_rows(transaction: Transaction, state: WriteState) -> TakenOut:
 
 
 def replace_metrics(written: WrittenFiles, replaced: TakenOut) -> dict[str, int]:
-    """Of an overwrite of the rows of a predicate, under the reference's names and counted as it counts: a file that got a larger
-    vector is written with the rows that it keeps, and is not removed. Rows that statistics do not tell, and, where no row is
-    in the files written, all numbers of rows, are left out."""
+    """Metrics of an overwrite of the rows of a predicate, under the reference's names and counted as the reference counts: a file
+    with a larger vector counts as written with its remaining rows, and not as removed. Row counts that statistics do not give are
+    left out, and all row counts if the written files have no rows.
+    """
     adds = (*written.adds, *replaced.written.adds)
     paths = {add.path for add in adds}
-    gone = [remove for remove in replaced.written.removes if remove.path not in paths]
+    removed_files = [remove for remove in replaced.written.removes if remove.path not in paths]
     metrics = {
         "numFiles": len(adds),
         "numOutputBytes": sum(add.size_bytes for add in adds),
-        "numRemovedFiles": len(gone),
-        "numRemovedBytes": sum(remove.size_bytes or 0 for remove in gone),
+        "numRemovedFiles": len(removed_files),
+        "numRemovedBytes": sum(remove.size_bytes or 0 for remove in removed_files),
         "numAddedChangeFiles": len(written.cdc) + len(replaced.written.cdc),
     }
     copied = row_count_of(replaced.written.adds)
     if copied is None or written.row_count + copied == 0:
         return metrics
     metrics["numOutputRows"] = written.row_count + copied
-    if replaced.deleted or not gone:
+    if replaced.deleted or not removed_files:
         metrics |= {"numCopiedRows": copied, "numDeletedRows": replaced.deleted}
     return metrics

@@ -1,8 +1,8 @@
-"""Table properties that a caller sets: which names and values there are, and what this library does about each.
+"""Table properties that a caller sets: their names and values, and how this library treats each.
 
-    kept, features = split_configuration({"delta.appendOnly": "true", "delta.feature.deletionVectors": "supported"})
+    properties, features = split_configuration({"delta.appendOnly": "true", "delta.feature.deletionVectors": "supported"})
 
-PROPERTIES is the list of Delta's own. Their names are found ignoring case; all others are the user's, and kept as they are.
+PROPERTIES is the list of Delta's own. Their names are matched ignoring case; all others are the user's, and stored unchanged.
 Protocol: Table Properties; Table Features for New and Existing Tables.
 """
 
@@ -32,8 +32,9 @@ _OPEN_PREFIXES = (_FEATURE_PREFIX, "delta.constraints.", "delta.universalformat.
 
 
 class Treatment(Enum):
-    """HONOURED: what it says is done. WITHOUT_EFFECT: kept in the table for others; here there is nothing that it could change.
-    BOOKKEEPING: writers set it, users cannot. ELSEWHERE: it asks for another product, and setting it is refused."""
+    """HONOURED: this library does what it says. WITHOUT_EFFECT: stored in the table for other clients; nothing here depends on
+    it. BOOKKEEPING: writers set it, users cannot. ELSEWHERE: it needs another product, and setting it is refused.
+    """
 
     HONOURED = "honoured"
     WITHOUT_EFFECT = "without effect"
@@ -42,12 +43,12 @@ class Treatment(Enum):
 
 
 Check = Callable[[str], str | None]
-"""What a value has to be, for one that is not so; None for one that is."""
+"""Returns the requirement that a value violates; None if it is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """why: of what has no effect, or is refused."""
+    """why: the reason for having no effect, or for being refused."""
 
     name: str
     check: Check
@@ -83,8 +84,8 @@ def _interval(value: str) -> str | None:
     return None
 
 
-def _one_of(*known: str) -> Check:
-    return lambda value: None if value.lower() in known else f"one of {', '.join(known)}"
+def _one_of(*allowed: str) -> Check:
+    return lambda value: None if value.lower() in allowed else f"one of {', '.join(allowed)}"
 
 
 def _size(value: str) -> str | None:
@@ -188,18 +189,18 @@ _FOLDED = {row.name.lower(): row for row in _ROWS}
 
 
 def split_configuration(configuration: Mapping[str, str]) -> tuple[dict[str, str], frozenset[str]]:
-    """Checked properties under the names that are stored, and the features that `delta.feature.*` asks for.
+    """Return the checked properties under their stored names, and the features that `delta.feature.*` requests.
 
-    Raises InvalidOptionError for a name that is none or that users cannot set, and for a value that is none;
-    UnsupportedOperationError for what needs another product.
+    Raises InvalidOptionError for a name that is unknown or that users cannot set, and for an invalid value;
+    UnsupportedOperationError for a property that needs another product.
     """
     properties: dict[str, str] = {}
     features = set()
-    for given, value in configuration.items():
-        if given.lower().startswith(_FEATURE_PREFIX):
-            features.add(feature_asked_for(given, value))
+    for requested_name, value in configuration.items():
+        if requested_name.lower().startswith(_FEATURE_PREFIX):
+            features.add(feature_asked_for(requested_name, value))
             continue
-        name = known_name(given)
+        name = known_name(requested_name)
         if name in properties:
             raise InvalidOptionError(f"Table property {name} is given twice.", property=name)
         _check_value(name, value)
@@ -208,27 +209,29 @@ def split_configuration(configuration: Mapping[str, str]) -> tuple[dict[str, str
 
 
 def with_defaults(configuration: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """What a new table is told to have, and the defaults for what it is not told. delta.ignoreProtocolDefaults, which is not
-    kept, leaves out defaults of the protocol. Defaults of names that nobody here knows are other products'."""
-    told = {name.lower(): value for name, value in configuration.items()}
+    """The properties of a new table: those of the configuration, and the defaults for those that it does not name.
+    delta.ignoreProtocolDefaults, which is not stored, leaves out defaults of the protocol. Defaults with unknown names belong to
+    other products and are left out.
+    """
+    configured_names = {name.lower(): value for name, value in configuration.items()}
     for name, value in (*configuration.items(), *defaults.items()):
         if name.lower() == IGNORE_DEFAULTS.lower():
             _check_value(IGNORE_DEFAULTS, value)
     ignored = Properties(configuration).boolean(IGNORE_DEFAULTS) or Properties(defaults).boolean(IGNORE_DEFAULTS)
     of_protocol = (READER_VERSION.lower(), WRITER_VERSION.lower(), _FEATURE_PREFIX) if ignored else ()
-    known = {name: value for name, value in defaults.items() if _stored_name(name) is not None}
+    known_defaults = {name: value for name, value in defaults.items() if _stored_name(name) is not None}
     added = {
         name: value
-        for name, value in known.items()
-        if name.lower() not in told and not (of_protocol and name.lower().startswith(of_protocol))
+        for name, value in known_defaults.items()
+        if name.lower() not in configured_names and not (of_protocol and name.lower().startswith(of_protocol))
     }
     return {name: value for name, value in {**added, **configuration}.items() if name.lower() != IGNORE_DEFAULTS.lower()}
 
 
 def without_bookkeeping(configuration: Mapping[str, str]) -> dict[str, str]:
-    """A table's properties but for those that writers keep and users cannot set."""
-    kept = {name.lower() for name, row in PROPERTIES.items() if row.treatment is Treatment.BOOKKEEPING}
-    return {name: value for name, value in configuration.items() if name.lower() not in kept}
+    """A table's properties without those that writers maintain and users cannot set."""
+    bookkeeping_names = {name.lower() for name, row in PROPERTIES.items() if row.treatment is Treatment.BOOKKEEPING}
+    return {name: value for name, value in configuration.items() if name.lower() not in bookkeeping_names}
 
 
 def check_manifests(properties: Properties) -> None:
@@ -247,7 +250,7 @@ def refuse_constraints(properties: Mapping[str, str]) -> None:
     checks = [name for name in properties if name.lower().startswith("delta.constraints.")]
     if checks:
         raise UnsupportedOperationError(
-            f"{', '.join(checks)}: a CHECK constraint holds for all rows, and a property would not check those that are there. "
+            f"{', '.join(checks)}: a CHECK constraint holds for all rows, and a property would not check the existing ones. "
             "Nothing was changed. Add it with addConstraint, or without Spark with alter.add_constraint.",
             error_class="DELTA_ADD_CONSTRAINTS",
             sql_state="0A000",
@@ -255,41 +258,45 @@ def refuse_constraints(properties: Mapping[str, str]) -> None:
         )
 
 
-def feature_asked_for(given: str, value: str) -> str:
+def feature_asked_for(property_name: str, value: str) -> str:
     spelling = {feature.lower(): feature for feature in FEATURES}
-    feature = spelling.get(given[len(_FEATURE_PREFIX) :].lower())
+    feature = spelling.get(property_name[len(_FEATURE_PREFIX) :].lower())
     if feature is None:
         raise InvalidOptionError(
-            f"{given}: there is no such table feature. Known are {', '.join(sorted(FEATURES))}.",
+            f"{property_name}: there is no such table feature. Known are {', '.join(sorted(FEATURES))}.",
             error_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
             sql_state="56038",
-            property=given,
+            property=property_name,
         )
     if value.lower() not in ("supported", "enabled"):
-        raise InvalidOptionError(f"{given} is {value!r}; the only value is 'supported'.", property=given)
+        raise InvalidOptionError(f"{property_name} is {value!r}; the only value is 'supported'.", property=property_name)
     return feature
 
 
-def known_name(given: str) -> str:
-    """The name as it is stored. Raises InvalidOptionError (DELTA_UNKNOWN_CONFIGURATION) for one of Delta's that is none."""
-    name = _stored_name(given)
+def known_name(requested_name: str) -> str:
+    """The name as it is stored. Raises InvalidOptionError (DELTA_UNKNOWN_CONFIGURATION) for an unknown name with the prefix
+    `delta.`.
+    """
+    name = _stored_name(requested_name)
     if name is None:
-        near = difflib.get_close_matches(given.lower(), _FOLDED, 1)
-        hint = f" Did you mean {_FOLDED[near[0]].name}?" if near else ""
+        similar_names = difflib.get_close_matches(requested_name.lower(), _FOLDED, 1)
+        hint = f" Did you mean {_FOLDED[similar_names[0]].name}?" if similar_names else ""
         raise InvalidOptionError(
-            f"{given} is no table property that can be set.{hint}",
+            f"{requested_name} is no table property that can be set.{hint}",
             error_class="DELTA_UNKNOWN_CONFIGURATION",
             sql_state="F0000",
-            property=given,
+            property=requested_name,
         )
     return name
 
 
-def _stored_name(given: str) -> str | None:
-    """None for a name of Delta's that is none. Names of others, and those that tables may choose, are taken as they are."""
-    folded = given.lower()
+def _stored_name(requested_name: str) -> str | None:
+    """Return None for an unknown name with the prefix `delta.`. Names of others, and those that tables may choose, are returned
+    unchanged.
+    """
+    folded = requested_name.lower()
     if not folded.startswith("delta.") or folded.startswith(_OPEN_PREFIXES):
-        return given
+        return requested_name
     row = _FOLDED.get(folded)
     return None if row is None else row.name
 
@@ -317,11 +324,11 @@ def _check_value(name: str, value: str) -> None:
             sql_state="KD00E" if name == FORMATS_PROPERTY else None,
             property=name,
         )
-    wanted = row.check(value)
-    if wanted is not None:
+    expectation = row.check(value)
+    if expectation is not None:
         is_interval = row.check is _interval
         raise InvalidOptionError(
-            f"Table property {name} is {value!r}; it must be {wanted}.",
+            f"Table property {name} is {value!r}; it must be {expectation}.",
             error_class="DELTA_INVALID_INTERVAL" if is_interval else None,
             sql_state="22006" if is_interval else None,
             property=name,

@@ -1,4 +1,4 @@
-"""The protocol that a table needs: the features that its schema and properties use, and the lowest versions that hold them.
+"""The protocol that a table needs: the features that its schema and properties use, and the lowest versions that support them.
 
 Protocol: Table Features for New and Existing Tables; Supported Features.
 """
@@ -26,7 +26,7 @@ _LEGACY_VERSIONS = ((1, 1), (1, 2), (1, 3), (1, 4), _MAPPING_VERSIONS, (2, 6))
 
 
 def lowest_protocol(schema: StructType, properties: Properties, features: Iterable[str], versions: tuple[int, int]) -> Protocol:
-    """The lowest protocol that supports what schema and properties use and what was asked for by name or version.
+    """The lowest protocol that supports what schema and properties use, and what the caller requests by name or version.
 
     Raises InvalidOptionError for versions that do not exist.
     """
@@ -43,18 +43,19 @@ def protocol_of_versions(reader: int, writer: int) -> Protocol:
             f"There is no protocol ({reader},{writer}); the newest is ({READER_FEATURES_VERSION},{WRITER_FEATURES_VERSION})."
         )
     if reader == _MAPPING_VERSIONS[0] and writer < _MAPPING_VERSIONS[1]:
-        reader = 1  # what readers of version 2 know more has no writer here
+        reader = 1  # no writer version here supports the additional feature of reader version 2
     writer = WRITER_FEATURES_VERSION if reader == READER_FEATURES_VERSION else writer
     mapping = {"columnMapping"} if reader == _MAPPING_VERSIONS[0] else set[str]()
     listed = frozenset(_ALWAYS | mapping) if writer == WRITER_FEATURES_VERSION else None
     return Protocol(reader, writer, frozenset[str]() if reader == READER_FEATURES_VERSION else None, listed)
 
 
-def with_features(current: Protocol, wanted: Iterable[str]) -> Protocol:
-    """The protocol with these features and all that they need; `current` where it supports them, under a final name or
-    under that of a preview."""
+def with_features(current: Protocol, features: Iterable[str]) -> Protocol:
+    """The protocol with these features and all that they need; `current` if it supports them, under a final name or
+    under that of a preview.
+    """
     supported = supported_features(current)
-    lacking = _lacking(current, wanted)
+    lacking = _lacking(current, features)
     if not lacking:
         return current
     names = lacking | supported | _ALWAYS
@@ -65,7 +66,7 @@ def with_features(current: Protocol, wanted: Iterable[str]) -> Protocol:
 
 
 def without_feature(current: Protocol, name: str) -> Protocol:
-    """The protocol without a feature, in the oldest versions that hold just what is left, or else with lists."""
+    """The protocol without a feature, in the oldest versions that support exactly the remaining ones, or else with lists."""
     names = supported_features(current) - {name}
     legacy = _legacy(names)
     if legacy is not None:
@@ -74,9 +75,11 @@ def without_feature(current: Protocol, name: str) -> Protocol:
 
 
 def _listed(names: Set[str], more_readers: Set[str] = frozenset(), *, keeps_list: bool = False) -> Protocol:
-    """The features as a list of writers', with the lowest version of readers that knows them all. more_readers: that readers must
-    know besides. keeps_list: readers have a list whatever it holds.
-    Protocol: Table Features for New and Existing Tables; Writer Requirements for Column Mapping."""
+    """The features as a writer list, with the lowest reader version that supports them all. more_readers: additional reader
+    features.
+    keeps_list: readers have a list whatever it holds.
+    Protocol: Table Features for New and Existing Tables; Writer Requirements for Column Mapping.
+    """
     readers = frozenset(name for name in names if name in FEATURES and FEATURES[name].reader) | more_readers
     versions = [FEATURES[name].legacy_reader if name in FEATURES else None for name in readers]
     legacy = [version for version in versions if version is not None]
@@ -86,18 +89,20 @@ def _listed(names: Set[str], more_readers: Set[str] = frozenset(), *, keeps_list
 
 
 def _legacy(names: Set[str]) -> Protocol | None:
-    """The versions that stand for just these features; None when there are none."""
+    """The versions that stand for exactly these features; None if there are none."""
     protocols = (Protocol(*versions, None, None) for versions in _LEGACY_VERSIONS)
     return next((protocol for protocol in protocols if supported_features(protocol) == names), None)
 
 
-def _lacking(current: Protocol, wanted: Iterable[str]) -> set[str]:
-    """Where writers have a list, what it lacks is lacking, also where the readers' version stands for it."""
+def _lacking(current: Protocol, features: Iterable[str]) -> set[str]:
+    """The features that the protocol lacks. If it has a writer list, a feature outside the list is lacking, even if the reader
+    version implies it.
+    """
     supported = supported_features(current)
     if current.writer_features is not None:
         supported &= current.writer_features
     final = {FEATURES[name].stands_for for name in supported if name in FEATURES}
-    return {name for name in _with_needs(set(wanted)) if name not in supported and name not in final}
+    return {name for name in _with_needs(set(features)) if name not in supported and name not in final}
 
 
 _OF_FIELDS = ("invariants", "generatedColumns", "identityColumns", "allowColumnDefaults", "geospatial")
@@ -124,11 +129,11 @@ _RAISED_BY_COLUMNS = {"geospatial", "variantType"}  # as the reference does
 
 
 def raised_protocol(current: Protocol, schema: StructType, properties: Properties) -> Protocol:
-    """The protocol of a table that gets this schema and these properties: the present one, if it has the features already, or
-    with those that come by themselves with a column of theirs.
+    """The protocol of a table that gets this schema and these properties: the present one if it has the features already, else
+    with the features that a column enables automatically.
 
     Raises UnsupportedTableFeatureError (DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT) for a feature that locks out clients which
-    can use the table today: that is the owner's decision, not a write's.
+    can use the table today: the owner must decide that, not a write.
     Protocol: Table Features for New and Existing Tables.
     """
     used = features_in_use(schema, properties)
@@ -148,8 +153,8 @@ def raised_protocol(current: Protocol, schema: StructType, properties: Propertie
 
 
 def _with_needs(features: set[str]) -> set[str]:
-    """The features and all that they need, at any remove, as far as these are known."""
-    closed = set(features)
-    while more := {need for name in closed & FEATURES.keys() for need in FEATURES[name].needs} - closed:
-        closed |= more
-    return closed
+    """The features and all that they need, directly or indirectly, as far as these are known."""
+    result = set(features)
+    while needed_features := {need for name in result & FEATURES.keys() for need in FEATURES[name].needs} - result:
+        result |= needed_features
+    return result

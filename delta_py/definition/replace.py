@@ -1,9 +1,9 @@
-"""A table's definition in the place of another's: CREATE and REPLACE as a caller names them.
+"""CREATE and REPLACE of a table with a definition, by the modes of the callers.
 
     build_table(store, "createOrReplace", definition) -> version
 
 A replaced table keeps its history and what its protocol supports, and gets a new id: streams from it must start again. All
-of its rows go.
+of its rows are removed.
 Protocol: Change Metadata; Writer Requirements for Column Mapping.
 """
 
@@ -51,12 +51,12 @@ OPERATIONS = {
 def build_table(store: ObjectStore, mode: str, definition: TableDefinition, *, join: bool = False) -> int:
     """Create or replace a table; returns its version, or the newest when there was nothing to do.
 
-    definition: one without columns is of a table that is to get them later, or of any that is there; it replaces none.
-    join: with mode create, a table that is there and is defined alike is taken as it is.
-    Raises SchemaMismatchError for a replacement without columns (DELTA_SCHEMA_NOT_PROVIDED), and for a table that is there and
+    definition: one without columns describes a table that gets them later, or matches any existing table; it replaces none.
+    join: with mode create, accept an existing table with the same definition.
+    Raises SchemaMismatchError for a replacement without columns (DELTA_SCHEMA_NOT_PROVIDED), and for an existing table that
     differs; TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS), TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND),
     InvalidOptionError (DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION), UnsupportedTableFeatureError for rules that this version
-    cannot keep.
+    cannot enforce.
     """
     if mode not in OPERATIONS:
         raise InvalidOptionError(f"There is no way to build a table named {mode!r}. Known are {', '.join(OPERATIONS)}.")
@@ -82,7 +82,7 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition, *, j
 
 
 def is_taken(store: ObjectStore) -> bool:
-    """Whether there is a table that can be read."""
+    """Whether a readable table exists."""
     try:
         Snapshot.load(store)
     except TableNotFoundError:
@@ -105,7 +105,7 @@ def _create(store: ObjectStore, mode: str, definition: TableDefinition) -> int:
 
 
 def not_there(store: ObjectStore) -> TableNotFoundError:
-    """What to raise when there is no table to be replaced."""
+    """The error for a missing table that was to be replaced."""
     return TableNotFoundError(
         f"The table at {store.root} cannot be replaced: it cannot be found, it did not exist. Create it with create() or "
         "createOrReplace().",
@@ -130,8 +130,9 @@ def _exists(store: ObjectStore, version: int) -> TableAlreadyExistsError:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What a commit makes of a table that is there. Small and picklable. protocol: None where it stays. timestamp_ms: as
-    `on_log_of` says it."""
+    """The actions of a commit that replaces an existing table. Small and picklable. protocol: None if unchanged. timestamp_ms: as
+    `on_log_of` returns it.
+    """
 
     definition: TableDefinition
     metadata: Metadata
@@ -151,7 +152,7 @@ class Replacement:
         return TableConfig(self.protocol or snapshot.protocol, self.metadata)
 
     def begin(self, snapshot: Snapshot, isolation: IsolationLevel | None = None) -> Transaction:
-        """A transaction that gives the table its definition; the caller takes the rows out."""
+        """A transaction that gives the table its definition; the caller removes the rows."""
         transaction = transaction_at(snapshot, self.timestamp_ms, isolation)
         transaction.set_metadata(self.metadata)
         if self.protocol is not None:
@@ -162,7 +163,7 @@ class Replacement:
 
 
 def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: str) -> int:
-    """Commit the definition over the table that is there, and take all of its rows out; returns the version."""
+    """Commit the definition over the existing table, and remove all of its rows; returns the version."""
     replacement = Replacement.of(snapshot, definition)
     check_definition(replacement.config(snapshot), snapshot.store, snapshot.version)
     transaction = replacement.begin(snapshot)
@@ -176,12 +177,14 @@ def _taken_over(snapshot: Snapshot, metadata: Metadata) -> Metadata:
     """The definition's metadata. New columns never get an id that a former column had."""
     config = TableConfig(snapshot.protocol, metadata)
     mode, configuration = column_mapping.mode(config.properties), dict(metadata.configuration)
-    last = snapshot.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0)
+    last_id = snapshot.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0)
     schema = config.schema
     if mode != "none":
-        bare = map_fields(schema, _without_id)
-        schema, last = column_mapping.assign(bare, lambda f: f"col-{uuid.uuid4()}", config.properties, last + 1)
-        configuration[column_mapping.MAX_ID_PROPERTY] = str(last)
+        schema_without_ids = map_fields(schema, _without_id)
+        schema, last_id = column_mapping.assign(
+            schema_without_ids, lambda f: f"col-{uuid.uuid4()}", config.properties, last_id + 1
+        )
+        configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
     return replace(metadata, schema_string=schema_to_json(schema), configuration=configuration)
 
 
@@ -191,31 +194,36 @@ def _without_id(f: StructField) -> StructField:
 
 
 def _domains(snapshot: Snapshot, metadata: Metadata, definition: TableDefinition) -> Iterator[DomainMetadata]:
-    """The clustering of the new definition; a table without has none afterwards."""
-    wanted = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
-    if wanted:
+    """The clustering of the new definition; without one, the clustering of the table is removed."""
+    columns = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
+    if columns:
         config = TableConfig(snapshot.protocol, metadata)
-        yield clustering_domain(config.schema, wanted, column_mapping.mode(config.properties))
+        yield clustering_domain(config.schema, columns, column_mapping.mode(config.properties))
     elif (present := snapshot.clustering_domain()) is not None:
         yield replace(present, removed=True)
 
 
-# ---------------------------------------------------------------- a table that is there, and the same definition
+# ---------------------------------------------------------------- an existing table with the same definition
 
 
 def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
-    """Raises SchemaMismatchError when the table differs in columns, partitioning, clustering or a property that is named; in a
-    property alone, for a definition without columns."""
-    wanted, metadata = definition.metadata, snapshot.metadata
+    """Raises SchemaMismatchError when the table differs in columns, partitioning, clustering or a named property; for a
+    definition without columns, only when a property differs.
+    """
+    new_metadata, metadata = definition.metadata, snapshot.metadata
     properties = snapshot.config.properties
-    given = [name for name in wanted.configuration if name not in definition.defaulted and not name.lower().startswith(_ASSIGNED)]
+    compared_properties = [
+        name for name in new_metadata.configuration if name not in definition.defaulted and not name.lower().startswith(_ASSIGNED)
+    ]
     clustering = clustering_columns(snapshot.schema, snapshot.clustering_domain())
     wanted_clustering = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
     differing = {
         "DELTA_CREATE_TABLE_SCHEME_MISMATCH": _shape(snapshot.schema) != _shape(definition.config.schema),
-        "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING": metadata.partition_columns != wanted.partition_columns,
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING": metadata.partition_columns != new_metadata.partition_columns,
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING": clustering != wanted_clustering,
-        "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY": any(properties.get(name) != wanted.configuration[name] for name in given),
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY": any(
+            properties.get(name) != new_metadata.configuration[name] for name in compared_properties
+        ),
     }
     if not definition.config.schema.fields:
         differing = {condition: differs for condition, differs in differing.items() if condition.endswith("PROPERTY")}
@@ -236,6 +244,6 @@ _ASSIGNED = ("delta.columnmapping.maxcolumnid", "delta.rowtracking.")
 
 
 def _shape(schema: StructType) -> StructType:
-    """Names, types, nullability, and what values are made of, without ids."""
+    """Names, types, nullability, comments and the rules for values, without ids."""
     keys = ("comment", GENERATION, identity_columns.START, identity_columns.STEP)
     return map_fields(schema, lambda f: replace(f, metadata={key: f.metadata[key] for key in keys if key in f.metadata}))

@@ -1,4 +1,4 @@
-"""What a caller may ask of a write."""
+"""The options of a write."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _SAVE_MODES = {
 
 @dataclass(frozen=True, slots=True)
 class AutoCompact:
-    """What a commit does about small files. enabled: None for what the table says. min_files: small files that a partition must
-    have. max_file_bytes: about so large they become. min_file_bytes: smaller files are small."""
+    """How a commit handles small files. enabled: None for the table's setting. min_files: the number of small files that a
+    partition must have. max_file_bytes: approximate size of the compacted files. min_file_bytes: smaller files count as small.
+    """
 
     enabled: bool | None = None
     min_files: int = 50
@@ -44,23 +45,24 @@ class AutoCompact:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """What a caller asks for. It may ask for what cannot be; `check` says so.
+    """The options that a caller passes. They may be invalid or contradictory; `check` reports that.
 
-    mode: error (or errorifexists), append, ignore, overwrite, in any case of letters. partition_by, cluster_by: None where
-    nothing was said. name, description, configuration, defaults: of a table that the write creates, as define_table takes them.
-    merge_schema: add the data's new columns to the table; merge_casts: and cast values to the types of those that it has.
-    overwrite_schema: give it the data's schema. replace_where: SQL; overwrite only the rows for which it is true.
-    partition_overwrite_mode: `static`, or `dynamic` to overwrite only the partitions that the data has. Other modes than
-    overwrite take no notice of overwrite_schema and partition_overwrite_mode, which sessions may set for all writes.
-    as_select: of the statement that the rows are the query of: create, replace or createOrReplace; the latter two give a table
-    that is there the definition of a new one, in the same commit. None where the write is no such statement.
-    txn_app_id, txn_version: both or none; a write that the table has recorded already does nothing. data_change: False says
-    that the rows are only arranged anew. max_records_per_file, target_file_bytes, compression: None for what the table says.
-    isolation_level: for this write only. time_zone: of the session, in which texts and times are turned into each other.
+    mode: error (or errorifexists), append, ignore, overwrite, in any case of letters. partition_by, cluster_by: None if the
+    caller did not set them. name, description, configuration, defaults: of a table that the write creates, as define_table takes
+    them.
+    merge_schema: add the data's new columns to the table; merge_casts: also cast values to the types of its existing columns.
+    overwrite_schema: give the table the data's schema. replace_where: SQL; overwrite only the rows for which it is true.
+    partition_overwrite_mode: `static`, or `dynamic` to overwrite only the partitions that the data has. Modes other than
+    overwrite ignore overwrite_schema and partition_overwrite_mode, which sessions may set for all writes.
+    as_select: the statement whose query gives the rows: create, replace or createOrReplace; the latter two give an existing table
+    the definition of a new one, in the same commit. None if the write is no such statement.
+    txn_app_id, txn_version: both or none; a write that the table has already recorded does nothing. data_change: False says
+    that the rows are only rearranged. max_records_per_file, target_file_bytes, compression: None for the table's setting.
+    isolation_level: for this write only. time_zone: of the session, for conversions between texts and times.
     truncate_nanoseconds: cut times down to the microsecond, toward the past; without it a time that has nanoseconds is refused.
-    tasks: how many tasks write at most, as far as that is known. rule_nonce: of the data's hidden columns that answer rules of
-    the table (row_rules/rule_columns.py). auto_compact: what the commit does about small files. recorded: more parameters of the
-    operation, for the history alone.
+    tasks: the maximum number of writing tasks, if known. rule_nonce: identifies the data's hidden columns that hold results of
+    the table's rules (row_rules/rule_columns.py). auto_compact: how the commit handles small files. recorded: more parameters of
+    the operation, for the history alone.
     """
 
     mode: str = "error"
@@ -92,7 +94,7 @@ class WriteRequest:
     truncate_nanoseconds: bool = False
 
     def with_file_settings(self, state: WriteState) -> WriteState:
-        """The state with what is said of the files that are written: rows, bytes, codec. Raises as compression_codec."""
+        """The state with the request's file settings: rows, bytes, codec. Raises as compression_codec."""
         return replace(
             state,
             max_records_per_file=self.max_records_per_file,
@@ -101,10 +103,11 @@ class WriteRequest:
         )
 
     def check(self) -> None:
-        """Raises InvalidOptionError for a value that cannot be meant (DELTA_ILLEGAL_OPTION, INVALID_SAVE_MODE,
-        DELTA_INVALID_ISOLATION_LEVEL), or that the log cannot hold; and for what contradicts something else
+        """Raises InvalidOptionError for an invalid value (DELTA_ILLEGAL_OPTION, INVALID_SAVE_MODE,
+        DELTA_INVALID_ISOLATION_LEVEL), or one that the log cannot hold; and for options that contradict each other
         (DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS, DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE,
-        DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE, DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE)."""
+        DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE, DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE).
+        """
         mode = self.save_mode
         self._check_texts()
         if str(self.partition_overwrite_mode).lower() not in ("static", "dynamic"):
@@ -130,15 +133,15 @@ class WriteRequest:
     @property
     def save_mode(self) -> str:
         """The mode as the history names it. Raises InvalidOptionError (INVALID_SAVE_MODE)."""
-        found = _SAVE_MODES.get(str(self.mode).lower())
-        if found is None:
+        save_mode = _SAVE_MODES.get(str(self.mode).lower())
+        if save_mode is None:
             raise InvalidOptionError(
                 f"There is no write mode {self.mode!r}. Use error, append, overwrite or ignore. Nothing was written.",
                 error_class="INVALID_SAVE_MODE",
                 sql_state="42000",
                 mode=self.mode,
             )
-        return found
+        return save_mode
 
     @property
     def is_dynamic(self) -> bool:
@@ -150,27 +153,27 @@ class WriteRequest:
             "overwriteSchema": self.overwrite_schema,
             "partitionOverwriteMode=dynamic": self.is_dynamic,
         }
-        given = [name for name, is_given in kinds.items() if is_given]
-        if len(given) > 1:
+        requested_kinds = [name for name, is_given in kinds.items() if is_given]
+        if len(requested_kinds) > 1:
             mode = " (partitionOverwriteMode=static outweighs a session's setting)" if self.is_dynamic else ""
             raise InvalidOptionError(
-                f"{given[0]} and {given[1]} contradict each other: each says by itself which rows, or all, are replaced. Nothing "
-                f"was written. Give one of them{mode}.",
-                error_class=_CONTRADICTIONS[given[0], given[1]],
+                f"{requested_kinds[0]} and {requested_kinds[1]} contradict each other: each says by itself which rows, "
+                f"or all, are replaced. Nothing was written. Give one of them{mode}.",
+                error_class=_CONTRADICTIONS[requested_kinds[0], requested_kinds[1]],
                 sql_state="42613",
-                options=given,
+                options=requested_kinds,
             )
 
     def _check_transaction(self) -> None:
         version = self.txn_version
         if (self.txn_app_id is None) != (version is None):
-            there, missing = ("txnAppId", "txnVersion") if version is None else ("txnVersion", "txnAppId")
+            present_option, missing_option = ("txnAppId", "txnVersion") if version is None else ("txnVersion", "txnAppId")
             raise InvalidOptionError(
-                f"Invalid options for idempotent writes: {there} is given without {missing}. Nothing was written. Give both, or "
-                "none of them, be it as options or as settings of the session.",
+                f"Invalid options for idempotent writes: {present_option} is given without {missing_option}. Nothing was "
+                "written. Give both, or none of them, be it as options or as settings of the session.",
                 error_class="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
                 sql_state="42616",
-                option=missing,
+                option=missing_option,
             )
         if self.txn_app_id == "":
             raise _illegal("txnAppId", "", "a name of the application that is not empty")
@@ -179,7 +182,7 @@ class WriteRequest:
             raise _illegal("txnVersion", version, "a whole number of 64 bits")
 
     def _check_texts(self) -> None:
-        """Not Unicode is a half of a surrogate pair by itself."""
+        """Raises InvalidOptionError for text that is not valid Unicode: it has one half of a surrogate pair."""
         texts = {
             "name": self.name,
             "description": self.description,
@@ -205,16 +208,19 @@ _CONTRADICTIONS = {
 }
 
 
-def _illegal(option: str, value: object, wanted: str) -> InvalidOptionError:
+def _illegal(option: str, value: object, expectation: str) -> InvalidOptionError:
     return InvalidOptionError(
-        f"Invalid value {value!r} for option {option!r}: it must be {wanted}. Nothing was written.", option=option, value=value
+        f"Invalid value {value!r} for option {option!r}: it must be {expectation}. Nothing was written.",
+        option=option,
+        value=value,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class StreamBatch:
-    """The batch of a stream that a write commits: by query_id and batch_id the table knows it again. output_mode: `Append`
-    or `Complete`. Protocol: Transaction Identifiers."""
+    """The batch of a stream that a write commits: the table recognizes it by query_id and batch_id. output_mode: `Append`
+    or `Complete`. Protocol: Transaction Identifiers.
+    """
 
     query_id: str
     batch_id: int

@@ -1,9 +1,9 @@
-"""Row ids for the rows that a table has already, so that row tracking can be turned on.
+"""Row ids for the existing rows of a table, so that row tracking can be enabled.
 
     give_row_ids(store)
 
-The feature comes first, by which new files get ids from then on; then the files without ids are named again, with ids, some
-at a time. Nothing about their rows changes, and other writers may go on meanwhile.
+The feature is committed first, so that new files get ids from then on. Then the files without ids are added again with ids, a
+batch per commit. Their rows do not change, and other writers may continue during this.
 Protocol: Row Tracking; Writer Requirements for Row Tracking.
 """
 
@@ -35,10 +35,10 @@ _LOST_ROUNDS = 20
 
 
 def give_row_ids(store: ObjectStore) -> None:
-    """Give base row ids to all files that have none, in commits of their own.
+    """Give base row ids to all files that have none, in separate commits.
 
-    Raises UnsupportedOperationError, before anything is committed, for files whose statistics do not say how many rows they
-    have; conflicts as Transaction.commit when other writers change the files again and again.
+    Raises UnsupportedOperationError, before anything is committed, for files whose statistics lack the row count; conflicts as
+    Transaction.commit when other writers change the files again and again.
     """
     snapshot = Snapshot.load(store)
     _check_counted(snapshot)
@@ -49,15 +49,18 @@ def give_row_ids(store: ObjectStore) -> None:
 
 
 def take_row_ids(store: ObjectStore) -> bool:
-    """Name the files that have row ids again, without them, in commits of their own; whether there were some. The property
-    delta.rowTrackingSuspended keeps commits from giving new ones. Raises as give_row_ids on conflicts."""
+    """Add the files that have row ids again without them, in separate commits; returns whether such files existed. The property
+    delta.rowTrackingSuspended prevents commits from giving new ids. Raises as give_row_ids on conflicts.
+    """
     return _in_rounds(store, gives=False)
 
 
 def _in_rounds(store: ObjectStore, *, gives: bool) -> bool:
-    """Whether there was something to do. Ends where others turn ids on or off meanwhile, as no round would get further then."""
+    """Return whether any file was changed. Raises an error if another writer enables or suspends ids during this, as no further
+    round could succeed.
+    """
     operation = "ROW TRACKING BACKFILL" if gives else "ROW TRACKING UNBACKFILL"
-    batch, lost = 0, 0
+    batch, conflict_count = 0, 0
     while True:
         snapshot = Snapshot.load(store)
         adds = _some_files(snapshot, with_ids=not gives)
@@ -71,34 +74,35 @@ def _in_rounds(store: ObjectStore, *, gives: bool) -> bool:
         try:
             transaction.commit(operation, {"batchId": str(batch)})
             batch += 1
-        except DeltaConcurrentModificationException:  # a file was removed or changed meanwhile
-            lost += 1
-            if lost == _LOST_ROUNDS:
+        except DeltaConcurrentModificationException:  # another writer removed or changed a file
+            conflict_count += 1
+            if conflict_count == _LOST_ROUNDS:
                 raise
 
 
 def without_ids(snapshot: Snapshot) -> int:
-    """How many files have no row ids."""
+    """The number of files without row ids."""
     return sum(batch.files["base_row_id"].null_count for batch in snapshot.file_batches())
 
 
 def renumbered(
-    then: Mapping[FileKey, Numbered], now: Mapping[FileKey, ScanFile], config: TableConfig, given: int
+    then: Mapping[FileKey, Numbered], now: Mapping[FileKey, ScanFile], config: TableConfig, highest_row_id: int
 ) -> list[Numbered]:
-    """Of the files that a table has now and keeps in an earlier state, or as a clone, those to be named again for their row ids.
+    """Select the files that are in the table now and also in an earlier state, or in a clone, and must be added again for their
+    row ids.
 
-    then: as they are in that state. config: the table's, in that state. given: the highest row id of that state. Its ids come
-    back. A file that had none there keeps what it has, unless a row of that state may have the same id, as where the feature was
-    dropped and came back between; where it must have ids and has none, it gets new ones.
+    then: the files in that state. config: the table's, in that state. highest_row_id: of that state. The ids of that
+    state are restored. A file that had no id there retains its present one, unless a row of that state may have the same id:
+    this happens if the feature was dropped and enabled again between. A file that must have ids and has none gets new ones.
     """
     must_have = config.enabled("rowTracking") and not config.properties.boolean(ROW_TRACKING_SUSPENDED)
-    return [file for key, file in then.items() if key in now and _is_renumbered(file, now[key], given, must_have)]
+    return [file for key, file in then.items() if key in now and _is_renumbered(file, now[key], highest_row_id, must_have)]
 
 
-def _is_renumbered(file: AddFile | ScanFile, present: ScanFile, given: int, must_have: bool) -> bool:
+def _is_renumbered(file: AddFile | ScanFile, present: ScanFile, highest_row_id: int, must_have: bool) -> bool:
     if file.base_row_id is not None:
         return _ids(file) != _ids(present)
-    return must_have if present.base_row_id is None else present.base_row_id <= given
+    return must_have if present.base_row_id is None else present.base_row_id <= highest_row_id
 
 
 def _ids(file: AddFile | ScanFile) -> tuple[int | None, int | None]:
@@ -106,7 +110,7 @@ def _ids(file: AddFile | ScanFile) -> tuple[int | None, int | None]:
 
 
 def _some_files(snapshot: Snapshot, *, with_ids: bool) -> tuple[AddFile, ...]:
-    """Those that have ids, or those that have none."""
+    """Return files that have ids, or files that have none."""
     scan = plan_scan(snapshot, None, None, ScanOptions(keep_all=True))
     files = (file for file in scan.scan_files() if (file.base_row_id is not None) is with_ids)
     return tuple(added(file, data_change=False) for file in islice(files, _FILES_A_COMMIT))
@@ -118,7 +122,7 @@ def _check_counted(snapshot: Snapshot) -> None:
     if uncounted:
         raise UnsupportedOperationError(
             f"The rows of the table at {snapshot.table_root} cannot be given ids: the statistics of {uncounted} files do not say "
-            "how many rows they have. Nothing was changed. Write these files anew first.",
+            "how many rows they have. Nothing was changed. Rewrite these files first.",
             error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
             sql_state="22000",
             files=uncounted,

@@ -1,4 +1,4 @@
-"""In-commit timestamps of a table that has versions already: since when its commits carry them.
+"""In-commit timestamps of an existing table: the version from which its commits carry them.
 
     configuration, at_ms = stamped(snapshot, configuration)
     transaction = transaction_at(snapshot, at_ms)
@@ -21,8 +21,9 @@ SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEna
 
 
 def stamped(snapshot: Snapshot, configuration: Mapping[str, str]) -> tuple[dict[str, str], int | None]:
-    """The properties that the table is to get, with what they must say of the versions before, and the time (ms) that the
-    commit must then have; None for any. With a time, the commit must be the version after the snapshot's."""
+    """The properties that the table will get, with the required ones about earlier versions, and the time (ms) that the commit
+    must have; None for any time. With a time, the commit must be the version after the snapshot's.
+    """
     since = {name.lower() for name in SINCE}
     properties = {name: value for name, value in configuration.items() if name.lower() not in since}
     if not Properties(properties).boolean(ENABLED):
@@ -35,7 +36,7 @@ def stamped(snapshot: Snapshot, configuration: Mapping[str, str]) -> tuple[dict[
 
 
 def transaction_at(snapshot: Snapshot, at_ms: int | None, isolation: IsolationLevel | None = None) -> Transaction:
-    """A transaction for what `stamped` has told."""
+    """A transaction at the time that `stamped` returned."""
     if at_ms is None:
         return Transaction(snapshot, isolation=isolation)
     return Transaction(snapshot, isolation=isolation, clock_ms=lambda: at_ms).must_be_next()

@@ -1,10 +1,11 @@
-"""What the log says of an index: a metadata domain of pydelta's own for each.
+"""The index definitions in the log: one metadata domain of pydelta per index.
 
     definitions = definitions_of(snapshot.domain_metadata())      # those that this version understands, and names of the others
     transaction.set_domain(definition.as_domain())
 
 The domain `pydelta.index.<name>` holds the indexed column by its physical path, the kind and hash of its values, and the
-segments: Parquet files below `_pydelta_index/`, where neither engines nor VACUUM look. Other clients keep the domain as it is.
+segments: Parquet files below `_pydelta_index/`, a directory that engines and VACUUM skip. Other clients keep the domain
+unchanged.
 Protocol: Domain Metadata.
 """
 
@@ -28,12 +29,13 @@ is_name = re.compile(r"[A-Za-z0-9_]{1,100}").fullmatch
 
 
 class UnknownIndexError(ValueError):
-    """A domain that is none of this version's: of a newer format, or damaged."""
+    """A domain that this version cannot read: its format is newer, or it is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A file of an index. path: below the table's root. rows: pairs of hash and file. files: of data, that it covers."""
+    """A file of an index. path: below the table's root. rows: pairs of hash and file. files: number of data files that it
+    covers."""
 
     path: str
     rows: int
@@ -43,7 +45,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """column: the physical path. kind: of hashing.value_kind."""
+    """column: the physical path. kind: as in hashing.value_kind."""
 
     name: str
     column: Path
@@ -71,11 +73,11 @@ class IndexDefinition:
         """Raises UnknownIndexError."""
         name = domain.domain.removeprefix(PREFIX)
         try:
-            found = orjson.loads(domain.configuration)
-            if (found["format"], found["hash"]) != (FORMAT, HASH):
-                raise UnknownIndexError(f"its format is {found['format']!r}, with hashes {found['hash']!r}")
-            segments = tuple(_segment(**part) for part in found["segments"])
-            column, kind = tuple(found["column"]), found["kind"]
+            value = orjson.loads(domain.configuration)
+            if (value["format"], value["hash"]) != (FORMAT, HASH):
+                raise UnknownIndexError(f"its format is {value['format']!r}, with hashes {value['hash']!r}")
+            segments = tuple(_segment(**part) for part in value["segments"])
+            column, kind = tuple(value["column"]), value["kind"]
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise UnknownIndexError("it is damaged") from error
         if not is_name(name) or not column or not all(isinstance(part, str) for part in (*column, kind)):
@@ -93,7 +95,7 @@ def _segment(*, path: str, rows: int, files: int, bytes: int) -> Segment:
 
 
 def definitions_of(domains: Mapping[str, DomainMetadata]) -> tuple[list[IndexDefinition], dict[str, str]]:
-    """The indexes by their names' order; and of those that this version does not understand, why, by name."""
+    """The indexes in the order of their names; and for those that this version does not understand, the reason by name."""
     definitions: list[IndexDefinition] = []
     unknown: dict[str, str] = {}
     for name in sorted(name for name in domains if name.startswith(PREFIX)):

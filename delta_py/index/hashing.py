@@ -1,11 +1,11 @@
-"""Hashes of a column's values, equal wherever Spark holds the values equal.
+"""Hashes of a column's values, equal for all values that Spark treats as equal.
 
     kind = value_kind(find_path(schema, ("user", "id")))     # None for a column whose equality is not that of its hashes
-    hashes(array, kind)                                      # uint64, one a value; the array has no nulls
+    hashes(array, kind)                                      # uint64, one per value; the array has no nulls
 
-The kind says which types go together: a value hashes alike as int and as bigint, so that a file written before its column was
-widened stays indexed. Of texts the length, the first and the last bytes count: others that agree in these are held to be equal,
-which costs a file that is read for nothing, and never a row.
+The kind tells which types are compatible: a value has the same hash as int and as bigint, so that a file written before its
+column was widened stays indexed. For texts, the hash covers the length, the first and the last bytes: texts that agree in these
+count as equal, which may cost an unnecessary read of a file, but never a row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from delta_py.types.char_types import char_type_at
 from delta_py.types.schema import DataType, DecimalType, PrimitiveType, StructField
 
 HASH = "mix64-1"
-"""Of the functions here. Other functions get another name, and indexes of this one are not used any more."""
+"""The name of the functions here. Other functions get another name, and indexes with this one are not used any more."""
 
 Hashes: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -31,13 +31,14 @@ _KINDS = {
     **dict.fromkeys(("float", "double"), "floating"),
     **{name: name for name in ("boolean", "date", "timestamp", "timestamp_ntz", "string", "binary")},
 }
-_END_BYTES = 64  # of a text, from either end
+_END_BYTES = 64  # of a text, from each end
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 
 
 def value_kind(along: Sequence[StructField]) -> str | None:
     """The kind of the values at the end of a path of fields. None for types without equality, and for texts that are compared
-    padded (CHAR) or by a collation."""
+    padded (CHAR) or by a collation.
+    """
     if char := char_type_at(along[0], tuple(field.name for field in along[1:])):
         return "string" if char.kind == "varchar" else None
     if any(is_collated(field) for field in along):
@@ -73,7 +74,7 @@ def hashes(array: pa.Array, kind: str) -> Hashes:
 
 
 def _words(array: pa.Array) -> Hashes:
-    """The bytes of a fixed-width array, eight a word."""
+    """The bytes of a fixed-width array, eight per word."""
     width = array.type.bit_width // 64
     buffer = array.buffers()[1]
     if buffer is None:
@@ -83,7 +84,7 @@ def _words(array: pa.Array) -> Hashes:
 
 
 def _mixed(words: Hashes) -> Hashes:
-    """A bijection of 64 bits by which all bits of the result depend on all bits of the word."""
+    """A bijection of 64 bits: all bits of the result depend on all bits of the word."""
     words = words + _SEED
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -98,7 +99,7 @@ def _of_texts(array: pa.Array) -> Hashes:
     offsets = np.frombuffer(ends, np.int64, count=large.offset + len(large) + 1)[large.offset :]
     start, stop = int(offsets[0]), int(offsets[-1])
     content = b"" if data is None else memoryview(data)[start:stop].tobytes()
-    # A word at each byte; the last ones reach into zeros.
+    # One word starting at each byte; the last ones are padded with zeros.
     words = np.ndarray(len(content) + 1, np.dtype("<u8"), content + bytes(8), strides=(1,))
     starts, lengths = offsets[:-1] - start, np.diff(offsets)
     result = _mixed(lengths.astype(np.uint64))
@@ -110,10 +111,10 @@ def _of_texts(array: pa.Array) -> Hashes:
 
 
 def _absorbed(result: Hashes, words: Hashes, begins: Any, counts: Any) -> Hashes:
-    """With `counts` bytes from `begins` on, a word of all texts at a time."""
+    """Absorb `counts` bytes from `begins` on into the hashes, one word of all texts at a time."""
     for place in range(0, int(counts.max()), 8):
         rows = np.flatnonzero(counts > place)
-        left = np.minimum(counts[rows] - place, 8).astype(np.uint64)
-        mask = np.uint64(0xFFFFFFFFFFFFFFFF) >> (np.uint64(64) - left * np.uint64(8))
+        byte_counts = np.minimum(counts[rows] - place, 8).astype(np.uint64)
+        mask = np.uint64(0xFFFFFFFFFFFFFFFF) >> (np.uint64(64) - byte_counts * np.uint64(8))
         result[rows] = _mixed(result[rows] ^ _mixed(words[begins[rows] + place] & mask))
     return result

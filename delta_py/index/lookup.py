@@ -1,11 +1,12 @@
-"""Point lookups: which of the files that statistics have kept may hold a value, by the table's indexes.
+"""Point lookups: the table's indexes tell which of the files that statistics have kept may hold a value.
 
-    lookup = IndexLookup.of(snapshot, predicate)          # None where no index can say anything of the predicate
+    lookup = IndexLookup.of(snapshot, predicate)          # None if no index applies to the predicate
     mask = lookup.keeps(files)                            # files: with path and size
 
-Asked are conjuncts that compare an indexed column itself with constants of its kind: `=`, `<=>`, IN. A file stays if it is a
-candidate, or if no segment covers it: it is newer than the index, or has another size. Deletion vectors matter to neither: what a
-segment says of a file are all rows in it. An index that cannot be used is warned of once, and reads go on without it.
+A lookup uses conjuncts that compare an indexed column itself with constants of its kind: `=`, `<=>`, IN. A file is kept if it is
+a
+candidate, or if no segment covers it: it is newer than the index, or has another size. Deletion vectors do not matter: a segment
+describes all rows of a file. An index that cannot be used causes one warning, and reads continue without it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from delta_py.types.schema import Path, find_path, to_arrow_type
 _log = logging.getLogger("delta_py")
 
 _MOST_VALUES = 1000
-# Older instants of files in the legacy calendar are others in each session's time zone. They are moved by less than a day.
+# For files in the legacy calendar, older instants differ by the session's time zone. They shift by less than a day.
 _FIRST_FIXED_INSTANT = datetime(1900, 1, 2, tzinfo=UTC)
 _THREADS = 8
 _MOST_WARNINGS = 1000
@@ -44,7 +45,7 @@ _warned: set[tuple[str, str]] = set()
 
 @dataclass(frozen=True, slots=True)
 class _Sought:
-    """Values that the physical column must have one of."""
+    """Values of which the physical column must have one."""
 
     column: Path
     kind: str
@@ -58,7 +59,7 @@ class IndexLookup:
 
     @classmethod
     def of(cls, snapshot: Snapshot, predicate: Expression | None) -> IndexLookup | None:
-        """Reads the domains of the log only where the predicate is one for an index. Raises nothing of its own."""
+        """Reads the domains of the log only if an index can apply to the predicate. Raises nothing of its own."""
         if predicate is None or not snapshot.config.feature("domainMetadata"):
             return None
         sought = list(_sought(snapshot.config, predicate))
@@ -67,37 +68,37 @@ class IndexLookup:
         definitions, unknown = definitions_of(snapshot.domain_metadata())
         for name, reason in unknown.items():
             warn_once(snapshot.table_root, f"index {name}", f"{reason}; it is not used")
-        asked = [
+        lookups = [
             (definition, values.hashes)
             for definition in definitions
             for values in sought
             if (definition.column, definition.kind) == (values.column, values.kind) and definition.segments
         ]
-        return cls(snapshot.store, tuple(asked)) if asked else None
+        return cls(snapshot.store, tuple(lookups)) if lookups else None
 
     def keeps(self, files: pa.Table) -> pa.ChunkedArray | pa.Array:
         """True for each file that may hold rows for which the predicate is true."""
         mask = all_true(files.num_rows)
-        if files.num_rows < 2:  # to read it is as quick as to ask
+        if files.num_rows < 2:  # reading it is as fast as a lookup
             return mask
-        for definition, wanted in self.asked:
-            mask = pc.and_(mask, self._keeps(definition, wanted, files))
+        for definition, value_hashes in self.asked:
+            mask = pc.and_(mask, self._keeps(definition, value_hashes, files))
         return mask
 
-    def _keeps(self, definition: IndexDefinition, wanted: Hashes, files: pa.Table) -> pa.Array:
+    def _keeps(self, definition: IndexDefinition, value_hashes: Hashes, files: pa.Table) -> pa.Array:
         with ThreadPoolExecutor(min(_THREADS, len(definition.segments)), "delta_py-index") as pool:
-            found = list(pool.map(lambda segment: self._ask(definition, segment, wanted), definition.segments))
-        answers = [answer for answer in found if answer is not None]
+            results = list(pool.map(lambda segment: self._ask(definition, segment, value_hashes), definition.segments))
+        answers = [answer for answer in results if answer is not None]
         covered = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened.files for opened, _ in answers)])
         is_candidate = np.concatenate([np.zeros(0, bool), *(candidates for _, candidates in answers)])
         return keep_mask(files, covered, pa.array(is_candidate))
 
-    def _ask(self, definition: IndexDefinition, segment: Segment, wanted: Hashes) -> tuple[OpenSegment, np.ndarray] | None:
-        """With each of its files whether it is a candidate; None for a segment that cannot be used."""
+    def _ask(self, definition: IndexDefinition, segment: Segment, value_hashes: Hashes) -> tuple[OpenSegment, np.ndarray] | None:
+        """The segment, and for each of its files whether it is a candidate; None for a segment that cannot be used."""
         try:
             opened = open_segment(self.store, definition, segment)
             candidates = np.zeros(segment.files, bool)
-            candidates[opened.candidates(wanted)] = True
+            candidates[opened.candidates(value_hashes)] = True
             return opened, candidates
         except UnusableSegmentError as error:
             warn_once(self.store.root, f"index {definition.name}", f"{error}; reads do without it. Refresh the index")
@@ -105,26 +106,28 @@ class IndexLookup:
 
 
 def keep_mask(files: pa.Table, covered: pa.Table, is_candidate: pa.Array) -> pa.Array:
-    """files: with path and size. covered: FILES_SCHEMA, of which is_candidate says which may hold the rows."""
+    """files: with path and size. covered: FILES_SCHEMA; is_candidate tells which of them may hold the rows."""
     places, is_covered = places_of(files, covered)
     return pc.if_else(is_covered, pc.fill_null(is_candidate.take(places), True), True)
 
 
 def places_of(files: pa.Table, covered: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """Where each of the files is among the covered (FILES_SCHEMA), null for none; and whether it is there with the same size."""
+    """The position of each file among the covered ones (FILES_SCHEMA), null if absent; and whether it is covered with the same
+    size.
+    """
     places = pc.index_in(files["path"], covered["path"].combine_chunks()).combine_chunks()
     sizes = covered["size"].combine_chunks().take(places)
     return places, pc.fill_null(pc.equal(sizes, files["size"].combine_chunks()), False)
 
 
 def warn_once(root: str, what: str, reason: str) -> None:
-    """Tell of an index of a table that is not used, once a process."""
+    """Log once per process that an index of a table is not used."""
     if len(_warned) < _MOST_WARNINGS and (root, what) not in _warned:
         _warned.add((root, what))
         _log.warning("%s: %s: %s.", root, what, reason)
 
 
-# ---------------------------------------------------------------- what a predicate seeks
+# ---------------------------------------------------------------- the values in a predicate
 
 
 def _sought(config: TableConfig, predicate: Expression) -> Iterator[_Sought]:
@@ -133,17 +136,17 @@ def _sought(config: TableConfig, predicate: Expression) -> Iterator[_Sought]:
             case Comparison("=" | "<=>", Column(path), Literal() as literal) | Comparison(
                 "=" | "<=>", Literal() as literal, Column(path)
             ):
-                found = _values(config, path, [literal], null_counts=part.op == "<=>")
+                values = _values(config, path, [literal], null_counts=part.op == "<=>")
             case In(Column(path), options) if len(options) <= _MOST_VALUES:
-                found = _values(config, path, options, null_counts=False)
+                values = _values(config, path, options, null_counts=False)
             case _:
                 continue
-        if found is not None:
-            yield found
+        if values is not None:
+            yield values
 
 
 def _values(config: TableConfig, path: Path, literals: Sequence[Literal], *, null_counts: bool) -> _Sought | None:
-    """None where the column's equality with the constants is not that of their hashes. null_counts: a null equals a null."""
+    """Return None if the column's equality with the constants is not that of their hashes. null_counts: a null equals a null."""
     try:
         along = find_path(config.schema, path)
         kind = value_kind(along)
@@ -155,7 +158,7 @@ def _values(config: TableConfig, path: Path, literals: Sequence[Literal], *, nul
         if kind == "timestamp" and any(literal.value < _FIRST_FIXED_INSTANT for literal in values):
             return None
         arrays = [pa.array([literal.value], to_arrow_type(literal.data_type)) for literal in values]
-        found = np.concatenate([np.zeros(0, np.uint64), *(hashes(array, kind) for array in arrays)])
-        return _Sought(physical_path(config.schema, path, config.column_mapping_mode), kind, np.unique(found))
+        value_hashes = np.concatenate([np.zeros(0, np.uint64), *(hashes(array, kind) for array in arrays)])
+        return _Sought(physical_path(config.schema, path, config.column_mapping_mode), kind, np.unique(value_hashes))
     except (SchemaMismatchError, pa.ArrowException, ValueError, OverflowError, TypeError):
-        return None  # a column that is none of the table's, a constant that is no value of its type: others speak of that
+        return None  # an unknown column, or a constant that is no value of its type: other code reports that

@@ -2,12 +2,12 @@
 
     builder = SegmentBuilder(definition)
     builder.add(files, hashes, numbers)                 # files: FILES_SCHEMA
-    data, segment = builder.take()                      # the bytes of the file, and what the log says of it
+    data, segment = builder.take()                      # the bytes of the file, and its entry for the log
 
-    open_segment(store, definition, segment).candidates(wanted)       # numbers of the data files that may hold these hashes
+    open_segment(store, definition, segment).candidates(hashes)       # numbers of the data files that may hold these hashes
 
-The names of the data files and the first hash of each row group are in the footer, which is kept in memory after it was read
-once, so that a lookup reads one row group. Pages have checksums, and are compared with them: a damaged segment is none.
+The footer has the names of the data files and the first hash of each row group. It stays in memory after the first read, so that
+a lookup reads one row group. Pages have checksums, which reads verify: a damaged segment is not used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_ROWS = 4 << 20
 _ROWS_SCHEMA = pa.schema([("hash", pa.uint64()), ("file", pa.int32())])
 _GROUP_ROWS = 32_768
 _IDENTITY, _FILES, _STARTS = b"pydelta.index", b"pydelta.index.files", b"pydelta.index.starts"
-_CHECK = b"pydelta.index.crc32"  # of both, as pages have their own and footers have none
+_CHECK = b"pydelta.index.crc32"  # of both, because pages have checksums and footers have none
 _FOOTER_LIMIT = 1 << 30
 _REMEMBERED_BYTES = 256 << 20
 
@@ -45,7 +45,7 @@ class UnusableSegmentError(Exception):
 
 
 class SegmentBuilder:
-    """One segment in the making. Memory: about 30 bytes a row while it is taken."""
+    """Builds one segment. Memory: about 30 bytes a row during `take`."""
 
     def __init__(self, definition: IndexDefinition) -> None:
         self._definition = definition
@@ -58,7 +58,7 @@ class SegmentBuilder:
         self.rows = self.file_count = 0
 
     def add(self, files: pa.Table, hashes: Hashes, numbers: Any) -> None:
-        """files: FILES_SCHEMA; numbers: of the file of each hash, in this table."""
+        """files: FILES_SCHEMA; numbers: for each hash, the number of its file in this table."""
         self._files.append(files)
         self._hashes.append(hashes)
         self._numbers.append(numbers.astype(np.int32) + np.int32(self.file_count))
@@ -66,7 +66,7 @@ class SegmentBuilder:
         self.file_count += files.num_rows
 
     def take(self) -> tuple[bytes, Segment]:
-        """What was added, as a file; and begin anew."""
+        """Return the added rows as a file, and start the next segment."""
         hashes = np.concatenate([np.zeros(0, np.uint64), *self._hashes])
         numbers = np.concatenate([np.zeros(0, np.int32), *self._numbers])
         order = np.argsort(hashes, kind="stable")
@@ -130,17 +130,17 @@ class OpenSegment:
         return int(self.files.nbytes) + self._starts.nbytes + 2 * int(self._metadata.serialized_size)
 
     def through(self, store: ObjectStore) -> OpenSegment:
-        """The same, read through a store that was opened with other options."""
+        """The same segment, read through a store that was opened with other options."""
         return OpenSegment(store, self.segment, self._metadata, self.files, self._starts)
 
-    def candidates(self, wanted: Hashes) -> Any:
-        """The numbers of the files that have one of the hashes (sorted, each once). Raises UnusableSegmentError."""
-        first = np.searchsorted(self._starts, wanted, side="left") - 1
-        last = np.searchsorted(self._starts, wanted, side="right") - 1
+    def candidates(self, value_hashes: Hashes) -> Any:
+        """The numbers of the files that have one of the hashes (sorted, distinct). Raises UnusableSegmentError."""
+        first = np.searchsorted(self._starts, value_hashes, side="left") - 1
+        last = np.searchsorted(self._starts, value_hashes, side="right") - 1
         spans = (range(max(0, low), high + 1) for low, high in zip(first.tolist(), last.tolist(), strict=True))
-        found, numbers = self._rows(sorted({group for span in spans for group in span}))
-        places = np.minimum(np.searchsorted(wanted, found), len(wanted) - 1)
-        return np.unique(numbers[wanted[places] == found])
+        group_hashes, numbers = self._rows(sorted({group for span in spans for group in span}))
+        places = np.minimum(np.searchsorted(value_hashes, group_hashes), len(value_hashes) - 1)
+        return np.unique(numbers[value_hashes[places] == group_hashes])
 
     def rows(self) -> tuple[Hashes, Any]:
         """All hashes and the numbers of their files. Raises UnusableSegmentError."""
@@ -156,7 +156,7 @@ class OpenSegment:
         except (pa.ArrowException, OSError, StorageError, ValueError) as error:
             raise UnusableSegmentError(f"{self.segment.path} cannot be read: {error}") from error
         hashes, numbers = rows["hash"].to_numpy(), rows["file"].to_numpy()
-        # All row groups but the last have the same number of rows, and that one comes last.
+        # All row groups except the last have the same number of rows, and groups are in ascending order.
         if not np.array_equal(hashes[::_GROUP_ROWS], self._starts[groups]):
             raise UnusableSegmentError(f"{self.segment.path} has other row groups than it says")
         if not 0 <= numbers.min() <= numbers.max() < self.files.num_rows:
@@ -172,17 +172,17 @@ def open_segment(store: ObjectStore, definition: IndexDefinition, segment: Segme
     """Raises UnusableSegmentError."""
     key = store.root, segment.path
     with _lock:
-        known = _open_segments.get(key)
-        if known is not None and known.segment == segment:
+        cached = _open_segments.get(key)
+        if cached is not None and cached.segment == segment:
             _open_segments.move_to_end(key)
-            return known.through(store)
-    found = _opened(store, definition, segment)
+            return cached.through(store)
+    opened = _opened(store, definition, segment)
     with _lock:
-        _open_segments[key] = found
-        total = sum(kept.memory_bytes for kept in _open_segments.values())
+        _open_segments[key] = opened
+        total = sum(cached_segment.memory_bytes for cached_segment in _open_segments.values())
         while total > _REMEMBERED_BYTES and len(_open_segments) > 1:
             total -= _open_segments.popitem(last=False)[1].memory_bytes
-    return found
+    return opened
 
 
 def _opened(store: ObjectStore, definition: IndexDefinition, segment: Segment) -> OpenSegment:
@@ -192,17 +192,17 @@ def _opened(store: ObjectStore, definition: IndexDefinition, segment: Segment) -
             metadata = pq.ParquetFile(
                 file, thrift_string_size_limit=_FOOTER_LIMIT, thrift_container_size_limit=_FOOTER_LIMIT
             ).metadata
-        said = metadata.metadata or {}
-        if said[_CHECK] != _check(said[_FILES], said[_STARTS]):
+        footer = metadata.metadata or {}
+        if footer[_CHECK] != _check(footer[_FILES], footer[_STARTS]):
             raise ValueError("its list of files is damaged")
-        files = pa.ipc.open_stream(base64.b64decode(said[_FILES])).read_all()
-        starts = np.frombuffer(base64.b64decode(said[_STARTS]), "<u8")
+        files = pa.ipc.open_stream(base64.b64decode(footer[_FILES])).read_all()
+        starts = np.frombuffer(base64.b64decode(footer[_STARTS]), "<u8")
     except FileNotFoundError as error:
         raise UnusableSegmentError(f"{segment.path} is missing") from error
     except (pa.ArrowException, OSError, StorageError, ValueError, KeyError) as error:
         raise UnusableSegmentError(f"{segment.path} cannot be read: {error}") from error
     agrees = (size, metadata.num_rows, files.num_rows) == (segment.bytes, segment.rows, segment.files)
-    if said.get(_IDENTITY) != _identity(definition) or not agrees or files.schema != FILES_SCHEMA:
+    if footer.get(_IDENTITY) != _identity(definition) or not agrees or files.schema != FILES_SCHEMA:
         raise UnusableSegmentError(f"{segment.path} is not the segment that the log speaks of")
     if len(starts) != (metadata.num_row_groups if segment.rows else 0) or files["path"].null_count or files["size"].null_count:
         raise UnusableSegmentError(f"{segment.path} is damaged")

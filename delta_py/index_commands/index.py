@@ -1,12 +1,11 @@
-"""Secondary indexes of a table: made, kept up, dropped, described.
+"""Secondary indexes of a table: create, refresh, drop and list them.
 
     TableIndexes(store).create("user.id")        # or DeltaTable(path).index.create("user.id")
-    TableIndexes(store).refresh()                # covers files that came since, merges small segments, forgets removed files
+    TableIndexes(store).refresh()                # covers new files, merges small segments, forgets removed files
 
-Segments are written first and named by the log afterwards, in a commit that holds nothing but the index's domain. So no data
-commit can conflict over an index, and whatever fails leaves the table as it was. Files that no segment covers are read as
-without an index. Segments that no index names are deleted by refresh when they are a day old: a refresh of somebody else may be
-about to commit younger ones.
+Segments are written first, and the log names them afterwards, in a commit that holds only the index's domain. So no data commit
+can conflict over an index, and any failure leaves the table unchanged. Files that no segment covers are read as without an index.
+refresh deletes segments that no index names when they are a day old: another refresh may be about to commit younger ones.
 Protocol: Domain Metadata.
 """
 
@@ -59,7 +58,7 @@ _log = logging.getLogger("delta_py")
 _LOST_ROUNDS = 20
 _ORPHAN_MS = 24 * 3_600_000
 
-# files: that the index covers, of the table's version; uncovered: that it does not. usable: whether its column is as it was.
+# files: those of the table's version that the index covers; uncovered: the others. usable: whether its column is unchanged.
 INDEXES_SCHEMA = pa.schema(
     [
         ("name", pa.string()),
@@ -85,10 +84,10 @@ class TableIndexes:
     def create(self, column: str, name: str | None = None) -> int:
         """Index the values of a column; returns the version.
 
-        column: dotted for one in a struct. name: letters, digits and `_`; None for one made of the column's name.
+        column: dotted if it is in a struct. name: letters, digits and `_`; None for one derived from the column's name.
         The table gets the feature domainMetadata, if it lacks it. Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA)
-        for a column that is not there; UnsupportedOperationError for one that cannot be indexed, and where the name or the
-        column has an index (INDEX_ALREADY_EXISTS); InvalidOptionError for a name that cannot be one;
+        for a column that does not exist; UnsupportedOperationError for a column that cannot be indexed, and if the name or the
+        column already has an index (INDEX_ALREADY_EXISTS); InvalidOptionError for an invalid name;
         UnsupportedTableFeatureError for a table that may not be written; what reading raises.
         """
         snapshot = self._load()
@@ -104,8 +103,8 @@ class TableIndexes:
         return version
 
     def drop(self, name: str) -> int:
-        """Take an index away, and its segments; returns the version. Raises UnsupportedOperationError (INDEX_NOT_FOUND)."""
-        lost = 0
+        """Drop an index and delete its segments; returns the version. Raises UnsupportedOperationError (INDEX_NOT_FOUND)."""
+        conflict_count = 0
         while True:
             snapshot = self._load()
             domain = _domain_of(snapshot, name)
@@ -113,45 +112,45 @@ class TableIndexes:
             try:
                 version = transaction.commit("DROP INDEX", {"name": domain.domain.removeprefix(PREFIX)})
             except DeltaConcurrentModificationException:
-                lost += 1
-                if lost == _LOST_ROUNDS:
+                conflict_count += 1
+                if conflict_count == _LOST_ROUNDS:
                     raise
                 continue
-            known, _ = definitions_of({domain.domain: domain})
-            delete_files(self._store, [segment.path for index in known for segment in index.segments])
+            definitions, _ = definitions_of({domain.domain: domain})
+            delete_files(self._store, [segment.path for index in definitions for segment in index.segments])
             return version
 
     def refresh(self, name: str | None = None) -> int:
-        """Cover the files that came since, write small segments anew as larger ones, forget files that have gone; of one index,
-        or of all. Returns the newest version.
+        """Cover new files, merge small segments into larger ones, forget removed files; for one index, or for all. Returns the
+        newest version.
 
         Segments that no index names are deleted when they are a day old. Raises as create, and UnsupportedOperationError
-        (INDEX_NOT_FOUND). An index that cannot be refreshed, as its column is gone or has another type, does not keep the others
-        from it: its error comes when they are done.
+        (INDEX_NOT_FOUND). If an index cannot be refreshed, because its column is gone or has another type, the others are
+        refreshed first, and then its error is raised.
         """
         snapshot = self._load()
         version = snapshot.version
         definitions, unknown = definitions_of(snapshot.domain_metadata())
         if name is not None:
-            wanted = _domain_of(snapshot, name).domain.removeprefix(PREFIX)
-            definitions = [definition for definition in definitions if definition.name == wanted]
-            if wanted in unknown:
-                raise _unknown(snapshot, wanted, unknown[wanted])
-        useless: list[SchemaMismatchError | UnsupportedOperationError] = []
+            stored_name = _domain_of(snapshot, name).domain.removeprefix(PREFIX)
+            definitions = [definition for definition in definitions if definition.name == stored_name]
+            if stored_name in unknown:
+                raise _unknown(snapshot, stored_name, unknown[stored_name])
+        errors: list[SchemaMismatchError | UnsupportedOperationError] = []
         for definition in definitions:
             try:
                 version = max(version, self.cover(definition.name, BuildLimits()))
             except (SchemaMismatchError, UnsupportedOperationError) as error:
                 if is_usable(Snapshot.load(self._store).config, definition):
                     raise
-                useless.append(error)
+                errors.append(error)
         self._delete_orphans()
-        if useless:
-            raise useless[0]
+        if errors:
+            raise errors[0]
         return version
 
     def list(self) -> pa.Table:
-        """INDEXES_SCHEMA, by name. Of an index that this version does not understand, only its name."""
+        """INDEXES_SCHEMA, by name. For an index that this version does not understand, only its name."""
         snapshot = Snapshot.load(self._store)
         definitions, unknown = definitions_of(snapshot.domain_metadata())
         live = live_files(snapshot) if definitions else pa.table({})
@@ -160,26 +159,26 @@ class TableIndexes:
         return pa.Table.from_pylist(sorted(rows, key=lambda row: str(row["name"])), INDEXES_SCHEMA)
 
     def cover(self, name: str, limits: BuildLimits) -> int:
-        """As refresh of one index that is there, within limits. Planned anew where another refresh was quicker."""
-        lost = 0
+        """As refresh of one existing index, within limits. Plans again if another refresh was faster."""
+        conflict_count = 0
         while True:
             snapshot = self._load()
             definition = next((d for d in definitions_of(snapshot.domain_metadata())[0] if d.name == name), None)
-            if definition is None:  # dropped meanwhile
+            if definition is None:  # dropped in the meantime
                 return snapshot.version
             current = _as_column_is_now(snapshot, definition)
             built = IndexBuild(snapshot, current, limits).run()
             if not built.changes:
                 return snapshot.version
-            settled = partial(_followed, built=built, before=definition)
+            settled = partial(_followed, built=built, planned=definition)
             version = self._commit("REFRESH INDEX", snapshot, built, settled, {"name": name})
             if version is not None:
                 return version
-            lost += 1
-            if lost == _LOST_ROUNDS:
+            conflict_count += 1
+            if conflict_count == _LOST_ROUNDS:
                 raise DeltaConcurrentModificationException(
-                    f"The index {name} of the table at {self._store.root} was changed by others {lost} times while it was "
-                    "refreshed. The table is as it was. Run it again when fewer are at work.",
+                    f"The index {name} of the table at {self._store.root} was changed by others {conflict_count} times while it "
+                    "was refreshed. The table is as it was. Run it again when fewer are at work.",
                     error_class="DELTA_CONCURRENT_DOMAIN_METADATA",
                 )
 
@@ -199,9 +198,10 @@ class TableIndexes:
         settled: Callable[[Snapshot], IndexDefinition | None],
         parameters: Mapping[str, str],
     ) -> int | None:
-        """Commit what `settled` says for the newest version; None, and what was written is deleted, when it says None. Raises as
-        Transaction.commit; what was written is kept where it may be committed all the same."""
-        lost = 0
+        """Commit the index that `settled` returns for the newest version. If it returns None, delete the new segments and return
+        None. Raises as Transaction.commit; the new segments stay if they may be committed nevertheless.
+        """
+        conflict_count = 0
         try:
             while True:
                 definition = settled(snapshot)
@@ -216,8 +216,8 @@ class TableIndexes:
                 try:
                     return transaction.commit(operation, parameters, metrics=metrics)
                 except DeltaConcurrentModificationException:
-                    lost += 1
-                    if lost == _LOST_ROUNDS:
+                    conflict_count += 1
+                    if conflict_count == _LOST_ROUNDS:
                         raise
                 snapshot = self._load()
         except (CommitOutcomeUnknownError, CorruptTableError):
@@ -227,22 +227,22 @@ class TableIndexes:
             raise
 
     def _delete_orphans(self) -> None:
-        """Young ones stay. So do those of indexes of another version's format."""
-        before = self._clock_ms() - _ORPHAN_MS
-        old = {info.path for info in self._store.list_recursive(DIRECTORY) if info.modification_time_ms < before}
+        """Young files stay. So do those of indexes of another version's format."""
+        oldest_ms = self._clock_ms() - _ORPHAN_MS
+        old = {info.path for info in self._store.list_recursive(DIRECTORY) if info.modification_time_ms < oldest_ms}
         if not old:
             return
         definitions, unknown = definitions_of(Snapshot.load(self._store).domain_metadata())
-        named = {segment.path for definition in definitions for segment in definition.segments}
+        segment_paths = {segment.path for definition in definitions for segment in definition.segments}
         foreign = tuple(f"{DIRECTORY}/{name}/" for name in unknown)
-        orphans = sorted(path for path in old - named if not path.startswith(foreign))
+        orphans = sorted(path for path in old - segment_paths if not path.startswith(foreign))
         delete_files(self._store, orphans)
         if orphans:
             _log.info("%s: %d files of indexes that no index names were deleted", self._store.root, len(orphans))
 
 
 def _defined(snapshot: Snapshot, column: str, name: str | None) -> IndexDefinition:
-    """The index as it is to be, without segments. Raises as create."""
+    """The definition of a new index, without segments. Raises as create."""
     schema, config = snapshot.schema, snapshot.config
     along = find_named(schema, column)
     path = tuple(field.name for field in along)
@@ -262,13 +262,13 @@ def _defined(snapshot: Snapshot, column: str, name: str | None) -> IndexDefiniti
     physical = physical_path(schema, path, config.column_mapping_mode)
     same += [index.domain for index in definitions_of(domains)[0] if index.column == physical]
     if same:
-        found = same[0].removeprefix(PREFIX)
+        existing_name = same[0].removeprefix(PREFIX)
         raise UnsupportedOperationError(
-            f"The index {found} is there already: an index {name} on {column} of the table at {snapshot.table_root} cannot be "
-            "made. Nothing was changed. Refresh that one, or drop it first.",
+            f"The index {existing_name} already exists: an index {name} on {column} of the table at {snapshot.table_root} "
+            "cannot be made. Nothing was changed. Refresh that one, or drop it first.",
             error_class="INDEX_ALREADY_EXISTS",
             sql_state="42710",
-            index=found,
+            index=existing_name,
         )
     return IndexDefinition(name, physical, kind)
 
@@ -283,12 +283,12 @@ def _refused(column: str, what: str, remedy: str) -> UnsupportedOperationError:
 
 
 def _domain_of(snapshot: Snapshot, name: str) -> DomainMetadata:
-    domains = {domain.lower(): found for domain, found in snapshot.domain_metadata().items() if domain.startswith(PREFIX)}
+    domains = {domain.lower(): indexed for domain, indexed in snapshot.domain_metadata().items() if domain.startswith(PREFIX)}
     domain = domains.get(f"{PREFIX}{name}".lower())
     if domain is None:
-        known = ", ".join(sorted(found.domain.removeprefix(PREFIX) for found in domains.values())) or "none"
+        index_names = ", ".join(sorted(indexed.domain.removeprefix(PREFIX) for indexed in domains.values())) or "none"
         raise UnsupportedOperationError(
-            f"The table at {snapshot.table_root} has no index {name}. Nothing was changed. Its indexes: {known}.",
+            f"The table at {snapshot.table_root} has no index {name}. Nothing was changed. Its indexes: {index_names}.",
             error_class="INDEX_NOT_FOUND",
             sql_state="42704",
             index=name,
@@ -307,7 +307,7 @@ def _unknown(snapshot: Snapshot, name: str, reason: str) -> UnsupportedOperation
 
 
 def _as_column_is_now(snapshot: Snapshot, definition: IndexDefinition) -> IndexDefinition:
-    """Without segments where the column has another kind of values now; its segments then are of no use any more."""
+    """Drop the segments if the column now has another kind of values; they are of no use then."""
     path = column_of(snapshot.config, definition)
     if path is None or is_usable(snapshot.config, definition):
         return definition
@@ -317,18 +317,18 @@ def _as_column_is_now(snapshot: Snapshot, definition: IndexDefinition) -> IndexD
     return IndexDefinition(definition.name, definition.column, kind)
 
 
-def _followed(newest: Snapshot, *, built: BuiltIndex, before: IndexDefinition) -> IndexDefinition | None:
-    """The index of the newest version with what was built; None where it is another one by now."""
-    found = next((d for d in definitions_of(newest.domain_metadata())[0] if d.name == before.name), None)
-    if found is None or not is_usable(newest.config, built.definition):
+def _followed(newest: Snapshot, *, built: BuiltIndex, planned: IndexDefinition) -> IndexDefinition | None:
+    """The index of the newest version with the new segments; None if it has changed in a way that conflicts."""
+    current = next((d for d in definitions_of(newest.domain_metadata())[0] if d.name == planned.name), None)
+    if current is None or not is_usable(newest.config, built.definition):
         return None
-    if found == before:
+    if current == planned:
         return built.definition
-    return built.follows(found)
+    return built.follows(current)
 
 
 def _described(snapshot: Snapshot, definition: IndexDefinition, live: pa.Table) -> dict[str, object]:
-    files = [found.files for _, found in open_segments(snapshot, definition) if found is not None]
+    files = [opened.files for _, opened in open_segments(snapshot, definition) if opened is not None]
     covered = pc.sum(covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), live)).as_py() or 0
     path = column_of(snapshot.config, definition) or definition.column
     return {

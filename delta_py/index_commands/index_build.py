@@ -1,10 +1,10 @@
-"""Segments for the files of a table that an index does not cover yet, and fewer, larger ones of those that are there.
+"""Builds segments for the files of a table that an index does not cover yet, and merges existing segments into larger ones.
 
     built = IndexBuild(snapshot, definition, limits).run()
-    built.definition, built.written         # the index as it is to be committed; paths that are new, to be deleted if it is not
+    built.definition, built.written         # the index to commit; new paths, to be deleted if it is not committed
 
-Only the indexed column is read, of all rows, deleted ones too: RESTORE may give them back. Files are read in threads; a segment
-is written when it has MAX_ROWS rows, so that memory is that of a segment and of the few files at work.
+It reads only the indexed column, of all rows, also deleted ones: RESTORE may bring them back. Threads read the files; a segment
+is written when it has MAX_ROWS rows, so that memory holds one segment and the few files at work.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ from delta_py.types.schema import Path, StructField, StructType, find_path
 from delta_py.write.data_files import delete_files
 
 _THREADS = 4
-# Of as many files are the hashes in memory before they go into a segment: of 64 small ones, of 4 large ones.
+# The number of files whose hashes are in memory before they go into a segment: 64 small ones, or 4 large ones.
 _BYTES_AT_ONCE, _FILE_BYTES = 64 << 20, (1 << 20, 16 << 20)
 
 
 @dataclass(frozen=True, slots=True)
 class BuildLimits:
-    """most_bytes: of data files to read; None for all. small_rows: segments of fewer rows are
-    merged when there are merge_count."""
+    """most_bytes: of data files to read; None for all. small_rows: segments with fewer rows are
+    merged when there are merge_count of them.
+    """
 
     most_bytes: int | None = None
     small_rows: int = MAX_ROWS // 2
@@ -51,7 +52,7 @@ class BuildLimits:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """new: segments that were written. replaced: those in whose place they are, or that cover nothing any more."""
+    """new: segments that were written. replaced: segments that they replace, or that cover no file any more."""
 
     definition: IndexDefinition
     new: tuple[Segment, ...] = ()
@@ -66,28 +67,28 @@ class BuiltIndex:
         return [segment.path for segment in self.new]
 
     def follows(self, other: IndexDefinition) -> IndexDefinition | None:
-        """The index as others have left it, with what is new; None if a segment that is replaced here has gone there."""
+        """The current index of another writer, with the new segments; None if it lacks a segment that is replaced here."""
         if (other.column, other.kind) != (self.definition.column, self.definition.kind):
             return None
         if not set(self.replaced) <= set(other.segments):
             return None
-        kept = tuple(segment for segment in other.segments if segment not in self.replaced)
-        return other.with_segments((*kept, *self.new))
+        remaining = tuple(segment for segment in other.segments if segment not in self.replaced)
+        return other.with_segments((*remaining, *self.new))
 
 
 def column_of(config: TableConfig, definition: IndexDefinition) -> Path | None:
-    """The indexed column by its names now; None when the table has none."""
+    """The indexed column by its current names; None when the table has none."""
     return logical_path(config.schema, definition.column, lambda f: physical_name(f, config.column_mapping_mode))
 
 
 def is_usable(config: TableConfig, definition: IndexDefinition) -> bool:
-    """Whether the column is there, with values of the kind."""
+    """Whether the column exists, with values of the kind."""
     path = column_of(config, definition)
     return path is not None and value_kind(find_path(config.schema, path)) == definition.kind
 
 
 def open_segments(snapshot: Snapshot, definition: IndexDefinition) -> Iterator[tuple[Segment, OpenSegment | None]]:
-    """None for a segment that cannot be used, with a warning."""
+    """Open the segments. A segment that cannot be used gives None, with a warning."""
     for segment in definition.segments:
         try:
             yield segment, open_segment(snapshot.store, definition, segment)
@@ -97,19 +98,19 @@ def open_segments(snapshot: Snapshot, definition: IndexDefinition) -> Iterator[t
 
 
 def live_files(snapshot: Snapshot) -> pa.Table:
-    """Without their deletion vectors."""
+    """The live files, without their deletion vectors."""
     files = plan_scan(snapshot, None, None, ScanOptions()).files
     place = files.schema.get_field_index("deletion_vector")
     return files.set_column(place, files.schema.field(place), pa.nulls(files.num_rows, files.schema.field(place).type))
 
 
 def covers(covered: pa.Table, files: pa.Table) -> pa.Array:
-    """Which of the files are among the covered (FILES_SCHEMA), with the same size."""
+    """Which of the files are covered (FILES_SCHEMA), with the same size."""
     return places_of(files, covered)[1]
 
 
 class IndexBuild:
-    """One look at a table and at an index of it. Raises from run as read_files; then nothing that was written stays."""
+    """One run for an index of a table. run raises as read_files; then no written segment remains."""
 
     def __init__(self, snapshot: Snapshot, definition: IndexDefinition, limits: BuildLimits) -> None:
         self._snapshot, self._definition, self._limits = snapshot, definition, limits
@@ -121,9 +122,11 @@ class IndexBuild:
         opened = list(open_segments(self._snapshot, self._definition))
         try:
             merged = self._merge(live, opened)
-            replaced = {segment for segment, found in opened if found is None} | merged
-            kept = [found.files for segment, found in opened if found is not None and segment not in merged]
-            covered = pa.concat_tables([FILES_SCHEMA.empty_table(), *kept, *self._merged_files])
+            replaced = {segment for segment, opened_segment in opened if opened_segment is None} | merged
+            covered_files = [
+                opened_segment.files for segment, opened_segment in opened if opened_segment is not None and segment not in merged
+            ]
+            covered = pa.concat_tables([FILES_SCHEMA.empty_table(), *covered_files, *self._merged_files])
             self._cover(self._bounded(live.filter(pc.invert(covers(covered, live)))))
             self._flush()
         except BaseException as error:
@@ -138,34 +141,38 @@ class IndexBuild:
             tuple(segment for segment in definition.segments if segment in replaced),
         )
 
-    # ------------------------------------------------------------ segments that are there
+    # ------------------------------------------------------------ existing segments
 
     def _merge(self, live: pa.Table, opened: list[tuple[Segment, OpenSegment | None]]) -> set[Segment]:
-        """Write anew the small segments if there are many, and those that mostly cover files that have gone. Returns these."""
+        """Rewrite the small segments if there are many, and those that mostly cover removed files. Returns these."""
         self._merged_files: list[pa.Table] = []
-        usable = [(segment, found, covers(live, found.files)) for segment, found in opened if found is not None]
+        usable = [
+            (segment, opened_segment, covers(live, opened_segment.files))
+            for segment, opened_segment in opened
+            if opened_segment is not None
+        ]
         small = [segment for segment, *_ in usable if segment.rows < self._limits.small_rows]
-        known = pa.concat_tables([FILES_SCHEMA.empty_table(), *(found.files for _, found, _ in usable)])
-        comes = (pc.sum(covers(known, live)).as_py() or 0) < live.num_rows  # a segment of the new files
-        merged = set(small) if small and len(small) + comes >= self._limits.merge_count else set()
+        known = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened_segment.files for _, opened_segment, _ in usable)])
+        adds_segment = (pc.sum(covers(known, live)).as_py() or 0) < live.num_rows  # there will be a segment of the new files
+        merged = set(small) if small and len(small) + adds_segment >= self._limits.merge_count else set()
         merged |= {segment for segment, _, is_live in usable if 2 * (pc.sum(is_live).as_py() or 0) < segment.files}
         merged |= {segment for segment, *_ in usable if segment.files == 0}
-        for segment, found, is_live in usable:
+        for segment, opened_segment, is_live in usable:
             if segment not in merged or not (pc.sum(is_live).as_py() or 0):
                 continue
             try:
-                found_hashes, numbers = found.rows()
+                segment_hashes, numbers = opened_segment.rows()
             except UnusableSegmentError:  # its files are read again
                 continue
             alive = is_live.to_numpy(zero_copy_only=False)
             places = np.cumsum(alive) - 1
-            wanted = alive[numbers]
-            files = found.files.filter(is_live)
-            self._add(files, found_hashes[wanted], places[numbers[wanted]])
+            is_kept = alive[numbers]
+            files = opened_segment.files.filter(is_live)
+            self._add(files, segment_hashes[is_kept], places[numbers[is_kept]])
             self._merged_files.append(files)
         return merged
 
-    # ------------------------------------------------------------ files that are new
+    # ------------------------------------------------------------ new files
 
     def _bounded(self, files: pa.Table) -> pa.Table:
         if self._limits.most_bytes is None or not files.num_rows:
@@ -182,12 +189,12 @@ class IndexBuild:
             for start, stop in cut(ends, 0, files.num_rows, _BYTES_AT_ONCE):
                 part = files.slice(start, stop - start)
                 values = [file for batch in part.to_batches() for file in scan_files(batch)]
-                found = list(pool.map(lambda file: self._hashes_of(state, path, file), values))
-                numbers = np.repeat(np.arange(len(found)), [len(one) for one in found])
-                self._add(part.select(FILES_SCHEMA.names), np.concatenate(found), numbers)
+                file_hashes = list(pool.map(lambda file: self._hashes_of(state, path, file), values))
+                numbers = np.repeat(np.arange(len(file_hashes)), [len(hashes_of_file) for hashes_of_file in file_hashes])
+                self._add(part.select(FILES_SCHEMA.names), np.concatenate(file_hashes), numbers)
 
-    def _add(self, files: pa.Table, found: Hashes, numbers: Any) -> None:
-        self._builder.add(files.cast(FILES_SCHEMA), found, numbers)
+    def _add(self, files: pa.Table, values: Hashes, numbers: Any) -> None:
+        self._builder.add(files.cast(FILES_SCHEMA), values, numbers)
         if self._builder.rows >= MAX_ROWS:
             self._flush()
 
@@ -195,11 +202,11 @@ class IndexBuild:
         if not self._builder.file_count:
             return
         data, segment = self._builder.take()
-        self._new.append(segment)  # also when the reply is lost
+        self._new.append(segment)  # also if the reply is lost
         self._snapshot.store.put_if_absent(segment.path, data)
 
     def _reading(self) -> tuple[ScanState, Path]:
-        """How the column is read, and the names of the fields below the one that is read."""
+        """The scan state of the column, and the names of the nested fields below the top-level column."""
         config = self._snapshot.config
         path = column_of(config, self._definition)
         if path is None:
@@ -214,13 +221,13 @@ class IndexBuild:
         column = along[-1]
         for parent in reversed(along[:-1]):
             column = StructField(parent.name, StructType((column,)), parent.nullable, parent.metadata)
-        options = ScanOptions(verify_checksums=True)  # the index keeps what is read here
+        options = ScanOptions(verify_checksums=True)  # the index stores what is read here
         return make_state(config, self._snapshot.store, StructType((column,)), None, options), path[1:]
 
     def _hashes_of(self, state: ScanState, inner: Path, file: ScanFile) -> Hashes:
-        """Of a file's values, each once."""
-        found: list[Hashes] = []
+        """The distinct hashes of a file's values."""
+        parts: list[Hashes] = []
         for batch in read_files(state, [replace(file, deletion_vector=None)]):
             values = pc.struct_field(batch.column(0), list(inner)) if inner else batch.column(0)
-            found.append(np.unique(hashes(values.drop_null(), self._definition.kind)))
-        return np.unique(np.concatenate(found)) if found else np.zeros(0, np.uint64)
+            parts.append(np.unique(hashes(values.drop_null(), self._definition.kind)))
+        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.uint64)

@@ -1,12 +1,12 @@
-"""Indexes after commits: files that are new are covered when there are enough of them, in the process that commits.
+"""Indexes after commits: the process that commits covers new files when there are enough of them.
 
     index_new_files(store, transaction.config, version, written)
 
-It is a commit of its own, after the one that added the files, so that two writers never conflict over an index. It is due when 16
-files are not covered, and reads at most 1 GiB of them; TableIndexes.refresh covers all. Whatever fails in it is told, not raised.
+This is a separate commit, after the one that added the files, so that two writers never conflict over an index. It runs when 16
+files are not covered, and reads at most 1 GiB of them; TableIndexes.refresh covers all. Failures are logged, not raised.
 
-Most commits read nothing for it: each process remembers how many files of a table are not covered, and adds its own. It looks
-anew at every tenth version, and at a table that it does not know yet.
+Most commits read nothing for it: each process remembers how many files of a table are not covered, and adds its own. It counts
+again at every tenth version, and for a table that it does not know yet.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from delta_py.write.data_files import WrittenFiles
 _DUE_FILES = 16
 _LIMITS = BuildLimits(most_bytes=1 << 30, small_rows=256 << 10, merge_count=8)
 
-# The files that the index with most of these does not cover; None for a table without an index.
+# The greatest number of files that an index of the table does not cover; None for a table without an index.
 _uncovered = CountPerTable()
 
 
 def index_new_files(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles) -> None:
-    """After the commit of `version`, which added `written`. config: of that version. Raises nothing, unless
-    PYDELTA_POST_COMMIT_ERRORS asks for it."""
+    """Run after the commit of `version`, which added `written`. config: of that version. Raises nothing, unless
+    PYDELTA_POST_COMMIT_ERRORS is set.
+    """
     if not written.adds or not config.feature("domainMetadata"):
         return
     with harmless(store, version, "new files were not indexed"):
@@ -58,8 +59,9 @@ def index_new_files(store: ObjectStore, config: TableConfig, version: int, writt
 
 
 def index_clone(store: ObjectStore, config: TableConfig, version: int) -> None:
-    """After the commit of `version`, which made the table a deep clone: its indexes cover its files, of which at most 1 GiB are
-    read. config: of that version. Raises as index_new_files."""
+    """Run after the commit of `version`, which made the table a deep clone: let its indexes cover its files, and read at most 1
+    GiB of them. config: of that version. Raises as index_new_files.
+    """
     if not config.feature("domainMetadata"):
         return
     with harmless(store, version, "its files were not indexed"):
@@ -76,12 +78,12 @@ def _may_be_due(key: str, version: int, added: int) -> bool:
 
 
 def _counts(snapshot: Snapshot, definitions: list[IndexDefinition]) -> list[int]:
-    """How many files each index does not cover."""
+    """The number of files that each index does not cover."""
     live = live_files(snapshot) if definitions else None
     counts: list[int] = []
     for definition in definitions:
         assert live is not None
-        files = [found.files for _, found in open_segments(snapshot, definition) if found is not None]
+        files = [opened.files for _, opened in open_segments(snapshot, definition) if opened is not None]
         covered = covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), live)
         counts.append(live.num_rows - (pc.sum(covered).as_py() or 0))
     return counts

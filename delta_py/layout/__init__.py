@@ -1,1 +1,1 @@
-"""How rows are arranged in files: orders of several columns at once, and how well they let readers skip files."""
+"""The arrangement of rows in files: orders by several columns at once, and how well they let readers skip files."""

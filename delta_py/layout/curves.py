@@ -1,6 +1,6 @@
-"""Places on curves that go through all cells of a grid: near on the curve is near in every column.
+"""Positions on curves that go through all cells of a grid: cells that are near on the curve are near in every column.
 
-    places = z_order(ranks, bits=12)        # or hilbert; rows sorted by it lie together by each of the columns
+    places = z_order(ranks, bits=12)        # or hilbert; rows sorted by it are close together in each of the columns
 
 A grid has 2**bits cells along each column. The Hilbert curve has no jumps, so that a stretch of it is more compact than one of
 the Z-order curve.
@@ -16,11 +16,11 @@ import numpy as np
 Cells: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 MAX_PLACE_BITS = 62
-"""Of all columns together: a place is a number of 64 bits, and not negative."""
+"""The limit for all columns together: a position is a non-negative number of 64 bits."""
 
 
 def z_order(ranks: Cells, bits: int) -> Cells:
-    """The place of each row: the bits of its ranks by turns, from the highest on, those of the first column first.
+    """The position of each row: the bits of its ranks interleaved, from the highest on, the first column first.
 
     ranks: (columns, rows), each from 0 to 2**bits - 1; columns * bits at most MAX_PLACE_BITS.
     """
@@ -33,7 +33,7 @@ def z_order(ranks: Cells, bits: int) -> Cells:
 
 
 def hilbert(ranks: Cells, bits: int) -> Cells:
-    """The place of each row on the Hilbert curve. Arguments as of z_order."""
+    """The position of each row on the Hilbert curve. Arguments as in z_order."""
     x = ranks.copy()
     columns, first = len(x), x[0]
     for level in range(bits - 1, 0, -1):  # Skilling's inverse undo: reflect or swap below each level
@@ -53,7 +53,7 @@ def hilbert(ranks: Cells, bits: int) -> Cells:
 
 
 def _spread(columns: int, bits: int) -> Cells:
-    """For each number of so many bits: the number with its bits `columns` places apart."""
+    """For each number of `bits` bits: the number with its bits `columns` positions apart."""
     numbers = np.arange(1 << bits, dtype=np.int64)
     spread = np.zeros_like(numbers)
     for bit in range(bits):

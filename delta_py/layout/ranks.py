@@ -1,11 +1,11 @@
-"""Values as ranks: the share of a column's rows that come before a value, as a number of so many bits.
+"""Values as ranks: the share of a column's rows that come before a value, as a number of a given number of bits.
 
     column = ColumnRanks.of(sample, bits=12)
-    column.ranks(values)                # 0 to 2**bits - 1, as the values rise
+    column.ranks(values)                # 0 to 2**bits - 1, rising with the values
 
-Ranks make columns of any type and any distribution alike: each cell of a grid of ranks holds about the same number of rows. Nulls
-come first. A value that many rows have takes as many ranks as it has rows, and all its rows have the highest of them, so that
-other values are not pushed together.
+Ranks make columns of any type and any distribution comparable: each cell of a grid of ranks holds about the same number of rows.
+Nulls come first. A value of many rows takes as many ranks as it has rows, and all its rows have the highest of them, so that
+other values are not squeezed together.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from delta_py.layout.curves import Cells
 
 @dataclass(frozen=True, slots=True)
 class ColumnRanks:
-    """bounds: of 2**bits values of a sample at equal distances in its order, those that are not null; `nulls` are. Numbers
-    where these can stand for the values, else texts or bytes."""
+    """bounds: the non-null ones of 2**bits values, at equal distances in the order of a sample; `nulls` is the number of the
+    others. Numbers if these can represent the values, else texts or bytes.
+    """
 
     bits: int
     bounds: np.ndarray[Any, Any] | pa.Array
@@ -61,18 +62,18 @@ def _present(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.
 
 
 def _spaced(count: int, cells: int) -> Cells:
-    """Of `count` sorted values, `cells` at equal distances; fewer than these are taken repeatedly."""
+    """The positions of `cells` of `count` sorted values, at equal distances; some repeat if `count` is smaller."""
     return np.arange(cells if count else 0, dtype=np.int64) * count // max(1, cells)
 
 
 def _comparable(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any] | pa.Array:
-    """The values as numbers of the same order, or as texts or bytes. Nulls are any number, or null."""
+    """The values as numbers of the same order, or as texts or bytes. Nulls become any number, or stay null."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     kind = values.type
     if pa.types.is_dictionary(kind):
         return _comparable(values.dictionary_decode())
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):  # the nearest double does for an order of files
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):  # the nearest double suffices for an order of files
         return pc.fill_null(values.cast(pa.float64(), safe=False), 0.0).to_numpy(zero_copy_only=False)
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
@@ -84,9 +85,9 @@ def _comparable(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any] | pa
 
 
 def _count_reached(bounds: pa.Array, values: pa.Array) -> Cells:
-    """How many of the bounds each value is not below; of any number for nulls. Arrow compares bytes, as Spark does."""
+    """The number of bounds that are not greater than each value; any number for nulls. Arrow compares bytes, as Spark does."""
     both = pa.concat_arrays([bounds.cast(values.type), values])
-    order = pc.sort_indices(both).to_numpy()  # stable: of equals, bounds come first
+    order = pc.sort_indices(both).to_numpy()  # stable: among equals, bounds come first
     reached = np.empty(len(order), np.int64)
     reached[order] = np.cumsum(order < len(bounds))
     return reached[len(bounds) :]

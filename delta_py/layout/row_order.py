@@ -1,4 +1,4 @@
-"""The order of a table's rows by several columns, and where it is cut into files: fitted to a sample of the rows.
+"""The order of a table's rows by several columns, and its division into files, fitted to a sample of the rows.
 
     order = RowOrder.of(sample, [("a",), ("b", "c")], Curve.HILBERT, files=8)     # driver
     pieces = order.pieces(batch)                                                  # executor: for each row, file * PIECES + piece
@@ -42,13 +42,15 @@ class RowOrder:
     @classmethod
     def of(cls, sample: pa.Table, paths: Sequence[Path], curve: Curve, files: int) -> RowOrder:
         """sample: a column for each of the paths, in their order; at least one row. len(paths) is at most MAX_PLACE_BITS. files:
-        as many as are wanted; no more than the sample has rows, as a table may say any size of its files."""
-        bits = min(_MAX_RANK_BITS, MAX_PLACE_BITS // len(paths), sample.num_rows.bit_length())  # no more ranks than rows tell
+        the requested number; the result has at most one file per sampled row, because a table's target file size may be any
+        number.
+        """
+        bits = min(_MAX_RANK_BITS, MAX_PLACE_BITS // len(paths), sample.num_rows.bit_length())  # no more ranks than sampled rows
         ranks = tuple(ColumnRanks.of(column, bits) for column in sample.columns)
-        whole = cls(tuple(paths), curve, ranks, np.empty(0, np.int64))
-        places = np.sort(whole._places(sample.columns))
+        without_cuts = cls(tuple(paths), curve, ranks, np.empty(0, np.int64))
+        places = np.sort(without_cuts._places(sample.columns))
         pieces = min(files, sample.num_rows) * PIECES
-        return cls(whole.paths, curve, ranks, places[np.arange(1, pieces) * len(places) // pieces])
+        return cls(without_cuts.paths, curve, ranks, places[np.arange(1, pieces) * len(places) // pieces])
 
     @property
     def file_count(self) -> int:
@@ -66,6 +68,6 @@ class RowOrder:
 
 
 def column_at(batch: pa.RecordBatch, path: Path) -> pa.Array:
-    """The values of a column that may be nested; null where a struct above it is."""
+    """The values of a column that may be nested; null if a struct above it is null."""
     column = batch.column(path[0])
     return pc.struct_field(column, list(path[1:])) if path[1:] else column

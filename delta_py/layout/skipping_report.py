@@ -2,9 +2,9 @@
 
     table_layout(snapshot)             # LAYOUT_SCHEMA, a row for each column that can have statistics
 
-A file is read if what is wanted lies between its minimum and maximum. Where values lie within a file is not known: they are taken
-to be spread evenly, and a file counts as much as it has rows. Texts are counted in bounds of files: between two neighbours
-no file begins or ends.
+A query reads a file if its value lies between the file's minimum and maximum. The positions of values within a file are unknown:
+the report assumes an even spread, and weights a file by its rows. Distances of texts are counted in bounds of files: no file
+begins or ends between two neighbours.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from delta_py.snapshot import FileBatch, Snapshot
 from delta_py.statistics.stats import FileStats, concat_stats, unknown_stats
 from delta_py.types.schema import ArrayType, MapType, Path, find_named, find_path, leaves, type_name
 
-# files: of the table. with_bounds: those that have a minimum and a maximum of the column.
-# point_share, range_share: of the files that a query for one value, or for a tenth of the values, reads on average; null where it
-# cannot be said. queries: scans of this process (scan/filtered_columns.py) that compared the column. advice: what to do, or null.
+# files: number of the table's files. with_bounds: those with a minimum and a maximum of the column.
+# point_share, range_share: share of the files that a query for one value, or for a tenth of the values, reads on average; null if
+# unknown. queries: scans of this process (scan/filtered_columns.py) that compared the column. advice: a recommendation, or null.
 LAYOUT_SCHEMA = pa.schema(
     [
         ("column", pa.string()),
@@ -50,9 +50,10 @@ _NO_BOUNDS = ("boolean", "binary", "variant", "void")
 def table_layout(
     snapshot: Snapshot, columns: Sequence[str] | None = None, filtered: Mapping[Path, int] | None = None
 ) -> pa.Table:
-    """LAYOUT_SCHEMA, in the schema's order; best sorted by point_share. columns: names, nested ones dotted; None for all that are
-    no partition columns. filtered: how many other queries compared each column, beside those of this process.
-    Raises SchemaMismatchError for a column that is not there. Memory: the bounds of all files."""
+    """LAYOUT_SCHEMA, in the schema's order; best sorted by point_share. columns: names, nested ones dotted; None for all except
+    partition columns. filtered: the number of other queries that compared each column, in addition to those of this process.
+    Raises SchemaMismatchError for a column that does not exist. Memory: the bounds of all files.
+    """
     config = snapshot.config
     paths = _wanted(config, columns)
     stats = concat_stats([batch.stats for batch in bounded_batches(snapshot, paths) if batch.stats is not None])
@@ -61,7 +62,8 @@ def table_layout(
 
 def bounded_batches(snapshot: Snapshot, paths: Sequence[Path]) -> Iterator[FileBatch]:
     """The live files with the numbers of their records and the bounds of columns, by logical paths here and in the batches.
-    Each batch has statistics, if only unknown ones."""
+    Each batch has statistics, if only unknown ones.
+    """
     config = snapshot.config
     physical = {path: physical_path(config.schema, path, config.column_mapping_mode) for path in paths}
     types = {physical[path]: find_path(config.schema, path)[-1].data_type for path in paths}
@@ -78,13 +80,13 @@ def bounded_batches(snapshot: Snapshot, paths: Sequence[Path]) -> Iterator[FileB
 def layout_of(
     snapshot: Snapshot, paths: Sequence[Path], stats: FileStats, filtered: Mapping[Path, int] | None = None
 ) -> pa.Table:
-    """As table_layout. stats: of bounded_batches, all of them, of these columns or more."""
+    """As table_layout. stats: of all bounded_batches, of these columns or more."""
     queries = FILTERED.of(snapshot)
     queries.update(filtered or {})
     kinds = {path: type_name(find_path(snapshot.schema, path)[-1].data_type) for path in paths}
     rows = [_row(path, kinds[path], stats, queries) for path in paths]
     for path in set(paths).difference(bounded_columns(snapshot.config)):
-        rows[paths.index(path)]["advice"] = None  # nothing that one could do
+        rows[paths.index(path)]["advice"] = None  # there is nothing to recommend
     return pa.Table.from_pylist(rows, LAYOUT_SCHEMA)
 
 
@@ -107,27 +109,28 @@ def bounded_columns(config: TableConfig) -> list[Path]:
 def _row(path: Path, kind: str, stats: FileStats, queries: Mapping[Path, int]) -> dict[str, Any]:
     count, low, high = stats.file_count, stats.minimum.get(path), stats.maximum.get(path)
     shares: tuple[float, float] | None = None
-    bounded = 0
+    bounded_count = 0
     if low is not None and high is not None and count:
-        known = pc.and_(low.is_valid(), high.is_valid())
-        bounded = known.true_count
-        if bounded:
-            records = pc.fill_null(stats.num_records, 1).filter(known).to_numpy(zero_copy_only=False)
-            shares = _shares(low.filter(known), high.filter(known), records, count - bounded)
+        has_bounds = pc.and_(low.is_valid(), high.is_valid())
+        bounded_count = has_bounds.true_count
+        if bounded_count:
+            records = pc.fill_null(stats.num_records, 1).filter(has_bounds).to_numpy(zero_copy_only=False)
+            shares = _shares(low.filter(has_bounds), high.filter(has_bounds), records, count - bounded_count)
     return {
         "column": ".".join(path),
         "type": kind,
         "files": count,
-        "with_bounds": bounded,
+        "with_bounds": bounded_count,
         "point_share": None if shares is None else shares[0],
         "range_share": None if shares is None else shares[1],
         "queries": queries.get(path, 0),
-        "advice": _advice(".".join(path), count, bounded, shares, queries.get(path, 0)),
+        "advice": _advice(".".join(path), count, bounded_count, shares, queries.get(path, 0)),
     }
 
 
 def _shares(low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.int64]], unknown: int) -> tuple[float, float]:
-    """For a point, and for a range of a tenth of all values that begins at one. unknown: files that every query reads."""
+    """The shares for a point, and for a range of a tenth of all values that begins at one. unknown: files that every query
+    reads."""
     count = len(low)
     at = places(pa.chunked_array([low, high]).combine_chunks())
     begins, ends = at[:count], at[count:]
@@ -137,14 +140,14 @@ def _shares(low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.
     width = (at.max() - at.min()) * _RANGE
 
     def read(until: np.ndarray[Any, np.dtype[np.float64]]) -> float:
-        met = np.searchsorted(firsts, until, "right") - np.searchsorted(lasts, points, "left")
-        return float((np.average(met, weights=weights) + unknown) / (count + unknown))
+        overlapping = np.searchsorted(firsts, until, "right") - np.searchsorted(lasts, points, "left")
+        return float((np.average(overlapping, weights=weights) + unknown) / (count + unknown))
 
     return read(points), read(np.minimum(points + width, at.max()))
 
 
 def places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Numbers that rise with the values, as far apart as these are where they have distances. bounds: no nulls, not empty."""
+    """Numbers that rise with the values, with the same distances if the values have distances. bounds: no nulls, not empty."""
     kind = bounds.type
     if pa.types.is_date32(kind):
         bounds = bounds.view(pa.int32())
@@ -153,7 +156,7 @@ def places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         bounds = pc.rank(bounds, tiebreaker="dense")
     numbers = bounds.cast(pa.float64(), safe=False).to_numpy()
-    if not np.isfinite(numbers).all() or np.abs(numbers).max() > _FARTHEST:  # infinite, no number, or no distance is a number
+    if not np.isfinite(numbers).all() or np.abs(numbers).max() > _FARTHEST:  # infinite, not a number, or too far apart
         numbers = pc.rank(bounds, tiebreaker="dense").to_numpy().astype(np.float64)
     return np.asarray(numbers)
 
@@ -161,11 +164,11 @@ def places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
 def _advice(column: str, files: int, bounded: int, shares: tuple[float, float] | None, queries: int) -> str | None:
     if files < _FEW_FILES:
         return None
-    met = f", and {queries} recent queries were filtered by it" if queries else ""
+    usage = f", and {queries} recent queries were filtered by it" if queries else ""
     if bounded < files / 2:
-        what = f"most files have no minimum and maximum of {column}{met}"
+        what = f"most files have no minimum and maximum of {column}{usage}"
         return f"{what}: name it in delta.dataSkippingStatsColumns, and run OPTIMIZE"
     if shares is not None and shares[0] > _POOR:
         what = f"a query for one value of {column} reads {shares[0]:.0%} of the files"
-        return f"{what}{met}: Z-order or cluster by it" if queries else f"{what}: Z-order or cluster if it is filtered by"
+        return f"{what}{usage}: Z-order or cluster by it" if queries else f"{what}: Z-order or cluster if it is filtered by"
     return None

@@ -1,10 +1,10 @@
-"""Rows that wait for their file, on the disk of this machine: a shuffle without a cluster.
+"""Rows that wait on the disk of this machine until their file is written: a shuffle without a cluster.
 
     with SpilledRows() as spilled:
         spilled.put(piece, data)                # from any thread
         for data in spilled.take(range(32, 48)): ...
 
-The file has no name and goes with the process. It holds as many bytes as it was given.
+The file has no name and disappears with the process. Its size is that of the compressed rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SpilledRows:
             self._end += len(record)
 
     def take(self, pieces: Iterable[int]) -> Iterator[pa.Buffer]:
-        """What was put for each of the pieces, by turns. Everything must have been put before."""
+        """The data of each piece, piece by piece. All calls of put must come before."""
         with self._lock:
             self._file.flush()
         for piece in pieces:

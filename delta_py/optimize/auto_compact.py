@@ -1,13 +1,14 @@
-"""Auto compaction: after a commit that left many small files, those of a partition become few larger ones.
+"""Auto compaction: after a commit that left many small files, it merges the small files of a partition into a few larger ones.
 
     compact_if_due(store, transaction.config, version, written, request.auto_compact)
 
-It is on by the table's property delta.autoOptimize.autoCompact or by the session, and runs in the process that commits, in
-threads, as a commit of its own of a bounded size. Whatever fails in it is told, not raised: the commit before stands.
+The table's property delta.autoOptimize.autoCompact or the session enables it. It runs in the process that commits, in threads, as
+a separate commit of a bounded size. Its failures are logged, not raised: the commit before it stands.
 
-Most commits do not look at the table's files: the version checksum says how many there are, and each process remembers how many
-small ones it saw, and adds its own. A process that has not looked yet does so at every tenth version, too. One that has looked
-asks at these how many files there are more than it knows of: others may have added them, and they may be small.
+Most commits do not list the table's files: the version checksum tells their number, and each process remembers how many small
+ones it saw, and adds its own. A process that has not listed the files yet does so at every tenth version, too. A process that has
+listed them compares, at these versions, the number of files with the number that it knows: the difference are files of other
+writers, which may be small.
 """
 
 from __future__ import annotations
@@ -36,62 +37,66 @@ _log = logging.getLogger("delta_py")
 
 _MOST_BYTES = 2 << 30
 
-# The small files of the partition that had most when this process looked, if it has, and those that it has added since.
+# The small files of the partition that had most of them when this process listed the files, if it has, and those that it has
+# added since.
 _small_files = CountPerTable()
 
-# What added to the number of a table's files gives the most small ones that there can be by now: those that were small when this
-# process looked, less all that there were then, and less the large ones that it has added since.
+# Added to the number of a table's files, this gives the greatest possible number of small ones: the small files when this
+# process listed them, minus all files at that time, and minus the large ones that it has added since.
 _by_others = CountPerTable()
 
 
 def compact_if_due(
-    store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles, asked: AutoCompact
+    store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles, settings: AutoCompact
 ) -> int | None:
-    """After the commit of `version`, which added `written`. config: of that version. Returns the version of the compaction, None
-    where there was none. Raises nothing, unless PYDELTA_POST_COMMIT_ERRORS asks for it."""
+    """Run after the commit of `version`, which added `written`. config: of that version. Returns the version of the compaction,
+    or None if there was none. Raises nothing, unless PYDELTA_POST_COMMIT_ERRORS is set.
+    """
     with harmless(store, version, "small files were not compacted"):
-        if written.adds and asked.is_on(config) and _is_due(store, config, version, written, asked):
-            return _compact(store, asked)
+        if written.adds and settings.is_on(config) and _is_due(store, config, version, written, settings):
+            return _compact(store, settings)
     return None
 
 
-def _is_due(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles, asked: AutoCompact) -> bool:
-    """Whether some partition may have as many small files as are wanted."""
-    key, added = table_key(store, config), sum(add.size_bytes < asked.min_file_bytes for add in written.adds)
-    known, others = _small_files.add(key, added), _by_others.add(key, added - len(written.adds))
-    if known is None:
-        known = added
+def _is_due(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles, settings: AutoCompact) -> bool:
+    """Whether some partition may have enough small files."""
+    key, added = table_key(store, config), sum(add.size_bytes < settings.min_file_bytes for add in written.adds)
+    small_count, offset = _small_files.add(key, added), _by_others.add(key, added - len(written.adds))
+    if small_count is None:
+        small_count = added
         _small_files.put(key, added)
-    if known < asked.min_files and version % LOOK_EVERY:
+    if small_count < settings.min_files and version % LOOK_EVERY:
         return False
     checksum = read_checksum_of(store, version)
-    if others is None or known >= asked.min_files:
-        return checksum is None or checksum.file_count >= asked.min_files
-    return checksum is not None and checksum.file_count + others >= asked.min_files
+    if offset is None or small_count >= settings.min_files:
+        return checksum is None or checksum.file_count >= settings.min_files
+    return checksum is not None and checksum.file_count + offset >= settings.min_files
 
 
-def _compact(store: ObjectStore, asked: AutoCompact) -> int | None:
+def _compact(store: ObjectStore, settings: AutoCompact) -> int | None:
     snapshot = Snapshot.load(store)
-    request = OptimizeRequest(target_file_bytes=asked.max_file_bytes, min_file_bytes=asked.min_file_bytes)
-    compaction = AutoCompaction.of(snapshot, request).wanting(asked.min_files)
+    request = OptimizeRequest(target_file_bytes=settings.max_file_bytes, min_file_bytes=settings.min_file_bytes)
+    compaction = AutoCompaction.of(snapshot, request).wanting(settings.min_files)
     chosen = compaction.choose()
-    key, new = table_key(store, snapshot.config), len(pc.unique(chosen.bins["bin"]))
-    _small_files.put(key, 0 if new else compaction.largest)
-    _by_others.put(key, (0 if new else compaction.largest) - (chosen.considered - chosen.bins.num_rows + new))
+    key, bin_count = table_key(store, snapshot.config), len(pc.unique(chosen.bins["bin"]))
+    _small_files.put(key, 0 if bin_count else compaction.largest)
+    _by_others.put(key, (0 if bin_count else compaction.largest) - (chosen.considered - chosen.bins.num_rows + bin_count))
     bins = next(batches_of(chosen.bins, _MOST_BYTES), None)
     if bins is None:
         return None
     written = compaction.write(LocalBinWriters(), bins)
     try:
         version: int | None = compaction.commit(bins, written).get("version")
-    except DeltaConcurrentModificationException as error:  # whoever was quicker leaves it to the next commit
+    except DeltaConcurrentModificationException as error:  # another writer was faster; the next commit tries again
         _log.info("%s: an auto compaction was not committed: %s", store.root, error.message)
         return None
     return version
 
 
 class AutoCompaction(Compaction):
-    """Takes the small files of partitions that have enough of them. largest: after choose, the most that a partition has."""
+    """Compacts the small files of partitions that have enough of them. largest: after choose, the greatest number in one
+    partition.
+    """
 
     min_files: int
     largest: int

@@ -1,15 +1,15 @@
-"""OPTIMIZE: the rows of many small files in few large ones, and those of files with many deleted rows without these.
+"""OPTIMIZE: merge the rows of many small files into few large ones, and rewrite files with many deleted rows without these rows.
 
     done = optimize(store, OptimizeRequest("day >= date'2024-01-01'"), compact_bins)
     done.metrics()                      # the struct `metrics` of the reference's result
 
-The files of each partition are packed into bins, from old to new, and each bin becomes one file. Bins are written in tasks
-(write/file_compaction.py) and committed in batches. A process that dies loses the batch that it was writing, and the next run
-goes on. A tag on each new file has the target size, so that a run without anything new does nothing.
+The files of each partition are packed into bins, from old to new, and each bin becomes one file. Tasks write the bins
+(write/file_compaction.py), and the driver commits them in batches. A process that dies loses the batch that it was writing, and
+the next run continues. A tag on each new file has the target size, so that a run without new files does nothing.
 
-No rows change, so other writers hardly matter: a bin is committed if its files are still the table's, on whatever version that
-is. Rows that were deleted from them meanwhile by deletion vectors are deleted from the new file too. Bins of which a file has
-gone are given up, and what is left of them is planned anew.
+No rows change, so other writers rarely conflict: a bin is committed if its files are still in the table, on whatever version that
+is. If deletion vectors have deleted rows of these files in the meantime, the rows are deleted from the new file too. If a file of
+a bin was removed, the bin is dropped, and its remaining files are planned again.
 Protocol: Add File and Remove File; Deletion Vectors; Row Tracking.
 """
 
@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 
 class AtTable(Protocol):
-    """Runs a step where the table is. once: a step that must not be repeated."""
+    """Runs a step in the process that has the table. once: the step must not be repeated."""
 
     def __call__(self, step: Callable[[], T], *, once: bool = False) -> T: ...
 
@@ -82,42 +82,44 @@ def optimize(
     at: AtTable = here,
     kind: type[Compaction] | None = None,
 ) -> Optimized:
-    """kind: what is done to the files, such as reorg.Purge; None for OPTIMIZE.
+    """Rewrite files in batches. kind: the kind of rewrite, such as reorg.Purge; None for OPTIMIZE.
 
-    Raises InvalidOptionError and ExpressionError for a predicate that is not of partition columns alone; InvalidOptionError
-    for columns that rows cannot be ordered by; UnsupportedOperationError for Z-order or a predicate where the table is clustered,
-    and for `full` where it is not; what write_state and reading raise. Batches that were committed before stay.
+    Raises InvalidOptionError and ExpressionError for a predicate that is not on partition columns alone; InvalidOptionError
+    for columns that cannot order rows; UnsupportedOperationError for Z-order or a predicate if the table is clustered, and for
+    `full` if it is not; what write_state and reading raise. Batches that were committed before stay.
     Files that other writers change again and again are left as they are, with a warning.
     """
     request.check()
-    done = Optimized(store.root)
+    totals = Optimized(store.root)
     for _ in range(_ROUNDS):
         snapshot, clustering = at(partial(_newest, store))
         snapshot = snapshot.through(store)
         compaction = compaction_of(snapshot, clustering, request) if kind is None else kind.of(snapshot, request)
         chosen = at(compaction.choose)
-        done.begin(compaction.kind, chosen, snapshot.config, compaction.rewrite.state.stats_columns)
-        left = 0
+        totals.begin(compaction.kind, chosen, snapshot.config, compaction.rewrite.state.stats_columns)
+        skipped_bins = 0
         for bins in batches_of(chosen.bins, request.batch_bytes):
             batch = compaction.for_batch()
             written = batch.write(writers, bins)
             try:
                 committed = at(partial(batch.commit, bins, written), once=True)
-            except DeltaConcurrentModificationException as error:  # in the moment between looking and committing
-                _log.info("%s: a batch of OPTIMIZE is planned anew: %s", store.root, error.message)
-                left += len(bins)
+            except DeltaConcurrentModificationException as error:  # between the check and the commit
+                _log.info("%s: a batch of OPTIMIZE is planned again: %s", store.root, error.message)
+                skipped_bins += len(bins)
                 continue
-            left += len(bins) - committed["bins"]
-            done.count(committed)
-        if not left:
-            return done
-        _log.info("%s: other writers have changed files of %d bins, which are planned anew", store.root, left)
-    _log.warning("%s: other writers have changed files of %d bins again and again; they stay as they are", store.root, left)
-    return done
+            skipped_bins += len(bins) - committed["bins"]
+            totals.count(committed)
+        if not skipped_bins:
+            return totals
+        _log.info("%s: other writers have changed files of %d bins, which are planned again", store.root, skipped_bins)
+    _log.warning(
+        "%s: other writers have changed files of %d bins again and again; they stay as they are", store.root, skipped_bins
+    )
+    return totals
 
 
 def _newest(store: ObjectStore) -> tuple[Snapshot, DomainMetadata | None]:
-    """With the domain that names clustering columns."""
+    """The newest snapshot, with the domain that names clustering columns."""
     snapshot = Snapshot.load(store)
     snapshot.check_last_commit()  # before files are written
     return snapshot, snapshot.clustering_domain()
@@ -127,7 +129,7 @@ def _newest(store: ObjectStore) -> tuple[Snapshot, DomainMetadata | None]:
 
 
 class LocalBinWriters:
-    """BinWriters in threads of this process. Rows that are put in order wait on this machine's disk."""
+    """BinWriters in threads of this process. Rows to be sorted are spilled to this machine's disk."""
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
         with nothing_left(rewrite.state):
@@ -163,9 +165,9 @@ def _in_threads(steps: Sequence[Callable[[], T]]) -> list[T]:
     with progress("OPTIMIZE", len(steps), "tasks") as count:
 
         def counted(step: Callable[[], T]) -> T:
-            done = step()
+            result = step()
             count(1)
-            return done
+            return result
 
         return in_threads([partial(counted, step) for step in steps], _THREADS, "delta_py-optimize")
 
@@ -173,7 +175,7 @@ def _in_threads(steps: Sequence[Callable[[], T]]) -> list[T]:
 @raises_storage_errors(lambda optimizer: optimizer.store.root)
 @dataclass(frozen=True, slots=True)
 class TableOptimizer:
-    """`DeltaTable.optimize`: the upkeep of a table's files, on its newest version, in threads of this process."""
+    """`DeltaTable.optimize`: maintenance of a table's files, on its newest version, in threads of this process."""
 
     store: ObjectStore
     time_zone: str = "UTC"
@@ -187,9 +189,9 @@ class TableOptimizer:
         max_deleted_ratio: float = DEFAULT_DELETED_RATIO,
         batch_bytes: int | None = None,
     ) -> dict[str, Any]:
-        """The rows of small files in files of about target_file_bytes; returns metrics by the reference's names.
+        """Merge the rows of small files into files of about target_file_bytes; returns metrics by the reference's names.
 
-        filter: SQL over partition columns. The others as of OptimizeRequest. Raises as `optimize`.
+        filter: SQL over partition columns. The others as in OptimizeRequest. Raises as `optimize`.
         """
         request = OptimizeRequest(filter, target_file_bytes, min_file_bytes, max_deleted_ratio, batch_bytes, self.time_zone)
         return optimize(self.store, request, LocalBinWriters()).metrics()
@@ -202,9 +204,9 @@ class TableOptimizer:
         target_file_bytes: int | None = None,
         batch_bytes: int | None = None,
     ) -> dict[str, Any]:
-        """All rows in the Z-order of the columns, partition by partition; returns metrics as compact does.
+        """Write all rows in the Z-order of the columns, partition by partition; returns metrics as compact does.
 
-        columns: nested ones dotted. The rows of a partition wait on this machine's disk. Raises as `optimize`.
+        columns: nested ones dotted. The rows of a partition are spilled to this machine's disk. Raises as `optimize`.
         """
         if not columns:
             raise InvalidOptionError("Name the columns to order the rows by.", option="columns")
@@ -220,10 +222,11 @@ class TableOptimizer:
     def cluster(
         self, *, full: bool = False, target_file_bytes: int | None = None, batch_bytes: int | None = None
     ) -> dict[str, Any]:
-        """The new rows of a clustered table along the Hilbert curve of its clustering columns; returns metrics as compact does.
+        """Write the new rows of a clustered table along the Hilbert curve of its clustering columns; returns metrics as compact
+        does.
 
-        full: files that are clustered by other columns, too. Raises as `optimize`. A table that is not clustered is compacted, or
-        refused with `full`.
+        full: also take files that are clustered by other columns. Raises as `optimize`. A table that is not clustered is
+        compacted, or refused with `full`.
         """
         request = OptimizeRequest(None, target_file_bytes, batch_bytes=batch_bytes, time_zone=self.time_zone, full=full)
         return optimize(self.store, request, LocalBinWriters()).metrics()

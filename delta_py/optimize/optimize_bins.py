@@ -1,11 +1,11 @@
-"""Bins of files that OPTIMIZE writes anew as one file each: which they are, and the commit of what was written.
+"""Bins of files that OPTIMIZE merges into one file each: their choice, and the commit of the new files.
 
     compaction = Compaction.of(snapshot, request)
     bins = compaction.choose()
     compaction.commit(bins, written)
 
-No rows change, so other writers hardly matter: a bin is committed if its files are still the table's, on whatever version that
-is. Rows that were deleted from them meanwhile by deletion vectors are deleted from the new file too.
+No rows change, so other writers rarely conflict: a bin is committed if its files are still in the table, on whatever version that
+is. If deletion vectors have deleted rows of these files in the meantime, the rows are deleted from the new file too.
 Protocol: Add File and Remove File; Deletion Vectors; Row Tracking.
 """
 
@@ -49,7 +49,7 @@ from delta_py.write.rewrite import Rewrite, removed, with_vector
 from delta_py.write.row_changes import vector_file_id
 
 DEFAULT_TARGET_BYTES = 1 << 30
-"""Of VLDB'20, section 5: one gigabyte."""
+"""One gigabyte, from VLDB'20, section 5."""
 DEFAULT_DELETED_RATIO = 0.05
 DEFAULT_MIN_CUBE_BYTES = 100 << 30
 DEFAULT_TARGET_CUBE_BYTES = 150 << 30
@@ -62,10 +62,11 @@ Bin: TypeAlias = tuple[ScanFile, ...]
 class OptimizeRequest:
     """predicate: SQL over partition columns; None for the whole table. target_file_bytes: None for delta.targetFileSize, or else
     DEFAULT_TARGET_BYTES. min_file_bytes: files of this size or larger stay as they are; None for the target. max_deleted_ratio:
-    but not with a larger share of deleted rows than this. batch_bytes: of the files that one commit replaces; None for one commit
-    of all. z_order: columns, nested ones dotted, by which rows are put in order; check_z_order_stats: refuse those without
-    statistics. full: of a clustered table, take the files that are clustered by other columns, too. min_cube_bytes: as many that
-    were clustered together stay as they are; target_cube_bytes: so many are clustered together."""
+    files with a larger share of deleted rows are rewritten whatever their size. batch_bytes: of the files that one commit
+    replaces; None for one commit of all. z_order: columns, nested ones dotted, by which rows are sorted; check_z_order_stats:
+    refuse those without statistics. full: for a clustered table, also take the files that are clustered by other columns.
+    min_cube_bytes: a cube of at least this size stays as it is; target_cube_bytes: the size of new cubes.
+    """
 
     predicate: str | None = None
     target_file_bytes: int | None = None
@@ -93,8 +94,10 @@ class OptimizeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChosenBins:
-    """bins: FILE_SCHEMA and the number of the bin, by which they are sorted. considered: files that the predicate speaks of.
-    clustering: what there was and was chosen in a clustered table, by the reference's names."""
+    """bins: FILE_SCHEMA and the number of the bin, sorted by this number. considered: the number of files that the predicate
+    selects.
+    clustering: existing and chosen files of a clustered table, by the reference's names.
+    """
 
     bins: pa.Table
     considered: int
@@ -102,22 +105,23 @@ class ChosenBins:
 
 
 class BinWriters(Protocol):
-    """What is done in tasks, for several bins in parallel. Nothing with the write's id stays behind if one of these raises."""
+    """The work of tasks, for several bins in parallel. If a method raises, no files with the write's id remain."""
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> Sequence[WrittenFiles]:
-        """write.compaction.compact of each bin."""
+        """Run write.compaction.compact on each bin."""
 
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> Sequence[pa.Table]:
-        """write.arranging.sample_columns of each bin."""
+        """Run write.arranging.sample_columns on each bin."""
 
     def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> Sequence[WrittenFiles]:
-        """The rows of each bin in its order, by write.arranging; none of a bin without one."""
+        """Write the rows of each bin in its order, by write.arranging; nothing for a bin without an order."""
 
 
 class Compaction:
-    """One look at a table: the bins that are worth writing, how, and their commit. Small, and travels pickled.
+    """One run on a table: the bins that are worth rewriting, how, and their commit. Small and picklable.
 
-    kind: for the metrics. operation: in the history."""
+    kind: for the metrics. operation: in the history.
+    """
 
     kind: ClassVar[str] = "compaction"
     operation: ClassVar[str] = "OPTIMIZE"
@@ -134,7 +138,7 @@ class Compaction:
         return cls(snapshot, request, predicate, for_compaction(Rewrite.of(config, state, change_data=False)))
 
     def for_batch(self) -> Self:
-        """The same with file names of its own: by them those of a batch that failed are found, and none that was committed."""
+        """A copy with its own file names: after a failure they identify the files of this batch, and no committed ones."""
         batch = copy(self)
         batch.rewrite = replace(self.rewrite, state=replace(self.rewrite.state, write_id=new_write_id()))
         return batch
@@ -145,8 +149,8 @@ class Compaction:
         return self.snapshot.config.properties.size("delta.targetFileSize", DEFAULT_TARGET_BYTES) if size is None else size
 
     def choose(self) -> ChosenBins:
-        """The files to write anew, those of a bin from old to new. Those of about one time come together: rows that were written
-        together often have values that lie together, and the new files' minima and maxima tell as much as those of the old ones.
+        """The files to rewrite, in a bin from old to new. Files of about the same time go to the same bin: rows that were written
+        together often have close values, so the new files' minima and maxima prune as well as those of the old ones.
 
         Columnar: there may be very many files that stay as they are.
         """
@@ -156,7 +160,7 @@ class Compaction:
         return ChosenBins(self._in_bins(files), considered)
 
     def _in_bins(self, files: pa.Table) -> pa.Table:
-        """Those of the files that are worth writing, from old to new in each partition, with the number of their bin."""
+        """The files that are worth rewriting, from old to new in each partition, with the number of their bin."""
         groups, age = self._partition_numbers(files), files["modification_time"].to_numpy()
         order = np.lexsort((-np.arange(len(groups)), age, groups))  # the log has the newest first
         files = files.take(pa.array(order))
@@ -168,17 +172,17 @@ class Compaction:
         return ScanOptions(timezone=self.request.time_zone, keep_all=True)
 
     def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
-        """Files below the limit, and those with many deleted rows."""
+        """Select files below the limit, and those with many deleted rows."""
         return pc.or_(pc.less(files["size"], limit), pa.chunked_array([self._has_many_deleted(files)]))
 
     def _has_many_deleted(self, files: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
         deleted = pc.fill_null(pc.struct_field(files["deletion_vector"], "cardinality"), 0)
         records = pa.chunked_array([parse_stats(part, {}).num_records for part in files["stats"].chunks], pa.int64())
-        most = pc.fill_null(pc.multiply(records.cast(pa.float64(), safe=False), self.request.max_deleted_ratio), 0)
-        return np.asarray(pc.greater(deleted.cast(pa.float64(), safe=False), most))
+        allowed = pc.fill_null(pc.multiply(records.cast(pa.float64(), safe=False), self.request.max_deleted_ratio), 0)
+        return np.asarray(pc.greater(deleted.cast(pa.float64(), safe=False), allowed))
 
     def _partition_numbers(self, files: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Equal for files of one partition."""
+        """A number per file, equal for files of the same partition."""
         numbers = np.zeros(files.num_rows, np.int64)
         batch = files.select(["partition_values"]).combine_chunks()
         for name in self.snapshot.config.physical_partition_columns:
@@ -189,7 +193,9 @@ class Compaction:
         return numbers
 
     def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
-        """Of several files that are not all as OPTIMIZE left them; or of a single one from which many rows were deleted."""
+        """A bin is worth rewriting if it has several files that are not all outputs of such an OPTIMIZE, or a single one with
+        many deleted rows.
+        """
         has_vector = files["deletion_vector"].is_valid().to_numpy()
         target = pc.equal(pc.map_lookup(files["tags"], pa.scalar(TARGET_TAG), "first"), str(self.target_bytes))
         is_new = has_vector | ~pc.fill_null(target, False).to_numpy()
@@ -202,8 +208,9 @@ class Compaction:
         return self._with_instants(bins, writers.compact(self.rewrite, bins))
 
     def _with_instants(self, bins: Sequence[Bin], written: Sequence[WrittenFiles]) -> list[WrittenFiles]:
-        """What was written of the bins, with the partition values of timestamps as the files before have them: a text without a
-        zone is another instant in each session's, and rows that are only moved mean what they meant."""
+        """The new files of the bins, with the partition values of timestamps as in the old files: a text without a zone is a
+        different instant in each session's zone, and moved rows must keep their meaning.
+        """
         names = self._instant_names()
         return [
             replace(part, adds=tuple(_with_values_of(files[0], add, names) for add in part.adds)) if names else part
@@ -211,20 +218,21 @@ class Compaction:
         ]
 
     def _instant_names(self) -> dict[str, str]:
-        """Of partition columns of timestamps: how the files before name them, and how new ones do."""
+        """For partition columns of type timestamp: their names in the old files, and in the new ones."""
         config = self.snapshot.config
         names = zip(config.partition_fields, config.physical_partition_columns, self._new_names(), strict=True)
-        return {before: new for field, before, new in names if field.data_type == TIMESTAMP}
+        return {old: new_name for field, old, new_name in names if field.data_type == TIMESTAMP}
 
     def _new_names(self) -> Sequence[str]:
-        """Of partition columns: how new files name them."""
+        """The names of partition columns in new files."""
         return self.snapshot.config.physical_partition_columns
 
     # ------------------------------------------------------------ the commit
 
     def commit(self, bins: Sequence[Bin], written: Sequence[WrittenFiles]) -> dict[str, Any]:
-        """Commit what was written of bins whose files are still the table's, on the newest version, and delete the rest. Returns
-        what Optimized.count takes: the bins may be none. Raises as Transaction.commit."""
+        """Commit the new files of those bins whose files are still in the table, on the newest version, and delete the other new
+        files. Returns the input of Optimized.count; there may be no bins. Raises as Transaction.commit.
+        """
         store = self.snapshot.store
         try:
             newest = Snapshot.load(store)
@@ -232,57 +240,58 @@ class Compaction:
         except BaseException:
             delete_files(store, [path for part in written for path in part.new_paths])
             raise
-        kept = {path for part in parts for path in part.new_paths}
-        delete_files(store, [path for part in written for path in part.new_paths if path not in kept])
-        done = counts(parts)
+        committed_paths = {path for part in parts for path in part.new_paths}
+        delete_files(store, [path for part in written for path in part.new_paths if path not in committed_paths])
+        metrics = counts(parts)
         if parts:
-            transaction, whole = Transaction(newest), WrittenFiles.of_all(parts)
-            transaction.add(whole).read_files(path for files in bins for path in (f.path for f in files))
-            done["version"] = transaction.commit(self.operation, self._parameters(), metrics=history_metrics(done))
-            index_new_files(store, transaction.config, done["version"], whole)
-        return done
+            transaction, all_files = Transaction(newest), WrittenFiles.of_all(parts)
+            transaction.add(all_files).read_files(path for files in bins for path in (f.path for f in files))
+            metrics["version"] = transaction.commit(self.operation, self._parameters(), metrics=history_metrics(metrics))
+            index_new_files(store, transaction.config, metrics["version"], all_files)
+        return metrics
 
     def _parameters(self) -> dict[str, Any]:
         return {"predicate": self._predicates(), "zOrderBy": [], "clusterBy": [], "auto": False}
 
     def _predicates(self) -> list[str]:
-        """For the history, in parentheses as the reference has it."""
+        """For the history, in parentheses as in the reference."""
         return [] if self.request.predicate is None else [f"({self.request.predicate})"]
 
     def _tags(self) -> dict[str, str]:
-        """Of the files of a bin."""
+        """The tags of the new files."""
         return {TARGET_TAG: str(self.target_bytes)}
 
     def _live(self, newest: Snapshot, bins: Sequence[Bin]) -> list[Bin | None]:
-        """The files of each bin as the newest version has them; None for a bin of which one has gone."""
-        if (newest.protocol, newest.metadata) != (self.snapshot.protocol, self.snapshot.metadata):  # or of another table
+        """The files of each bin as in the newest version; None for a bin of which a file was removed."""
+        # The metadata also differ if the path now has another table.
+        if (newest.protocol, newest.metadata) != (self.snapshot.protocol, self.snapshot.metadata):
             return [None] * len(bins)
         if newest.version == self.snapshot.version:
             return list(bins)
-        wanted = pa.array([file.path for files in bins for file in files], pa.string())
+        paths = pa.array([file.path for files in bins for file in files], pa.string())
         files = plan_scan(newest, None, self.predicate, self._scan_options).files
-        files = files.filter(pc.is_in(files["path"], wanted))
+        files = files.filter(pc.is_in(files["path"], paths))
         live = {file.path: file for batch in files.to_batches() for file in scan_files(batch)}
-        found = [tuple(live[file.path] for file in files if file.path in live) for files in bins]
-        return [now if len(now) == len(files) else None for now, files in zip(found, bins, strict=True)]
+        live_bins = [tuple(live[file.path] for file in files if file.path in live) for files in bins]
+        return [now if len(now) == len(files) else None for now, files in zip(live_bins, bins, strict=True)]
 
-    def _settled(self, before: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
-        """What was written of a bin as it may be committed now; None if it may not."""
+    def _settled(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
+        """The new files of a bin, adapted for a commit now; None if they may not be committed."""
         if live is None:
             return None
         adds = tuple(replace(add, tags={**(add.tags or {}), **self._tags()}) for add in written.adds)
         written = replace(written, adds=adds)
-        if all(now.deletion_vector == file.deletion_vector for now, file in zip(live, before, strict=True)):
+        if all(now.deletion_vector == file.deletion_vector for now, file in zip(live, old_files, strict=True)):
             return written
         store = self.snapshot.store
-        moved = moved_rows(store, before, live)
-        if moved is None:
+        deleted_rows = moved_rows(store, old_files, live)
+        if deleted_rows is None:
             return None
         removes = tuple(removed(file, data_change=False) for file in live)
-        if len(moved) >= written.row_count:
+        if len(deleted_rows) >= written.row_count:
             return replace(written, adds=(), removes=removes, new_paths=(), row_count=0, size_bytes=0)
         (add,) = adds
-        data, (vector,) = dv_file_bytes([moved], vector_file_id(self.rewrite.state.write_id))
+        data, (vector,) = dv_file_bytes([deleted_rows], vector_file_id(self.rewrite.state.write_id))
         assert vector.path is not None
         store.put_if_absent(vector.path, data)
         add = with_vector(add, vector, written.row_count)
@@ -290,13 +299,13 @@ class Compaction:
 
 
 def _with_values_of(file: ScanFile, add: AddFile, names: Mapping[str, str]) -> AddFile:
-    known = dict(file.partition_values)
-    values = {new: known[old] for old, new in names.items() if old in known}
+    old_values = dict(file.partition_values)
+    values = {new: old_values[old] for old, new in names.items() if old in old_values}
     return replace(add, partition_values={**add.partition_values, **values})
 
 
 def _partition_predicate(snapshot: Snapshot, request: OptimizeRequest) -> Expression:
-    """Raises for one of other columns than partition columns, by the reference's names."""
+    """Raises for a predicate on other columns than partition columns, by the reference's names."""
     assert request.predicate is not None
     partitions = list(snapshot.config.partition_columns)
     try:
@@ -310,9 +319,9 @@ def _partition_predicate(snapshot: Snapshot, request: OptimizeRequest) -> Expres
             sql_state="42601",
             predicate=request.predicate,
         ) from error
-    others = sorted(".".join(path) for path in columns_of(predicate) if path[0] not in partitions)
-    if others:
-        raise _no_partition_column(others[0], partitions)
+    data_columns = sorted(".".join(path) for path in columns_of(predicate) if path[0] not in partitions)
+    if data_columns:
+        raise _no_partition_column(data_columns[0], partitions)
     return predicate
 
 
@@ -329,9 +338,10 @@ def _no_partition_column(column: str, partitions: Sequence[str]) -> InvalidOptio
 def packed(
     sizes: np.ndarray[Any, np.dtype[np.int64]], groups: np.ndarray[Any, np.dtype[np.int64]], limit: int
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The number of a bin for each file: neighbours of one group, as many as stay within the limit, at least one.
+    """The number of a bin for each file: a bin has neighbours of one group, as many as fit within the limit, at least one.
 
-    groups: rising."""
+    groups: rising.
+    """
     ends, numbers = np.cumsum(sizes), np.empty(len(sizes), np.int64)
     bins = (part for first, last in equal_runs(groups) for part in cut(ends, first, last, limit))
     for number, (start, stop) in enumerate(bins):
@@ -340,16 +350,16 @@ def packed(
 
 
 def batches_of(chosen: pa.Table, batch_bytes: int | None) -> Iterator[list[Bin]]:
-    """The bins, as values, in batches of about so many bytes, at least one bin."""
+    """The bins, as values, in batches of about batch_bytes, at least one bin each."""
     batch: list[Bin] = []
-    held = 0
+    held_bytes = 0
     for files in _bins(chosen):
         size = sum(file.size_bytes for file in files)
-        if batch and batch_bytes is not None and held + size > batch_bytes:
+        if batch and batch_bytes is not None and held_bytes + size > batch_bytes:
             yield batch
-            batch, held = [], 0
+            batch, held_bytes = [], 0
         batch.append(files)
-        held += size
+        held_bytes += size
     if batch:
         yield batch
 

@@ -1,4 +1,4 @@
-"""What an OPTIMIZE has done: of one commit, and of the whole, by the reference's names."""
+"""The metrics of an OPTIMIZE, for one commit and for the whole run, by the reference's names."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from delta_py.write.data_files import WrittenFiles
 
 
 def counts(parts: Sequence[WrittenFiles]) -> dict[str, Any]:
-    """Plain values, as tasks may answer them."""
-    whole = WrittenFiles.of_all(parts)
-    vectors = [remove.deletion_vector for remove in whole.removes if remove.deletion_vector is not None]
+    """Plain values, so that tasks can return them."""
+    all_files = WrittenFiles.of_all(parts)
+    vectors = [remove.deletion_vector for remove in all_files.removes if remove.deletion_vector is not None]
     return {
         "bins": len(parts),
         "partitions": [sorted((part.removes[0].partition_values or {}).items()) for part in parts],
-        "added": [add.size_bytes for add in whole.adds],
-        "removed": [remove.size_bytes or 0 for remove in whole.removes],
+        "added": [add.size_bytes for add in all_files.adds],
+        "removed": [remove.size_bytes or 0 for remove in all_files.removes],
         "vectors": len(vectors),
         "vector_rows": sum(vector.cardinality for vector in vectors),
     }
 
 
-def history_metrics(done: Mapping[str, Any]) -> dict[str, int]:
+def history_metrics(commit_counts: Mapping[str, Any]) -> dict[str, int]:
     """operationMetrics of the commit, by the reference's names."""
-    sizes: list[int] = sorted(done["added"]) or [0]
+    sizes: list[int] = sorted(commit_counts["added"]) or [0]
     names = {"minFileSize": 0.0, "p25FileSize": 0.25, "p50FileSize": 0.5, "p75FileSize": 0.75, "maxFileSize": 1.0}
     return {
-        "numRemovedFiles": len(done["removed"]),
-        "numRemovedBytes": sum(done["removed"]),
-        "numAddedFiles": len(done["added"]),
-        "numAddedBytes": sum(done["added"]),
+        "numRemovedFiles": len(commit_counts["removed"]),
+        "numRemovedBytes": sum(commit_counts["removed"]),
+        "numAddedFiles": len(commit_counts["added"]),
+        "numAddedBytes": sum(commit_counts["added"]),
         **{name: sizes[min(len(sizes) - 1, int(len(sizes) * share))] for name, share in names.items()},
-        "numDeletionVectorsRemoved": done["vectors"],
+        "numDeletionVectorsRemoved": commit_counts["vectors"],
     }
 
 
 class ChosenFiles(Protocol):
-    """considered: files that were asked about. clustering: clusteringStats, but for the cubes that are written."""
+    """considered: the number of files in the selection. clustering: clusteringStats, without the written cubes."""
 
     @property
     def considered(self) -> int: ...
@@ -53,7 +53,7 @@ class ChosenFiles(Protocol):
 
 @dataclass(slots=True)
 class Optimized:
-    """What an OPTIMIZE has done so far, over all its commits. version: of the last; None where there was none."""
+    """The work of an OPTIMIZE so far, over all its commits. version: of the last commit; None if there was none."""
 
     table_root: str
     version: int | None = None
@@ -72,14 +72,14 @@ class Optimized:
     vector_rows: int = 0
 
     def begin(self, kind: str, chosen: ChosenFiles, config: TableConfig, stats_columns: Sequence[Path]) -> None:
-        """Before the batches of a look at the table; the first one counts what it saw."""
+        """Call this before the batches of each round; only the first call sets the numbers."""
         if self.considered is None:
             self.kind, self.considered, self.clustering = kind, chosen.considered, chosen.clustering
             self.columns = len(config.schema.fields)
             self.columns_with_stats = len({path[0] for path in stats_columns}) + len(config.partition_columns)
 
     def count(self, committed: Mapping[str, Any]) -> None:
-        """committed: as Compaction.commit gives."""
+        """committed: the result of Compaction.commit."""
         self.version = committed.get("version", self.version)
         self.bins += committed["bins"]
         self.batches += 1
@@ -90,7 +90,7 @@ class Optimized:
         self.vector_rows += committed["vector_rows"]
 
     def metrics(self) -> dict[str, Any]:
-        """The struct `metrics` of the reference's result. Bytes, and ms since 1970; null for what does not apply."""
+        """The struct `metrics` of the reference's result. Bytes, and ms since 1970; null for metrics that do not apply."""
         considered = self.considered or 0
         vectors = {"numDeletionVectorsRemoved": self.vectors, "numDeletionVectorRowsRemoved": self.vector_rows}
         return {
@@ -119,7 +119,7 @@ class Optimized:
         }
 
     def _z_order_stats(self) -> dict[str, Any]:
-        """Every file that was read counts as one in no order: there are no cubes in Z-order."""
+        """Every file that was read counts as unordered: there are no cubes in Z-order."""
         nothing, merged = {"num": 0, "size": 0}, {"num": len(self.removed), "size": sum(self.removed)}
         return {
             "strategyName": "all",

@@ -1,8 +1,8 @@
-"""OPTIMIZE that puts rows in order: Z-order by the columns that the user names, clustering by those of the table.
+"""OPTIMIZE that sorts rows: Z-order by the columns that the user names, clustering by those of the table.
 
-Z-order takes all files of a partition, unless they are as such an OPTIMIZE left them: then nothing is done. Clustering goes on
-from what it did before: files that it wrote together are a cube, a large cube stays as it is, and what is new or in small cubes
-becomes a new cube. A bin of which others have changed a file is given up: where its rows have gone is not known.
+Z-order takes all files of a partition, unless all of them are outputs of such an OPTIMIZE: then it does nothing. Clustering is
+incremental: files that it wrote together are a cube, a large cube stays as it is, and new files and small cubes become a new
+cube. If another writer changes a file of a bin, the bin is dropped, because it is unknown to which new file its rows went.
 Protocol: Clustered Table; Add File and Remove File.
 """
 
@@ -45,13 +45,13 @@ from delta_py.write.rewrite import removed, row_count_of, wrong_row_count
 _Z_ORDER_TAG = "ZORDER_BY"
 _CUBE_ID, _CUBE_COLUMNS, _CUBE_CURVE = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
 _PROVIDER = "liquid"
-# Rows in the sample of a bin; in those of many bins together, which the driver holds at once; and at least for a file.
+# Rows in the sample of a bin; in those of many bins together, which the driver holds at once; and the minimum for a file.
 _SAMPLED_ROWS, _SAMPLED_AT_ONCE, _SAMPLED_A_FILE = 100_000, 2_000_000, 16 * PIECES
-_BYTES_A_ROW = 64  # of files that do not say how many rows they have
+_BYTES_A_ROW = 64  # for files without a row count
 
 
 def compaction_of(snapshot: Snapshot, clustering: DomainMetadata | None, request: OptimizeRequest) -> Compaction:
-    """What the request asks of such a table. clustering: the domain that the snapshot has. Raises as optimize."""
+    """The compaction for the request on this table. clustering: the snapshot's domain. Raises as optimize."""
     columns = clustering_columns(snapshot.schema, clustering)
     if request.full and not columns:
         raise UnsupportedOperationError(
@@ -108,16 +108,16 @@ class Ordering(Compaction):
         return max(1, round(sum(file.size_bytes for file in files) / self.target_bytes))
 
     def _every(self, files: Bin, bins: int) -> int:
-        """Which rows of a bin its sample has, where there are so many bins: each so many-th."""
-        wanted = min(_SAMPLED_ROWS, max(_SAMPLED_AT_ONCE // bins, _SAMPLED_A_FILE * self._file_count(files)))
+        """The step of the sample of a bin, given the number of bins: the sample has every n-th row."""
+        sample_rows = min(_SAMPLED_ROWS, max(_SAMPLED_AT_ONCE // bins, _SAMPLED_A_FILE * self._file_count(files)))
         rows = row_count_of(files)
-        return max(1, (sum(file.size_bytes for file in files) // _BYTES_A_ROW if rows is None else rows) // wanted)
+        return max(1, (sum(file.size_bytes for file in files) // _BYTES_A_ROW if rows is None else rows) // sample_rows)
 
-    def _settled(self, before: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
-        mismatch = wrong_row_count(before, written.row_count)
+    def _settled(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
+        mismatch = wrong_row_count(old_files, written.row_count)
         if mismatch is not None:
             raise mismatch
-        if live is None or any(now.deletion_vector != file.deletion_vector for now, file in zip(live, before, strict=True)):
+        if live is None or any(now.deletion_vector != file.deletion_vector for now, file in zip(live, old_files, strict=True)):
             return None
         tags = self._tags()
         return replace(written, adds=tuple(self._tagged(replace(add, tags={**(add.tags or {}), **tags})) for add in written.adds))
@@ -137,30 +137,30 @@ class ZOrdering(Ordering):
     @classmethod
     def of(cls, snapshot: Snapshot, request: OptimizeRequest) -> ZOrdering:
         """Raises as optimize."""
-        found = super().of(snapshot, request)
-        found.columns = request.z_order
-        found.paths = tuple(_z_order_path(found, name) for name in request.z_order)
-        if len(set(found.paths)) < len(found.paths) or len(found.paths) > MAX_PLACE_BITS:
+        compaction = super().of(snapshot, request)
+        compaction.columns = request.z_order
+        compaction.paths = tuple(_z_order_path(compaction, name) for name in request.z_order)
+        if len(set(compaction.paths)) < len(compaction.paths) or len(compaction.paths) > MAX_PLACE_BITS:
             raise InvalidOptionError(
                 f"Z-order by ({', '.join(request.z_order)}): name each column once, and at most {MAX_PLACE_BITS}. Nothing was "
                 "changed.",
                 option="z_order",
             )
-        return found
+        return compaction
 
     def choose(self) -> ChosenBins:
-        """All files of each partition, but for those whose files are all in this order already."""
+        """All files of each partition, except partitions whose files are all in this order already."""
         files = plan_scan(self.snapshot, None, self.predicate, self._scan_options).files
         groups = self._partition_numbers(files)
         tags = files["tags"]
-        is_done = pc.and_(
+        is_ordered = pc.and_(
             pc.fill_null(pc.equal(pc.map_lookup(tags, _Z_ORDER_TAG, "first"), self._physical_text), False),
             pc.fill_null(pc.equal(pc.map_lookup(tags, TARGET_TAG, "first"), str(self.target_bytes)), False),
         )
-        is_new = ~np.asarray(is_done) | self._has_many_deleted(files)
-        with_new = np.bincount(groups, is_new) > 0 if len(groups) else np.zeros(0, bool)
+        is_new = ~np.asarray(is_ordered) | self._has_many_deleted(files)
+        has_new = np.bincount(groups, is_new) > 0 if len(groups) else np.zeros(0, bool)
         order = np.argsort(groups, kind="stable")
-        bins = files.take(pa.array(order)).append_column("bin", pa.array(groups[order])).filter(pa.array(with_new[groups[order]]))
+        bins = files.take(pa.array(order)).append_column("bin", pa.array(groups[order])).filter(pa.array(has_new[groups[order]]))
         return ChosenBins(bins, files.num_rows)
 
     def _tags(self) -> dict[str, str]:
@@ -168,7 +168,7 @@ class ZOrdering(Ordering):
 
     @property
     def _physical_text(self) -> str:
-        """Of the columns as files name them: after a rename another column may have the name."""
+        """The columns by their physical names: after a rename another column may have the logical name."""
         config = self.snapshot.config
         physical = [joined_name(physical_path(config.schema, path, config.column_mapping_mode)) for path in self.paths]
         return orjson.dumps(physical).decode()
@@ -178,7 +178,7 @@ class ZOrdering(Ordering):
 
 
 def _z_order_path(compaction: Compaction, name: str) -> Path:
-    """Raises for a column that cannot be ordered by, by the reference's names."""
+    """Raises for a column that cannot order rows, by the reference's names."""
     config = compaction.snapshot.config
     try:
         fields = find_named(config.schema, name)
@@ -225,17 +225,19 @@ class Clustering(Ordering):
 
     @classmethod
     def of_domain(cls, snapshot: Snapshot, clustering: DomainMetadata | None, request: OptimizeRequest) -> Clustering:
-        """clustering: names at least one column. Raises as optimize; SchemaMismatchError for one that is gone."""
-        found = cls.of(snapshot, request)
-        found.columns = clustering_columns(snapshot.schema, clustering)
-        found.paths = tuple(tuple(f.name for f in find_named(snapshot.schema, name)) for name in found.columns)
+        """clustering: names at least one column. Raises as optimize; SchemaMismatchError for a column that does not exist any
+        more.
+        """
+        compaction = cls.of(snapshot, request)
+        compaction.columns = clustering_columns(snapshot.schema, clustering)
+        compaction.paths = tuple(tuple(f.name for f in find_named(snapshot.schema, name)) for name in compaction.columns)
         leaves = clustering_leaves(snapshot.schema, clustering)
-        state = replace(found.rewrite.state, stats_columns=with_paths(found.rewrite.state.stats_columns, leaves))
-        found.rewrite = replace(found.rewrite, state=state)
-        return found
+        state = replace(compaction.rewrite.state, stats_columns=with_paths(compaction.rewrite.state.stats_columns, leaves))
+        compaction.rewrite = replace(compaction.rewrite, state=state)
+        return compaction
 
     def choose(self) -> ChosenBins:
-        """Files that are in no cube, and those of small cubes; with `full` those of cubes by other columns, too."""
+        """Files that are in no cube, and those of small cubes; with `full` also those of cubes by other columns."""
         request = self.request
         files = plan_scan(self.snapshot, None, None, self._scan_options).files
         cubes, columns = (pc.map_lookup(files["tags"], tag, "first") for tag in (_CUBE_ID, _CUBE_COLUMNS))
@@ -249,9 +251,9 @@ class Clustering(Ordering):
         chosen = can_go_on & is_small
         if request.full:
             chosen |= ~can_go_on
-        met = np.unique(numbers[chosen])
-        if len(met) == 1 and met[0] != 0 and not (request.full and (~can_go_on).any()):
-            chosen &= bool((self._has_many_deleted(files) & chosen).any())  # one cube alone is in order
+        chosen_cubes = np.unique(numbers[chosen])
+        if len(chosen_cubes) == 1 and chosen_cubes[0] != 0 and not (request.full and (~can_go_on).any()):
+            chosen &= bool((self._has_many_deleted(files) & chosen).any())  # a single cube is already in order
         considered, counts = files.num_rows, _clustering_counts(numbers, sizes, chosen)
         files, numbers = files.filter(pa.array(chosen)), numbers[chosen]
         order = np.lexsort((files["modification_time"].to_numpy(), numbers))
@@ -287,7 +289,7 @@ def _clustering_counts(
     sizes: np.ndarray[Any, np.dtype[np.int64]],
     chosen: np.ndarray[Any, np.dtype[np.bool_]],
 ) -> dict[str, Any]:
-    """clusteringStats of the reference, but for the cubes that are written."""
+    """clusteringStats of the reference, without the written cubes."""
 
     def counted(files: np.ndarray[Any, np.dtype[np.bool_]]) -> dict[str, int]:
         return {"numFiles": int(files.sum()), "size": int(sizes[files].sum())}

@@ -1,10 +1,11 @@
-"""REORG ... APPLY (PURGE): rows that deletion vectors deleted, and columns that were dropped, leave the data files.
+"""REORG ... APPLY (PURGE): remove rows that deletion vectors deleted, and columns that were dropped, from the data files.
 
     optimize(store, OptimizeRequest("day < date'2024-01-01'"), LocalBinWriters(), kind=Purge).metrics()
 
-Files with a deletion vector are written anew without the deleted rows, and files that hold columns which the schema does not have
-any more without these; the others stay as they are. The old files are there until VACUUM deletes them, and earlier versions read
-as before. It is OPTIMIZE (optimize.py) with another choice of files, and goes as well with other writers.
+Files with a deletion vector are rewritten without the deleted rows, and files with columns that the schema does not have any more
+are rewritten without these columns; the others stay as they are. The old files exist until VACUUM deletes them, and earlier
+versions stay readable until then. It is OPTIMIZE (optimize.py) with another choice of files, and runs as well next to other
+writers.
 Protocol: Deletion Vectors; Column Mapping; Add File and Remove File.
 """
 
@@ -31,28 +32,27 @@ _FOOTER_READERS = 16
 
 
 class Purge(Compaction):
-    """Of the files that are chosen each is written anew, however large. The footers of all files without a deletion vector are
-    read, many at once."""
+    """Rewrites each chosen file, however large. Reads the footers of all files without a deletion vector, many in parallel."""
 
     operation = "REORG"
 
     def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
-        """Files with a deletion vector, or with columns that the table does not have. Raises DataFileError."""
+        """Select files with a deletion vector, or with columns that the table does not have. Raises DataFileError."""
         has_vector = files["deletion_vector"].is_valid()
-        others = files.filter(pc.invert(has_vector))
-        return pc.or_(has_vector, pc.is_in(files["path"], self._with_unknown_columns(others)))
+        unmarked_files = files.filter(pc.invert(has_vector))
+        return pc.or_(has_vector, pc.is_in(files["path"], self._with_unknown_columns(unmarked_files)))
 
     def _with_unknown_columns(self, files: pa.Table) -> pa.Array:
-        """The paths of the files that hold such."""
+        """The paths of the files that hold columns which the table does not have."""
         return self._chosen_by_footer(files, UnknownColumns.of(self.snapshot.config).are_in)
 
     def _chosen_by_footer(self, files: pa.Table, is_chosen: Callable[[pq.ParquetFile], bool]) -> pa.Array:
-        """The paths of the files whose footers say so."""
+        """The paths of the files whose footers fulfil the condition."""
         store = self.snapshot.store
         paths, sizes = files["path"].to_pylist(), files["size"].to_pylist()
         with ThreadPoolExecutor(_FOOTER_READERS, "delta_py-reorg") as pool:
-            found = list(pool.map(lambda path, size: _is_chosen(store, path, size, is_chosen), paths, sizes))
-        return files["path"].combine_chunks().filter(pa.array(found, pa.bool_()))
+            is_selected = list(pool.map(lambda path, size: _is_chosen(store, path, size, is_chosen), paths, sizes))
+        return files["path"].combine_chunks().filter(pa.array(is_selected, pa.bool_()))
 
     def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
         return pa.array(np.ones(len(bins), np.bool_))
@@ -61,7 +61,7 @@ class Purge(Compaction):
         return {"predicate": self._predicates(), "applyPurge": True}
 
     def _tags(self) -> dict[str, str]:
-        return {}  # small files are OPTIMIZE's as before
+        return {}  # small files stay candidates for OPTIMIZE
 
 
 def _is_chosen(store: ObjectStore, path: str, size: int, is_chosen: Callable[[pq.ParquetFile], bool]) -> bool:
@@ -90,13 +90,13 @@ def _is_chosen(store: ObjectStore, path: str, size: int, is_chosen: Callable[[pq
 @raises_storage_errors(lambda reorg: reorg.store.root)
 @dataclass(frozen=True, slots=True)
 class TableReorg:
-    """`DeltaTable.reorg`: what REORG TABLE does, on the table's newest version, in threads of this process."""
+    """`DeltaTable.reorg`: REORG TABLE on the table's newest version, in threads of this process."""
 
     store: ObjectStore
     time_zone: str = "UTC"
 
     def purge(self, filter: str | None = None, *, batch_bytes: int | None = None) -> dict[str, Any]:
-        """Write files anew of which rows or columns were deleted, without these; returns metrics by the reference's names.
+        """Rewrite files without their deleted rows and dropped columns; returns metrics by the reference's names.
 
         filter: SQL over partition columns. batch_bytes: of files that one commit replaces; None for one commit of all. Raises as
         `optimize`, and DataFileError for files that cannot be read.

@@ -1,4 +1,4 @@
-"""Checks of a table, and repairs of what is certain.
+"""Checks of a table, and repairs of faults that are certain.
 
-In: a table that may be damaged. Out: what is wrong, and commits or log files that repair it.
+In: a table that may be damaged. Out: its faults, and commits or log files that repair it.
 """

@@ -1,11 +1,11 @@
-"""Which of a version's files are not there, or are not those that the log speaks of: data files and deletion vectors.
+"""Finds files of a version that are missing or differ from the log: data files and deletion vectors.
 
     faults = file_faults(Snapshot.load(store, version=3))      # FAULT_SCHEMA
     faults = file_faults(snapshot, check_data=True)            # reads all data files, too
 
-Many files are compared with a listing of the store; what does not agree with it is looked at once more, one by one, as it may lie
-behind a link or in another store. Deletion vectors are read and compared with their checksums, as are the pages of data files if
-that is asked for. What cannot be looked at is told too, and is not taken for missing.
+Many files are compared with a listing of the store. Files that do not match it are checked again one by one, as they may lie
+behind a link or in another store. Deletion vectors are read and compared with their checksums, and so are the pages of data files
+on request. A file that cannot be checked is reported too, and does not count as missing.
 Protocol: Add File and Remove File; Deletion Vectors.
 """
 
@@ -35,9 +35,9 @@ from delta_py.vacuum.quarantine import list_quarantine
 
 DATA_FILE, DELETION_VECTOR = "dataFile", "deletionVector"
 
-# kind: DATA_FILE, DELETION_VECTOR, or of the log (log_check.py). path: of what is wrong. data_file: the table's file that cannot
-# be read for it, null for the log. version: that is looked at. size: bytes by the log. reason: for people. can_repair: whether a
-# repair can mend it. rows_lost: rows that the table loses by that; null where nobody knows.
+# kind: DATA_FILE, DELETION_VECTOR, or of the log (log_check.py). path: of the faulty file. data_file: the table's file that
+# cannot be read because of the fault, null for the log. version: the checked one. size: bytes by the log. reason: for people.
+# can_repair: whether a repair can fix it. rows_lost: rows that the table loses by the repair; null if unknown.
 FAULT_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),
@@ -53,49 +53,48 @@ FAULT_SCHEMA = pa.schema(
 
 _PROBES = 16
 _PAGE_READERS = min(8, os.cpu_count() or 1)
-# So few files are asked for one by one: a directory may hold very many more.
+# Up to this number, files are checked one by one: a listing of the directory may hold very many more.
 _FEW_FILES = 64
 _AT_ONCE = 1_024
 _MEGABYTE = 1 << 20
 _UNSEEN = (OSError, StorageError, UnsupportedOperationError)
 
 
-def file_faults(
-    snapshot: Snapshot, only: pa.Array | pa.ChunkedArray | None = None, *, check_data: bool = False
-) -> pa.Table:
-    """FAULT_SCHEMA, of the live files of a version. only: paths; None for all. check_data: read all pages of all data files and
+def file_faults(snapshot: Snapshot, only: pa.Array | pa.ChunkedArray | None = None, *, check_data: bool = False) -> pa.Table:
+    """FAULT_SCHEMA of the live files of a version. only: paths; None for all. check_data: read all pages of all data files and
     compare them with their checksums. Memory: the names of all live files, and those of the store's objects; with check_data also
-    a batch of rows for each thread."""
+    a batch of rows for each thread.
+    """
     files = _files(snapshot)
     files = files if only is None else files.filter(pc.is_in(files["path"], only))
     is_few = only is not None or files.num_rows <= _FEW_FILES
     suspects = files if is_few else files.filter(pc.invert(_is_listed(snapshot.store, files)))
     faults = _looked_through(suspects, partial(_of_files, snapshot))
-    gone = pa.chunked_array([part["data_file"] for part in faults], pa.string())
-    there = files.filter(pc.invert(pc.is_in(files["path"], gone)))
+    faulty_files = pa.chunked_array([part["data_file"] for part in faults], pa.string())
+    sound_files = files.filter(pc.invert(pc.is_in(files["path"], faulty_files)))
     if check_data:
-        faults.append(_of_pages(snapshot, there))
-    faults += _looked_through(there.filter(there["deletion_vector"].is_valid()), partial(_of_vectors, snapshot))
+        faults.append(_of_pages(snapshot, sound_files))
+    faults += _looked_through(sound_files.filter(sound_files["deletion_vector"].is_valid()), partial(_of_vectors, snapshot))
     return pa.Table.from_batches(faults, FAULT_SCHEMA)
 
 
 def _looked_through(files: pa.Table, look: Callable[[pa.Table], pa.RecordBatch]) -> list[pa.RecordBatch]:
-    found = []
+    results = []
     with progress("FSCK", files.num_rows) as count:
         for part in _parts(files):
-            found.append(look(part))
+            results.append(look(part))
             count(part.num_rows)
-    return found
+    return results
 
 
 def paths_named_by(files: Sequence[AddFile | ScanFile]) -> list[str]:
-    """Of the data files, and of their deletion vectors."""
+    """The paths of the data files and of their deletion vectors."""
     vectors = {file.deletion_vector.path for file in files if file.deletion_vector is not None}
     return [*(file.path for file in files), *sorted(path for path in vectors if path is not None)]
 
 
 def absent(store: ObjectStore, paths: Sequence[str]) -> list[str]:
-    """Those of the paths at which there is nothing. Raises OSError and StorageError for what cannot be looked at."""
+    """The paths at which no file exists. Raises OSError and StorageError for paths that cannot be checked."""
 
     def is_absent(path: str) -> bool:
         try:
@@ -105,17 +104,17 @@ def absent(store: ObjectStore, paths: Sequence[str]) -> list[str]:
         return False
 
     with ThreadPoolExecutor(_PROBES, "delta_py-look") as pool:
-        return [path for path, gone in zip(paths, pool.map(is_absent, paths), strict=True) if gone]
+        return [path for path, is_missing in zip(paths, pool.map(is_absent, paths), strict=True) if is_missing]
 
 
 def faults_of(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-    """FAULT_SCHEMA of rows; what a row lacks is null."""
+    """FAULT_SCHEMA of rows; missing values are null."""
     columns = [pa.array([row.get(f.name) for row in rows], f.type) for f in FAULT_SCHEMA]
     return pa.RecordBatch.from_arrays(columns, schema=FAULT_SCHEMA)
 
 
 def _files(snapshot: Snapshot) -> pa.Table:
-    """path, size, deletion_vector and live rows of the live files."""
+    """path, size, deletion_vector and live row count of the live files."""
     schema: pa.Schema | None = None
     parts = []
     for batch in snapshot.file_batches(want_records=True):
@@ -139,16 +138,16 @@ def _is_listed(store: ObjectStore, files: pa.Table) -> pa.ChunkedArray:
     return pc.fill_null(pc.equal(listed["size"].take(places), files["size"]), False)
 
 
-# ---------------------------------------------------------------- one by one
+# ---------------------------------------------------------------- checks of single files
 
 
 class _Sight(Enum):
-    """What a look at something has shown."""
+    """The result of the check of one file."""
 
     SOUND = "sound"
-    WRONG = "wrong"  # it is there, and not what the log says
+    WRONG = "wrong"  # it exists, and differs from the log
     MISSING = "missing"
-    UNSEEN = "unseen"  # nobody can tell
+    UNSEEN = "unseen"  # it cannot be checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,7 @@ def _of_files(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
 
 
 def _of_pages(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
-    """Files whose pages are damaged. None of them can be repaired: the bytes that are left may be what somebody wants back."""
+    """Find files with damaged pages. None of them can be repaired: a user may want to recover the remaining bytes."""
     rows = []
     megabytes = pc.sum(pc.add(pc.divide(files["size"], _MEGABYTE), 1)).as_py() or 0
     with progress("FSCK of data", megabytes, "MB") as count, ThreadPoolExecutor(_PAGE_READERS, "delta_py-pages") as pool:
@@ -182,13 +181,13 @@ def _of_pages(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
 
 
 def _told_of_quarantine(store: ObjectStore, faults: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A file that VACUUM has moved aside is not lost, and is not taken out of the table."""
+    """A file that VACUUM moved to quarantine is not lost, and a repair does not remove it from the table."""
     if not any(fault["can_repair"] for fault in faults):
         return faults
-    held = set(list_quarantine(store)["path"].to_pylist())
+    quarantined = set(list_quarantine(store)["path"].to_pylist())
     why = "it is in quarantine, where VACUUM moved it. Bring it back with restore_quarantined (in Spark restoreQuarantined)"
-    kept = {"reason": why, "can_repair": False, "rows_lost": 0}
-    return [{**fault, **kept} if fault["can_repair"] and fault["path"] in held else fault for fault in faults]
+    replacement = {"reason": why, "can_repair": False, "rows_lost": 0}
+    return [{**fault, **replacement} if fault["can_repair"] and fault["path"] in quarantined else fault for fault in faults]
 
 
 def _of_vectors(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
@@ -219,19 +218,19 @@ def _fault(snapshot: Snapshot, kind: str, path: str, file: dict[str, Any], look:
 def _look_at(store: ObjectStore, path: str, size: int) -> _Look:
     try:
         with store.open_input(path) as source:
-            found = source.size()
+            size_bytes = source.size()
     except FileNotFoundError:
         return _Look(_Sight.MISSING, "it is missing; a repair takes it out of the table, and its rows are lost")
     except _UNSEEN as error:
         return _Look(_Sight.UNSEEN, f"it cannot be looked at: {error}")
-    if found == size:
+    if size_bytes == size:
         return _Look(_Sight.SOUND)
-    why = f"it has {found} bytes, and the log says {size}: it was cut short or replaced. Restore it from a backup"
+    why = f"it has {size_bytes} bytes, and the log says {size}: it was cut short or replaced. Restore it from a backup"
     return _Look(_Sight.WRONG, f"{why}; or, to give up its rows, delete it and repair the table")
 
 
 def _look_at_pages(store: ObjectStore, path: str, size: int, count: Callable[[int], None]) -> _Look:
-    """count: gets the megabytes that were read, as they are."""
+    """count: called with the megabytes as they are read."""
     megabytes, counted = size // _MEGABYTE + 1, 0
 
     def count_rows(done: int, total: int) -> None:
@@ -255,7 +254,7 @@ def _look_at_pages(store: ObjectStore, path: str, size: int, count: Callable[[in
 
 
 def _look_at_vector(store: ObjectStore, value: dict[str, Any]) -> tuple[str | None, int | None, _Look]:
-    """The path of the vector's file, None where it has none; its bytes by the log; and the look at it."""
+    """The path of the vector's file, None if it has none; its bytes by the log; and the result of the check."""
     path, size = None, value["sizeInBytes"]
     try:
         vector = DeletionVectorDescriptor.from_json(value)

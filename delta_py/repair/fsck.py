@@ -1,13 +1,13 @@
-"""FSCK: what of a table is missing or damaged, and its repair.
+"""FSCK: finds missing and damaged parts of a table, and repairs them.
 
     fsck(store)                                            # FAULT_SCHEMA, one row a fault; nothing is changed
     fsck(store, check_data=True)                           # reads every page of every live file
     fsck(store, dry_run=False, allow_data_loss=True)
 
-A repair takes files out of the table that are missing, or whose deletion vectors are, by a commit that says so; whoever does not
-allow that rows are lost gets an error, and nothing is changed. It writes wrong version checksums and `_last_checkpoint` anew, and
-puts broken checkpoints aside where the log before them is still there. What only a backup can mend, data files that are damaged
-among it, is told, and left as it is.
+A repair removes files from the table that are missing, or whose deletion vectors are, by a commit named FSCK. If the caller does
+not allow the loss of rows, it raises an error, and nothing is changed. It rewrites wrong version checksums and
+`_last_checkpoint`, and sets broken checkpoints aside if the log before them still exists. Faults that only a backup can repair,
+such as damaged data files, are reported, and left as they are.
 Protocol: Add File and Remove File; Checkpoints; Version Checksum File; Last Checkpoint File.
 """
 
@@ -40,20 +40,20 @@ _NAMED = 5
 
 
 def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = False, check_data: bool = False) -> pa.Table:
-    """Look at the newest version's files and at the log, and mend what can be mended; returns what was found: FAULT_SCHEMA.
+    """Check the newest version's files and the log, and repair what can be repaired; returns the faults: FAULT_SCHEMA.
 
-    dry_run: change nothing. allow_data_loss: take files out of the table whose rows are lost by that. check_data: read every page
-    of every live file, and compare it with its checksum; files that are damaged are told, and never taken out of the table.
-    Raises DataFileError (DELTA_FILE_NOT_FOUND_DETAILED) for a repair that would lose rows and may not, CorruptTableError for one
-    of a table whose newest version cannot be rebuilt; nothing is changed then. Else as Transaction.commit. A repair that was
-    broken off has done no harm, and goes on when it is run again.
+    dry_run: change nothing. allow_data_loss: also remove files from the table if rows are lost by that. check_data: read every
+    page of every live file, and compare it with its checksum; damaged files are reported, and never removed from the table.
+    Raises DataFileError (DELTA_FILE_NOT_FOUND_DETAILED) for a repair that would lose rows without permission, CorruptTableError
+    for a table whose newest version cannot be rebuilt; nothing is changed then. Else as Transaction.commit. An interrupted repair
+    does no harm, and continues when it is run again.
     """
     check = LogCheck(store)
     of_log = pa.Table.from_batches([faults_of(check.faults())], FAULT_SCHEMA)
     of_files = FAULT_SCHEMA.empty_table() if check.snapshot is None else file_faults(check.snapshot, check_data=check_data)
-    found = pa.concat_tables([of_log, of_files])
+    faults = pa.concat_tables([of_log, of_files])
     if dry_run:
-        return found
+        return faults
     if check.snapshot is None:
         raise CorruptTableError(
             f"The table at {store.root} cannot be repaired, as its newest version cannot be rebuilt: {_reasons(of_log)}. Nothing "
@@ -61,22 +61,22 @@ def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = Fa
         )
     mendable = of_files.filter(of_files["can_repair"])
     if not allow_data_loss:
-        _check_no_loss(store, found.filter(found["can_repair"]))
+        _check_no_loss(store, faults.filter(faults["can_repair"]))
     if mendable.num_rows:
-        check.snapshot.check_last_commit()  # which the commit that takes them out is to follow
+        check.snapshot.check_last_commit()  # the commit that removes them follows the last commit
     _repair_log(check, check.snapshot)
     if mendable.num_rows:
         _take_out(store, mendable["data_file"])
-    left = found.filter(pc.invert(found["can_repair"]))
-    if left.num_rows:
-        _log.warning("%s: %d faults cannot be repaired: %s", store.root, left.num_rows, _reasons(left))
-    return found
+    unrepaired = faults.filter(pc.invert(faults["can_repair"]))
+    if unrepaired.num_rows:
+        _log.warning("%s: %d faults cannot be repaired: %s", store.root, unrepaired.num_rows, _reasons(unrepaired))
+    return faults
 
 
 def _reasons(faults: pa.Table) -> str:
     rows = faults.slice(0, _NAMED).to_pylist()
-    more = "" if faults.num_rows <= _NAMED else f"; and {faults.num_rows - _NAMED} more"
-    return "; ".join(f"{row['path']}: {row['reason']}" for row in rows) + more
+    suffix = "" if faults.num_rows <= _NAMED else f"; and {faults.num_rows - _NAMED} more"
+    return "; ".join(f"{row['path']}: {row['reason']}" for row in rows) + suffix
 
 
 def _check_no_loss(store: ObjectStore, faults: pa.Table) -> None:
@@ -86,9 +86,9 @@ def _check_no_loss(store: ObjectStore, faults: pa.Table) -> None:
         return
     unknown = losing["rows_lost"].null_count
     rows = pc.sum(losing["rows_lost"]).as_py() or 0
-    many = f"{rows} rows" + (f", and for {unknown} more faults nobody knows how many" if unknown else "")
+    losses = f"{rows} rows" + (f", and an unknown number for {unknown} more faults" if unknown else "")
     raise DataFileError(
-        f"A repair of the table at {store.root} would lose {many}: {_reasons(losing)}. Nothing was changed. Restore the files "
+        f"A repair of the table at {store.root} would lose {losses}: {_reasons(losing)}. Nothing was changed. Restore the files "
         "from a backup, or the table to a version whose files are all there; or allow that rows are lost (allow_data_loss=True, "
         "in Spark allowDataLoss=True).",
         error_class="DELTA_FILE_NOT_FOUND_DETAILED",
@@ -101,7 +101,8 @@ def _check_no_loss(store: ObjectStore, faults: pa.Table) -> None:
 
 
 def _repair_log(check: LogCheck, snapshot: Snapshot) -> None:
-    """In an order in which whoever dies in between leaves a table that reads as before: each thing rests on those before it."""
+    """Repair in an order in which each step depends only on earlier ones: if the process dies, the table still reads as
+    before."""
     store, writer = check.store, LogWriter(check.store, snapshot.config)
     for version in check.wrong_checksums:
         counted = counted_checksum(check.state_at(version), read_actions(store, version))
@@ -122,7 +123,7 @@ def _repair_log(check: LogCheck, snapshot: Snapshot) -> None:
 
 
 def _take_out(store: ObjectStore, paths: pa.ChunkedArray) -> None:
-    """Commit that the files are not the table's any more, if they are still missing or damaged in the newest version."""
+    """Commit the removal of the files that are still missing or damaged in the newest version."""
     newest = Snapshot.load(store)
     faults = file_faults(newest, only=paths)
     faults = faults.filter(faults["can_repair"])

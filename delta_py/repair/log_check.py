@@ -1,12 +1,12 @@
-"""What is wrong with a table's log: commits that are gone, checkpoints, version checksums, `_last_checkpoint`.
+"""Finds faults of a table's log: missing commits, checkpoints, version checksums, `_last_checkpoint`.
 
     check = LogCheck(store)
     check.faults()          # rows of FAULT_SCHEMA (file_check.py)
-    check.snapshot          # the newest version as the log alone has it; None where it cannot be rebuilt
+    check.snapshot          # the newest version by the log alone; None if it cannot be rebuilt
 
-Checkpoints are read and compared with the version checksum. Where the two contradict each other, the log before the checkpoint
-tells which is right, if it is still there; else neither is touched. A newest checksum that alone contradicts the log may be the
-one that is right: it is written anew only where it is allowed that rows are lost.
+Checkpoints are read and compared with the version checksum. If the two contradict each other, the log before the checkpoint
+decides which is right, if it still exists; else neither is changed. If only the newest checksum contradicts the log, the checksum
+may be right: a repair rewrites it only if the loss of rows is allowed.
 Protocol: Delta Log Entries; Checkpoints; Version Checksum File; Last Checkpoint File.
 """
 
@@ -33,15 +33,16 @@ from delta_py.storage.store import ObjectStore
 
 COMMIT, CHECKPOINT, CHECKSUM, LAST_CHECKPOINT, COMPACTION = "commit", "checkpoint", "checksum", "lastCheckpoint", "compaction"
 _log = logging.getLogger("delta_py")
-_REBUILT = "the log before it is there, and a repair puts it aside and writes a new one"
+_REBUILT = "the log before it exists, and a repair sets it aside and writes a new one"
 _ONLY_COPY = "the log before it proves nothing, so it may be the only copy of what it holds, and stays: restore it from a backup"
-_BY_LOG = "The log before it agrees with the checkpoint, and a repair writes the checksum anew."
+_BY_LOG = "The log before it agrees with the checkpoint, and a repair rewrites the checksum."
 
 
 class LogCheck:
-    """One look at a log. After `faults`, what a repair may do: put aside the checkpoints that are `broken`, the parts of those of
-    the `incomplete` versions, and the `wrong_compactions`; write the `wrong_checksums`, by version, anew, and `_last_checkpoint`
-    if `has_wrong_hint`. has_doubts: records contradict each other, and nobody knows which is right."""
+    """One check of a log. After `faults`, a repair may set aside the checkpoints that are `broken`, the parts of those of the
+    `incomplete` versions, and the `wrong_compactions`; and rewrite the `wrong_checksums`, by version, and `_last_checkpoint`
+    if `has_wrong_hint`. has_doubts: records contradict each other, and it is unknown which is right.
+    """
 
     def __init__(self, store: ObjectStore) -> None:
         self.store, self.listing = store, list_log(store, 0)
@@ -55,7 +56,7 @@ class LogCheck:
         self._distrusted: set[int] = set()
 
     def faults(self) -> list[dict[str, Any]]:
-        """Rows of FAULT_SCHEMA. Raises TableNotFoundError, UnsupportedTableFeatureError; OSError where the log cannot be read."""
+        """Rows of FAULT_SCHEMA. Raises TableNotFoundError, UnsupportedTableFeatureError; OSError if the log cannot be read."""
         return [*self._checkpoints(), *self._commits(), *self._state(), *self._hint()]
 
     # ------------------------------------------------------------ commits
@@ -63,18 +64,18 @@ class LogCheck:
     def _commits(self) -> Iterator[dict[str, Any]]:
         listing = self.listing
         checkpoints = [checkpoint.version for checkpoint in listing.checkpoints if checkpoint not in self.broken]
-        for before, after in pairwise(sorted(listing.commits)):
-            if after == before + 1:
+        for previous, following in pairwise(sorted(listing.commits)):
+            if following == previous + 1:
                 continue
-            first = min((version for version in checkpoints if version >= after - 1), default=None)
-            until = f"all versions from {before + 1} on"
+            first = min((version for version in checkpoints if version >= following - 1), default=None)
+            until = f"all versions from {previous + 1} on"
             if first is not None:
-                until = f"versions {before + 1} to {max(first, after) - 1}"
+                until = f"versions {previous + 1} to {max(first, following) - 1}"
             yield _fault(
                 COMMIT,
-                f"{LOG_DIRECTORY}/{commit_file_name(before + 1)}",
-                before + 1,
-                f"the commits {before + 1} to {after - 1} are missing: {until} cannot be read. Restore them from a backup",
+                f"{LOG_DIRECTORY}/{commit_file_name(previous + 1)}",
+                previous + 1,
+                f"the commits {previous + 1} to {following - 1} are missing: {until} cannot be read. Restore them from a backup",
             )
         for version, file in sorted(listing.commits.items()):
             if not file.size_bytes:
@@ -101,8 +102,9 @@ class LogCheck:
             yield from self._checksum(self.snapshot, self.listing.checksums.get(version))
 
     def state_at(self, version: int | None, without: Checkpoint | None = None) -> Snapshot:
-        """A version (None: the newest) without its checksum, compactions, the checkpoints that are broken, and one more. All of
-        its files have been read. Raises CorruptTableError where it cannot be rebuilt so."""
+        """A version (None: the newest) without its checksum, compactions, the broken checkpoints, and one additional checkpoint.
+        Reads all of its files. Raises CorruptTableError if it cannot be rebuilt like this.
+        """
         unusable = {file.path for other in self.broken for file in other.files}
         unusable |= set() if without is None else {file.path for file in without.files}
         segment = load_segment(self.store, version, unusable=frozenset(unusable))
@@ -111,24 +113,24 @@ class LogCheck:
         return snapshot
 
     def _compactions(self, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
-        """Those that the newest version is read from, each compared with the commits that it stands for."""
+        """Compare each compaction that the newest version is read from with the commits that it replaces."""
         segment, expected = load_segment(self.store), _totals(snapshot)
         file = self.listing.checksums.get(snapshot.version)
         checksum = None if file is None else read_checksum(self.store, file)
         for compaction in segment.compactions:
-            alone = replace(segment, checksum=None, compactions=(compaction,), checkpoint=snapshot.segment.checkpoint)
+            with_compaction = replace(segment, checksum=None, compactions=(compaction,), checkpoint=snapshot.segment.checkpoint)
             try:
-                if _totals(Snapshot.of_segment(self.store, alone)) == expected:
+                if _totals(Snapshot.of_segment(self.store, with_compaction)) == expected:
                     continue
             except CorruptTableError as error:
                 _log.debug("%s cannot be read: %s", compaction.path, error.message)
             can_repair = checksum is not None and _difference(snapshot, checksum) is None
             if can_repair:
                 self.wrong_compactions.append(compaction.path)
-            then = "which of them is right is not known"
+            conclusion = "which of them is right is not known"
             if can_repair:
-                then = "these agree with the version checksum, and a repair puts it aside"
-            why = f"it does not say what the commits say that it stands for; {then}"
+                conclusion = "these agree with the version checksum, and a repair puts it aside"
+            why = f"it does not say what the commits say that it stands for; {conclusion}"
             yield _fault(COMPACTION, compaction.path, compaction.version, why, can_repair=can_repair)
 
     # ------------------------------------------------------------ checksums
@@ -138,7 +140,7 @@ class LogCheck:
         path = f"{LOG_DIRECTORY}/{checksum_file_name(version)}"
         why, is_sound = None, False
         if file is None:
-            if self.listing.checksums:  # or else nobody writes them to this table
+            if self.listing.checksums:  # else no writer writes checksums to this table
                 why = "the newest version has none, as versions before have"
         elif (why := damage_of(self.store, file)) is None and (checksum := read_checksum(self.store, file)) is not None:
             why, is_sound = _difference(snapshot, checksum), True
@@ -149,26 +151,27 @@ class LogCheck:
             yield _fault(CHECKSUM, path, version, f"{why}; which of the two is right is not known, and nothing is touched")
             return
         self.wrong_checksums.append(version)
-        why = f"{why}; a repair writes it anew" + (", and gives up what commits may have lost" if is_sound else "")
+        why = f"{why}; a repair rewrites it" + (", and gives up what commits may have lost" if is_sound else "")
         yield _fault(CHECKSUM, path, version, why, can_repair=True, rows_lost=None if is_sound else 0)
 
     # ------------------------------------------------------------ checkpoints
 
     def _checkpoints(self) -> Iterator[dict[str, Any]]:
-        """From old to new: what a newer one is compared with has been looked at before."""
+        """From old to new, because a newer one is compared with older ones that are already checked."""
         newest = self.listing.checkpoints[0] if self.listing.checkpoints else None
         for checkpoint in reversed(self.listing.checkpoints):
             yield from self._checkpoint(checkpoint, is_newest=checkpoint is newest)
-        for version, there, count in self.listing.incomplete:
+        for version, part_count, count in self.listing.incomplete:
             path, can_repair = f"{LOG_DIRECTORY}/{version:020d}.checkpoint", self._rebuilt(version) is not None
             if can_repair:
                 self.incomplete.append(version)
-            why = f"it has {there} of {count} parts; {_REBUILT if can_repair else _ONLY_COPY}"
+            why = f"it has {part_count} of {count} parts; {_REBUILT if can_repair else _ONLY_COPY}"
             yield _fault(CHECKPOINT, path, version, why, can_repair=can_repair)
 
     def _checkpoint(self, checkpoint: Checkpoint, *, is_newest: bool) -> Iterator[dict[str, Any]]:
-        """The newest is compared with the log before it even if its checksum agrees with it. Of checkpoint, checksum and log two
-        must agree for the third to be wrong."""
+        """The newest is compared with the log before it even if its checksum agrees with it. Two of checkpoint, checksum and log
+        must agree to prove the third wrong.
+        """
         version, file = checkpoint.version, self.listing.checksums.get(checkpoint.version)
         checksum = None if file is None else read_checksum(self.store, file)
         by_log, rebuilt = None, None
@@ -196,15 +199,16 @@ class LogCheck:
                 yield _fault(CHECKSUM, checksum.path, version, f"{recorded} {_BY_LOG}", can_repair=True)
 
     def _proves(self, rebuilt: Snapshot | None) -> bool:
-        """Whether what a version was rebuilt from can show what contradicts it to be wrong: all commits, or an older checkpoint
-        that was shown to be right."""
+        """Whether the base of a rebuilt version can prove a contradicting record wrong: all commits, or an older checkpoint that
+        was proven right.
+        """
         if rebuilt is None:
             return False
         base = rebuilt.segment.checkpoint
         return base is None or base.version in self._proven
 
     def _broken(self, checkpoint: Checkpoint, why: str, *, can_repair: bool) -> dict[str, Any]:
-        """can_repair: unless there is nothing else to rebuild the version from."""
+        """can_repair: false also if the version cannot be rebuilt without the checkpoint."""
         path, size = checkpoint.files[0].path, sum(file.size_bytes for file in checkpoint.files)
         if can_repair and self._rebuilt(checkpoint.version, checkpoint) is not None:
             self.broken.append(checkpoint)
@@ -214,7 +218,7 @@ class LogCheck:
         return _fault(CHECKPOINT, path, checkpoint.version, f"{why}; {_ONLY_COPY}", size=size)
 
     def _rebuilt(self, version: int, without: Checkpoint | None = None) -> Snapshot | None:
-        """state_at; None where the version cannot be rebuilt so."""
+        """As state_at; None if the version cannot be rebuilt like this."""
         try:
             return self.state_at(version, without)
         except CorruptTableError:
@@ -230,7 +234,7 @@ class LogCheck:
         except StorageError as error:
             yield _fault(LAST_CHECKPOINT, LAST_CHECKPOINT_PATH, None, f"it cannot be read: {error.message}")
             return
-        hint, why, again = read_last_checkpoint(self.store), None, "a repair writes it anew"
+        hint, why, remedy = read_last_checkpoint(self.store), None, "a repair rewrites it"
         versions = {checkpoint.version for checkpoint in self.listing.checkpoints if checkpoint not in self.broken}
         if hint is None:
             why = "it is damaged"
@@ -243,22 +247,22 @@ class LogCheck:
         if why is not None:
             self.has_wrong_hint = True
             version = None if hint is None else hint.version
-            yield _fault(LAST_CHECKPOINT, LAST_CHECKPOINT_PATH, version, f"{why}; {again}", can_repair=True, size=size)
+            yield _fault(LAST_CHECKPOINT, LAST_CHECKPOINT_PATH, version, f"{why}; {remedy}", can_repair=True, size=size)
 
 
 def parts_of(store: ObjectStore, version: int) -> list[str]:
-    """The files of the checkpoints of several parts of a version that lack some of them."""
-    whole = {file.path for checkpoint in list_log(store, version, version).checkpoints for file in checkpoint.files}
-    found = []
+    """The files of a version's multi-part checkpoints that lack parts."""
+    complete_paths = {file.path for checkpoint in list_log(store, version, version).checkpoints for file in checkpoint.files}
+    paths = []
     for info in store.list_from(LOG_DIRECTORY, f"{version:020d}.checkpoint."):
         name = parse_log_name(info.path.rpartition("/")[2])
-        if name is None:  # such as one that was put aside
+        if name is None:  # such as one that was set aside
             continue
         if name.version != version:
             break
-        if name.part is not None and info.path not in whole:
-            found.append(info.path)
-    return found
+        if name.part is not None and info.path not in complete_paths:
+            paths.append(info.path)
+    return paths
 
 
 def _fault(
@@ -276,7 +280,9 @@ def _fault(
 
 
 def _unreadable(store: ObjectStore, checkpoint: Checkpoint) -> str | None:
-    """None for a checkpoint all of whose parts and sidecars can be read. Raises CorruptTableError for one that cannot be."""
+    """Return None for a checkpoint all of whose parts and sidecars can be read. Raises CorruptTableError for one that cannot be
+    read.
+    """
     reader = CheckpointReader(replace(checkpoint, checksum=None, hint=None), CommitReader(store, kept=False))
     reader.count_files()
     lacks = [action for action in ("protocol", "metaData") if not reader.rows(action)]
@@ -291,22 +297,22 @@ def _file_count(store: ObjectStore, checkpoint: Checkpoint) -> int | None:
 
 
 def _totals(snapshot: Snapshot) -> tuple[int, int]:
-    """Files, and their bytes."""
+    """The number of files, and their bytes."""
     sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
     return sum(count for count, _ in sizes), sum(size for _, size in sizes)
 
 
 def _difference(snapshot: Snapshot, checksum: VersionChecksum) -> str | None:
-    """What a checksum says otherwise than the log."""
+    """The first difference between a checksum and the log, or None."""
     fault = checksum.state_fault(snapshot.protocol, snapshot.metadata)
     if fault is None:
         fault = checksum.files_fault(*_totals(snapshot))
     if fault is not None:
         return fault.message
     if checksum.set_transactions is not None:
-        said = {item.app_id: item.version for item in checksum.set_transactions}
+        versions = {item.app_id: item.version for item in checksum.set_transactions}
         for app_id, item in snapshot.set_transactions().items():
-            if said.get(app_id) != item.version:
+            if versions.get(app_id) != item.version:
                 return f"it does not have the version {item.version} of the transactions of {app_id!r}"
     if checksum.domain_metadata is not None:
         domains = {item.domain: item for item in checksum.domain_metadata if not item.removed}

@@ -1,10 +1,10 @@
-"""The upkeep of a table's log when somebody asks for it. Commits do all of it by themselves, each a part of it.
+"""Maintenance of a table's log on request. Commits do all of it automatically, each a part of it.
 
     write_checksum(snapshot)            # the version checksum of a version that has none
     compact_log(snapshot)               # the commits since the last checkpoint as one file
     clean_log(store)                    # the part of the log that has expired
 
-None of it changes what a version is; whoever dies in between leaves a log that reads as before. commit/post_commit.py has the
+None of it changes the contents of a version; if the process dies, the log still reads as before. commit/post_commit.py has the
 checkpoint.
 Protocol: Version Checksum File; Log Compaction Files; Metadata Cleanup.
 """
@@ -27,10 +27,11 @@ from delta_py.storage.store import ObjectStore
 
 
 def write_checksum(snapshot: Snapshot) -> bool:
-    """Write the version checksum of the snapshot's version from its state, by which readers load it faster and notice damage.
+    """Write the version checksum of the snapshot's version from its state. With it, readers load the version faster and notice
+    damage.
 
-    Returns False where the version has one that is not empty, which stays. Raises UnsupportedTableFeatureError for a table that
-    may not be written to, CorruptTableError when its state cannot be rebuilt, OSError.
+    Returns False if the version has one that is not empty; it stays unchanged. Raises UnsupportedTableFeatureError for a table
+    that may not be written to, CorruptTableError when its state cannot be rebuilt, OSError.
     """
     writer = LogWriter(snapshot.store, snapshot.config)
     present = snapshot.segment.checksum
@@ -43,7 +44,7 @@ def write_checksum(snapshot: Snapshot) -> bool:
 def _actions_of(snapshot: Snapshot) -> Sequence[Action]:
     try:
         return read_actions(snapshot.store, snapshot.version)
-    except LogFileNotFoundError:  # a checkpoint has the version
+    except LogFileNotFoundError:  # the version exists only in a checkpoint
         return ()
 
 
@@ -51,8 +52,8 @@ def compact_log(snapshot: Snapshot, start: int | None = None, end: int | None = 
     """Write the commits of a range of versions as one file, so that loading a version opens fewer.
 
     start, end: both included; None for those after the last checkpoint up to the snapshot's version. Returns the range; None
-    where there is nothing to gain: a single commit, or commits of more bytes than are read in one piece.
-    Raises InvalidOptionError for a range that is none, VersionNotFoundError for commits that the log does not have; else as
+    if there is nothing to gain: a single commit, or commits of more bytes than are read in one piece.
+    Raises InvalidOptionError for an invalid range, VersionNotFoundError for commits that the log does not have; else as
     write_checksum.
     """
     writer = LogWriter(snapshot.store, snapshot.config)
@@ -67,8 +68,8 @@ def compact_log(snapshot: Snapshot, start: int | None = None, end: int | None = 
         )
     if first >= last:
         return None
-    known = list_log(snapshot.store, first, last).commits
-    missing = next((version for version in range(first, last + 1) if version not in known), None)
+    commits = list_log(snapshot.store, first, last).commits
+    missing = next((version for version in range(first, last + 1) if version not in commits), None)
     if missing is not None:
         raise VersionNotFoundError(
             f"The log of the table at {snapshot.table_root} has no commit of version {missing}, so the versions {first} to "
@@ -83,10 +84,11 @@ def compact_log(snapshot: Snapshot, start: int | None = None, end: int | None = 
 
 
 def clean_log(store: ObjectStore, *, now_ms: int | None = None) -> int:
-    """Delete what no version needs that delta.logRetentionDuration keeps; returns the number of deleted files: 0 where
-    delta.enableExpiredLogCleanup is false. What follows a commit takes no more than some seconds; this ends when all is done.
+    """Delete log files that no version within delta.logRetentionDuration needs; returns the number of deleted files: 0 if
+    delta.enableExpiredLogCleanup is false. The cleanup after a commit takes no more than some seconds; this one finishes the
+    work.
 
-    now_ms: ms since 1970, for tests. Raises as write_checksum; what is deleted by then was not needed.
+    now_ms: ms since 1970, for tests. Raises as write_checksum; files that are deleted by then were not needed.
     """
     config = Snapshot.load(store).config
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms

@@ -1,14 +1,14 @@
-"""What staged commits, published ones and version checksums prove of which staged commits were ratified, without the ledger.
+"""Derives which staged commits were ratified, without the ledger: from staged and published commits and version checksums.
 
     settlement = Settlement([TableEvidence(...), ...])
     settlement.verdict(commit)          # RATIFIED, REJECTED or UNKNOWN, and why
-    settlement.take(commit); settlement.give_up([table_id])      # what somebody says who knows more
+    settlement.take(commit); settlement.give_up([table_id])      # decisions of a caller who knows more
 
-Nothing here reads a table. It is known how commits come to be: one is staged whole before it is ratified, and stays staged until
-it is published; versions are ratified without gaps and published in order; a transaction over tables is ratified in all of them
-or in none, as its commits say, and is tried again only at later versions; a commit has one txnId at whatever versions it is
-tried, and is ratified once; a version checksum is written when the version is ratified. What does not follow from that stays
-unknown.
+Nothing here reads a table. The rules of commits are known: a commit is staged completely before it is ratified, and stays staged
+until it is published; versions are ratified without gaps and published in order; a transaction over several tables is ratified in
+all of them or in none, as its commits record, and is tried again only at later versions; a commit has one txnId at all versions
+at which it is tried, and is ratified once; a version checksum is written when the version is ratified. Anything that does not
+follow from these rules stays unknown.
 Protocol: Commit Protocol; Publishing Commits.
 """
 
@@ -41,32 +41,33 @@ _UNKNOWN = Verdict(Standing.UNKNOWN, "only the ledger knew whether it was ratifi
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The transaction over tables that a commit belongs to. participants: table id and version of each of its commits, sorted;
-    none in a draft, which is staged anew when the transaction ends."""
+    """The transaction over several tables that a commit belongs to. participants: table id and version of each of its commits,
+    sorted; empty in a draft, which is staged again when the transaction ends.
+    """
 
     transaction: str
     participants: tuple[tuple[str, int], ...]
 
     @classmethod
     def of(cls, info: Mapping[str, Any]) -> Group | None:
-        """None for a commit that stands alone. Raises CorruptTableError for what names no group."""
+        """Return None for a commit without a group. Raises CorruptTableError if the group is malformed."""
         value = info.get(GROUP)
         if value is None:
             return None
         try:
-            named = [(each["tableId"], each["version"]) for each in value.get("participants") or ()]
-            if isinstance(value["transactionId"], str) and all(isinstance(t, str) and type(v) is int for t, v in named):
-                return cls(value["transactionId"], tuple(sorted(named)))
+            participants = [(each["tableId"], each["version"]) for each in value.get("participants") or ()]
+            if isinstance(value["transactionId"], str) and all(isinstance(t, str) and type(v) is int for t, v in participants):
+                return cls(value["transactionId"], tuple(sorted(participants)))
         except (AttributeError, KeyError, TypeError):
             pass
         raise CorruptTableError(f"its {GROUP} is {shown(value)}")
 
     def versions_of(self, table_id: str) -> list[int]:
-        """Of one table, ascending."""
+        """The versions of one table, ascending."""
         return [version for table, version in self.participants if table == table_id]
 
     def is_later_than(self, other: Group) -> bool:
-        """Whether it is another attempt of the same transaction, begun when the other one had failed."""
+        """Whether it is another attempt of the same transaction, started after the other one failed."""
         if self.transaction != other.transaction or len(self.participants) != len(other.participants):
             return False
         pairs = list(zip(self.participants, other.participants, strict=True))
@@ -75,8 +76,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StagedCommit:
-    """A staged commit beyond what is published. names: of its files, which have the same bytes: a writer whose reply was lost
-    stages it once more. time_ms: of the file, since 1970. info: its commitInfo. fault: why it cannot be read, or None."""
+    """A staged commit after the published versions. names: of its files, which have the same bytes: a writer whose reply was lost
+    stages it again. time_ms: of the file, since 1970. info: its commitInfo. fault: why it cannot be read, or None.
+    """
 
     table_id: str
     version: int
@@ -98,15 +100,16 @@ class StagedCommit:
 
     @property
     def known_version(self) -> int | None:
-        """A version that its writer has seen. The commits of a transaction to one table build on each other, so only what the
-        first has read was a version by then."""
+        """A version that its writer has read. The commits of a transaction to one table build on each other, so only the version
+        that the first one has read existed by then.
+        """
         read = _int(self.info.get("readVersion"))
         if read is None or read >= self.version:
             return None
         if self.group is None:
             return read
-        own = self.group.versions_of(self.table_id)
-        return read - own.index(self.version) if self.version in own else None
+        versions = self.group.versions_of(self.table_id)
+        return read - versions.index(self.version) if self.version in versions else None
 
     @property
     def is_draft(self) -> bool:
@@ -115,7 +118,7 @@ class StagedCommit:
 
 @dataclass(frozen=True, slots=True)
 class ChecksumEvidence:
-    """What the version checksum of a version says of its commit; None where it does not."""
+    """The data of a version checksum about its commit; None if it lacks them."""
 
     txn_id: str | None = None
     timestamp_ms: int | None = None
@@ -123,9 +126,11 @@ class ChecksumEvidence:
 
 @dataclass(frozen=True, slots=True)
 class TableEvidence:
-    """path: for messages. published: its newest version that is certain, with its in-commit timestamp. checksums: of versions
-    beyond that. groups: of those versions up to it that others' commits name; a version whose commit is not there is left out.
-    published_txn_ids: of the versions up to it that staged commits have not been based on."""
+    """path: for messages. published: its newest version that is certain, with its in-commit timestamp. checksums: of later
+    versions.
+    groups: of versions up to it that commits of other tables name; a version without a commit file is left out.
+    published_txn_ids: of those versions up to it that are later than the oldest base of a staged commit.
+    """
 
     table_id: str
     path: str
@@ -138,7 +143,7 @@ class TableEvidence:
 
 
 class Settlement:
-    """tables: each once. Raises CorruptTableError where the files contradict each other, or lack a commit that was ratified."""
+    """tables: each once. Raises CorruptTableError if the files contradict each other, or lack a commit that was ratified."""
 
     def __init__(self, tables: Sequence[TableEvidence]) -> None:
         self._tables = {table.table_id: table for table in tables}
@@ -158,7 +163,7 @@ class Settlement:
             self._note_what_writers_saw(table)
         self._settle()
 
-    # ------------------------------------------------------------ what is asked of it
+    # ------------------------------------------------------------ queries and decisions
 
     def verdict(self, commit: StagedCommit) -> Verdict:
         verdict = self._verdicts[commit]
@@ -180,15 +185,15 @@ class Settlement:
         return self._tables[table_id].published
 
     def ratified(self, table_id: str) -> list[StagedCommit]:
-        """A table's commits that follow what is published, ascending, up to the first version that is not decided."""
-        found, version = [], self._tables[table_id].published + 1
+        """A table's commits after the published versions, ascending, up to the first undecided version."""
+        commits, version = [], self._tables[table_id].published + 1
         while (commit := self._ratified_at(table_id, version)) is not None:
-            found.append(commit)
+            commits.append(commit)
             version += 1
-        return found
+        return commits
 
     def take(self, commit: StagedCommit) -> None:
-        """Count it as ratified, and all that follows from that. Raises InvalidOptionError for one that was rejected."""
+        """Count it as ratified, and everything that follows from that. Raises InvalidOptionError for a rejected commit."""
         verdict = self._verdicts[commit]
         if verdict.standing is Standing.REJECTED or commit.fault is not None:
             raise _cannot_take(commit, self._path(commit), commit.fault or verdict.why)
@@ -199,9 +204,10 @@ class Settlement:
             raise _cannot_take(commit, self._path(commit), error.message) from error
 
     def give_up(self, table_ids: Collection[str]) -> None:
-        """Count the commits of these tables that may or may not have been ratified as rejected, and all that follows from that.
-        Versions that were ratified as one of several commits stay undecided. Raises InvalidOptionError where one of them would
-        be left with no commit at all."""
+        """Count the undecided commits of these tables as rejected, and everything that follows from that.
+        Versions that were ratified as one of several commits stay undecided. Raises InvalidOptionError if one of them would
+        have no commit at all.
+        """
         try:
             for commit in self.unknown():
                 if commit.table_id in table_ids and commit.version > self._ratified_up_to[commit.table_id][0]:
@@ -211,7 +217,7 @@ class Settlement:
             what = f"The commits that were not taken cannot be given up: {error.message} Nothing was done."
             raise InvalidOptionError(what, option="take") from error
 
-    # ------------------------------------------------------------ what holds from the start
+    # ------------------------------------------------------------ facts from the start
 
     def _reject_drafts(self) -> None:
         in_groups = {commit.txn_id for commit in self._verdicts if commit.group is not None and not commit.is_draft}
@@ -220,8 +226,9 @@ class Settlement:
                 self._decide(commit, Standing.REJECTED, "it is the draft of a transaction over tables")
 
     def _reject_earlier_attempts(self) -> None:
-        """Of transactions over tables. A single commit may be tried at an earlier version than before, where another that was
-        to come before it in one call of the ledger has failed."""
+        """Reject earlier attempts of transactions over several tables. A single commit may be tried at an earlier version than
+        before, if another one that was to precede it in one call of the ledger has failed.
+        """
         for commit in self.unknown():
             if commit.group is not None and any(group.is_later_than(commit.group) for group in self._groups):
                 self._decide(commit, Standing.REJECTED, "its transaction was tried again later, at other versions")
@@ -233,7 +240,7 @@ class Settlement:
 
     def _note_checksums(self, table: TableEvidence) -> None:
         for version, checksum in table.checksums.items():
-            self._raise_to(table.table_id, version, "its version checksum is there")
+            self._raise_to(table.table_id, version, "its version checksum exists")
             for commit in self._possible(table.table_id, version):
                 if not _agree(checksum.txn_id, commit.txn_id) or not _agree(checksum.timestamp_ms, commit.timestamp_ms):
                     self._decide(commit, Standing.REJECTED, "the version checksum is that of another commit")
@@ -243,7 +250,7 @@ class Settlement:
             if commit.known_version is not None:
                 self._raise_to(table.table_id, commit.known_version, f"the writer of {commit.names[0]} has read it")
 
-    # ------------------------------------------------------------ what follows, until nothing does
+    # ------------------------------------------------------------ conclusions, until none is new
 
     def _settle(self) -> None:
         self._has_changed = True
@@ -257,7 +264,7 @@ class Settlement:
                 self._settle_group(group)
 
     def _settle_versions(self, table: TableEvidence) -> None:
-        """Each version has one commit, and comes behind the one before."""
+        """Each version has one commit, and follows the version before."""
         newest, reason = self._ratified_up_to[table.table_id]
         expected = table.published + 1
         for version in sorted({commit.version for commit in table.staged}):
@@ -278,12 +285,12 @@ class Settlement:
             raise CorruptTableError(
                 f"Version {expected} of the table at {table.path} was ratified (of version {newest}: {reason}), and no staged "
                 "commit that is left could be it. Restore the file from a backup; or, to give it up, move the staged commits and "
-                "version checksums away that come behind it.",
+                "version checksums away that come after it.",
                 version=expected,
             )
 
     def _settle_attempts(self, table: TableEvidence) -> None:
-        """What was tried at several versions is one of them. Protocol: Commit Provenance Information."""
+        """A commit that was tried at several versions is one of them. Protocol: Commit Provenance Information."""
         ratified = {commit.txn_id: commit for commit in table.staged if self._verdicts[commit].standing is Standing.RATIFIED}
         for commit in table.staged:
             other = None if commit.txn_id is None else ratified.get(commit.txn_id)
@@ -295,31 +302,33 @@ class Settlement:
         for commit in table.staged:
             if self._verdicts[commit].standing is not Standing.UNKNOWN or commit.timestamp_ms is None:
                 continue
-            before, behind = (self._time_of(table, version) for version in (commit.version - 1, commit.version + 1))
-            if (before is not None and commit.timestamp_ms <= before) or (behind is not None and commit.timestamp_ms >= behind):
-                self._decide(commit, Standing.REJECTED, "its in-commit timestamp does not fit between those beside it")
+            previous_ms, next_ms = (self._time_of(table, version) for version in (commit.version - 1, commit.version + 1))
+            if (previous_ms is not None and commit.timestamp_ms <= previous_ms) or (
+                next_ms is not None and commit.timestamp_ms >= next_ms
+            ):
+                self._decide(commit, Standing.REJECTED, "its in-commit timestamp does not fit between its neighbours")
 
     def _settle_group(self, group: Group) -> None:
-        """Ratified are all commits of a transaction, or none."""
-        told = [self._told_by(group, table_id, version) for table_id, version in group.participants]
-        ratified = next((verdict.why for verdict in told if verdict.standing is Standing.RATIFIED), None)
-        rejected = next((verdict.why for verdict in told if verdict.standing is Standing.REJECTED), None)
+        """A transaction is ratified with all of its commits, or with none."""
+        verdicts = [self._told_by(group, table_id, version) for table_id, version in group.participants]
+        ratified = next((verdict.why for verdict in verdicts if verdict.standing is Standing.RATIFIED), None)
+        rejected = next((verdict.why for verdict in verdicts if verdict.standing is Standing.REJECTED), None)
         if ratified is not None and rejected is not None:
             raise CorruptTableError(f"The transaction {group.transaction} was ratified and was not: {ratified}; {rejected}.")
         for table_id, version in group.participants:
             if table_id not in self._tables:
                 continue
-            mates = [commit for commit in self._possible(table_id, version) if commit.group == group]
+            group_commits = [commit for commit in self._possible(table_id, version) if commit.group == group]
             if rejected is not None:
-                for commit in mates:
+                for commit in group_commits:
                     self._decide(commit, Standing.REJECTED, f"its transaction was not ratified: {rejected}")
             elif ratified is not None:
                 self._raise_to(table_id, version, f"its transaction was: {ratified}")
-                if len(mates) == 1:
-                    self._decide(mates[0], Standing.RATIFIED, f"its transaction was ratified: {ratified}")
+                if len(group_commits) == 1:
+                    self._decide(group_commits[0], Standing.RATIFIED, f"its transaction was ratified: {ratified}")
 
     def _told_by(self, group: Group, table_id: str, version: int) -> Verdict:
-        """What one participant says of the transaction."""
+        """The verdict of one participant on the transaction."""
         table = self._tables.get(table_id)
         if table is None or (version <= table.published and version not in table.groups):
             return _UNKNOWN
@@ -328,15 +337,15 @@ class Settlement:
             if table.groups[version] == group:
                 return Verdict(Standing.RATIFIED, f"{where} is a part of it")
             return Verdict(Standing.REJECTED, f"{where} is another commit")
-        mates = [commit for commit in self._at[table_id, version] if commit.group == group]
-        standings = {self._verdicts[commit].standing for commit in mates}
+        group_commits = [commit for commit in self._at[table_id, version] if commit.group == group]
+        standings = {self._verdicts[commit].standing for commit in group_commits}
         if Standing.RATIFIED in standings:
             return Verdict(Standing.RATIFIED, f"{where} is a part of it")
         if Standing.UNKNOWN in standings:
             return _UNKNOWN
-        return Verdict(Standing.REJECTED, f"{where} is another commit" if mates else f"none of it is staged for {where}")
+        return Verdict(Standing.REJECTED, f"{where} is another commit" if group_commits else f"none of it is staged for {where}")
 
-    # ------------------------------------------------------------ inside
+    # ------------------------------------------------------------ helpers
 
     def _decide(self, commit: StagedCommit, standing: Standing, why: str) -> None:
         present = self._verdicts[commit]

@@ -1,10 +1,10 @@
-"""A coordinator's ledger that was lost, made anew from the tables that name it.
+"""Rebuilds a lost ledger of a coordinator from the tables that name it.
 
     report = rebuild_ledger(url, ["/data/accounts", "/data/entries"])                    # a dry run
     rebuild_ledger(url, paths, take={"/data/entries": [name]}, dry_run=False)
 
 Published versions are certain. Only the ledger knew which of the staged commits after them were ratified.
-ratification_evidence.py works out what the files prove, and the caller decides the rest. No file is written or deleted: if a
+ratification_evidence.py derives what the files prove, and the caller decides the rest. No file is written or deleted: if a
 writer still runs, the new ledger may ratify its staged commit. The new ledger takes the identity of the lost one and all tables
 in one transaction of its database. A process that dies before the end leaves nothing, and can start again.
 Protocol: Getting Ratified Commits from the Catalog; Commit Protocol; Publishing Commits.
@@ -55,13 +55,14 @@ from delta_py.threads import in_threads
 _THREADS, _NAME = 8, "delta_py-rebuild"
 _NAMED = 10
 _LOOKS = 5
-"""At a table whose commits are still published meanwhile, by a program that goes on with what it has in hand."""
+"""Attempts to read a table while a program that still runs publishes its commits."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedFinding:
-    """A staged commit beyond what is published. names: of its files, which have the same bytes. standing: `ratified`, `rejected`
-    or `unknown`. why: what says so. commit_info: as in the file."""
+    """A staged commit after the published versions. names: of its files, which have the same bytes. standing: `ratified`,
+    `rejected` or `unknown`. why: the evidence. commit_info: as in the file.
+    """
 
     version: int
     names: tuple[str, ...]
@@ -72,8 +73,9 @@ class StagedFinding:
 
 @dataclass(frozen=True, slots=True)
 class TableFinding:
-    """published: the newest version that is at its place in the log. version: the newest that the rebuilt ledger has, or would
-    have. is_known: the ledger knows the table already, and nothing is decided about it."""
+    """published: the newest version whose commit is published in the log. version: the newest that the rebuilt ledger has, or
+    would have. is_known: the ledger knows the table already, and nothing is decided about it.
+    """
 
     path: str
     published: int
@@ -91,12 +93,12 @@ class RebuildReport:
 
     @property
     def unknown(self) -> dict[str, list[str]]:
-        """By path, the staged commits that may or may not have been ratified: to be decided by `take`."""
-        found = {
+        """By path, the staged commits that may or may not have been ratified: `take` decides about them."""
+        names_by_path = {
             table.path: [staged.names[0] for staged in table.staged if staged.standing == Standing.UNKNOWN.value]
             for table in self.tables
         }
-        return {path: names for path, names in found.items() if names}
+        return {path: names for path, names in names_by_path.items() if names}
 
 
 def rebuild_ledger(
@@ -107,48 +109,48 @@ def rebuild_ledger(
     dry_run: bool = True,
     storage_options: Mapping[str, str] | None = None,
 ) -> RebuildReport:
-    """Make an empty ledger the one that tables name as theirs, which was lost for good.
+    """Turn an empty ledger into the one that tables name as theirs, which was permanently lost.
 
-    url: of the new ledger. tables: their paths, all that the lost one coordinated; those that are left out may be given later.
-    take: by path, the names of staged commits to count as ratified; the rest of such a table that is not certain is given up.
+    url: of the new ledger. tables: the paths of all tables that the lost one coordinated; more tables may be given later.
+    take: by path, the names of staged commits to count as ratified; the other uncertain commits of such a table are given up.
     dry_run: only report.
 
-    Raises RatificationUnknownError where staged commits are left of which nobody knows whether they were ratified,
-    UnsupportedOperationError for tables of different ledgers and a database that is another ledger, CorruptTableError where
-    files contradict each other or a ratified commit is missing, InvalidOptionError for a choice that cannot be. Nothing was
+    Raises RatificationUnknownError if it remains unknown whether some staged commits were ratified,
+    UnsupportedOperationError for tables of different ledgers and a database that is another ledger, CorruptTableError if
+    files contradict each other or a ratified commit is missing, InvalidOptionError for an invalid choice. Nothing was
     changed then.
     """
     options = {name: value for name, value in (storage_options or {}).items() if not name.lower().startswith(OPTION)}
-    given = _checked(tables, take)
-    with storage_failures(", ".join(given)):
-        return _rebuild(url, given, take or {}, options, dry_run=dry_run)
+    paths = _checked(tables, take)
+    with storage_failures(", ".join(paths)):
+        return _rebuild(url, paths, take or {}, options, dry_run=dry_run)
 
 
 def _rebuild(
-    url: str, given: Sequence[str], take: Mapping[str, Sequence[str]], options: Mapping[str, str], *, dry_run: bool
+    url: str, paths: Sequence[str], take: Mapping[str, Sequence[str]], options: Mapping[str, str], *, dry_run: bool
 ) -> RebuildReport:
-    found = in_threads([partial(_look, path, StorageOptions.of(options)) for path in given], _THREADS, _NAME)
-    identity = _one_identity(found)
+    evidence_tables = in_threads([partial(_look, path, StorageOptions.of(options)) for path in paths], _THREADS, _NAME)
+    identity = _one_identity(evidence_tables)
     ledger = open_ledger(url)
-    known = _known_places(ledger, identity)
-    settlement = Settlement(_evidence(found, known, ledger, StorageOptions.of({**options, OPTION: url})))
-    _settle(settlement, found, known, take)
-    report = RebuildReport(identity, tuple(_finding(table, settlement, known) for table in found))
+    known_places = _known_places(ledger, identity)
+    settlement = Settlement(_evidence(evidence_tables, known_places, ledger, StorageOptions.of({**options, OPTION: url})))
+    _settle(settlement, evidence_tables, known_places, take)
+    report = RebuildReport(identity, tuple(_finding(table, settlement, known_places) for table in evidence_tables))
     if dry_run:
         return report
     if report.unknown:
         raise _undecided(report)
-    new = [table for table in found if table.place not in known]
+    new = [table for table in evidence_tables if table.place not in known_places]
     ledger.restore(identity, [_restored(table, settlement.ratified(table.table_id)) for table in new])
     return report
 
 
-# ---------------------------------------------------------------- what the tables say
+# ---------------------------------------------------------------- evidence of the tables
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table as its files alone have it."""
+    """A table by its files alone."""
 
     path: str
     store: ObjectStore
@@ -164,10 +166,11 @@ class _Table:
 def _checked(tables: Sequence[str], take: Mapping[str, Sequence[str]] | None) -> list[str]:
     if isinstance(tables, str) or not tables:
         raise InvalidOptionError("No tables were named. Give the paths of all tables of the ledger, as a list.", option="tables")
-    strange = sorted((take or {}).keys() - set(tables))
-    if strange:
+    unknown_paths = sorted((take or {}).keys() - set(tables))
+    if unknown_paths:
         raise InvalidOptionError(
-            f"Commits of {', '.join(strange)} were chosen, which is none of the tables. Name them alike.", option="take"
+            f"Commits of {', '.join(unknown_paths)} were chosen, which is not one of the tables. Use the same paths for both.",
+            option="take",
         )
     return list(dict.fromkeys(tables))
 
@@ -175,13 +178,14 @@ def _checked(tables: Sequence[str], take: Mapping[str, Sequence[str]] | None) ->
 def _look(path: str, options: StorageOptions) -> _Table:
     store = open_store(path, options)
     for _ in range(_LOOKS - 1):
-        with contextlib.suppress(FileNotFoundError):  # published, and no more staged, since it was listed
+        with contextlib.suppress(FileNotFoundError):  # published since the listing, and not staged any more
             return _look_once(path, store)
     return _look_once(path, store)
 
 
 def _look_once(path: str, store: ObjectStore) -> _Table:
-    listed = list(store.list_from(STAGED_DIRECTORY))  # before the log: what is published meanwhile is there
+    # Listed before the log, which then has all commits that are published in the meantime.
+    listed = list(store.list_from(STAGED_DIRECTORY))
     snapshot = Snapshot.of_segment(store, load_segment(store))
     identity = snapshot.config.properties.get(IDENTITY_PROPERTY)
     if not snapshot.config.feature(FEATURE) or identity is None:
@@ -204,7 +208,7 @@ def _look_once(path: str, store: ObjectStore) -> _Table:
 
 
 def _staged_commits(store: ObjectStore, listed: Sequence[ObjectInfo], table_id: str, published: int) -> tuple[StagedCommit, ...]:
-    """Those beyond what is published, each once however often it was staged."""
+    """The staged commits after the published version, each once however often it was staged."""
     commits: dict[tuple[int, bytes], StagedCommit] = {}
     for info in listed:
         name = info.path.rpartition("/")[2]
@@ -232,7 +236,7 @@ def _staged_commit(table_id: str, version: int, name: str, data: bytes, time_ms:
 
 
 def _commit_info(data: bytes) -> Mapping[str, Any]:
-    """Of a commit that is whole. Raises CorruptTableError."""
+    """The commitInfo of a complete commit. Raises CorruptTableError."""
     actions = [action for line in data.split(b"\n") if line.strip() for action in [parse_action(line)]]
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)
     if info is None:
@@ -241,7 +245,7 @@ def _commit_info(data: bytes) -> Mapping[str, Any]:
 
 
 def _checksum(store: ObjectStore, version: int) -> ChecksumEvidence:
-    """That there is one says that the version was ratified, also where it is damaged."""
+    """The checksum of a version. Its existence proves that the version was ratified, even if it is damaged."""
     try:
         value = orjson.loads(store.read(f"{LOG_DIRECTORY}/{checksum_file_name(version)}"))
     except orjson.JSONDecodeError:
@@ -257,9 +261,9 @@ def _one_identity(tables: Sequence[_Table]) -> str:
     for table in tables:
         by_identity.setdefault(table.identity, []).append(table.path)
     if len(by_identity) > 1:
-        named = "; ".join(f"{identity}: {', '.join(paths[:_NAMED])}" for identity, paths in sorted(by_identity.items()))
+        ledgers = "; ".join(f"{identity}: {', '.join(paths[:_NAMED])}" for identity, paths in sorted(by_identity.items()))
         raise UnsupportedOperationError(
-            f"The tables name different ledgers ({named}). Nothing was done. Rebuild each in a database of its own."
+            f"The tables name different ledgers ({ledgers}). Nothing was done. Rebuild each in a database of its own."
         )
     ids: dict[str, str] = {}
     for table in tables:
@@ -272,7 +276,7 @@ def _one_identity(tables: Sequence[_Table]) -> str:
     return tables[0].identity
 
 
-# ---------------------------------------------------------------- beside what the ledger knows
+# ---------------------------------------------------------------- what the ledger already knows
 
 
 def _known_places(ledger: Ledger, identity: str) -> frozenset[str]:
@@ -283,22 +287,22 @@ def _known_places(ledger: Ledger, identity: str) -> frozenset[str]:
 
 
 def _evidence(
-    tables: Sequence[_Table], known: frozenset[str], ledger: Ledger, coordinated: StorageOptions
+    tables: Sequence[_Table], known_places: frozenset[str], ledger: Ledger, coordinated: StorageOptions
 ) -> list[TableEvidence]:
-    named: dict[str, set[int]] = {}
+    group_versions: dict[str, set[int]] = {}
     for table in tables:
         for commit in table.staged:
             for table_id, version in commit.group.participants if commit.group is not None else ():
-                named.setdefault(table_id, set()).add(version)
+                group_versions.setdefault(table_id, set()).add(version)
     evidence = []
     for table in tables:
-        wanted = named.get(table.table_id, set())
-        if table.place in known:
+        versions = group_versions.get(table.table_id, set())
+        if table.place in known_places:
             newest = _known_version(table, ledger)
-            groups = _groups(open_store(table.path, coordinated), wanted, newest)
+            groups = _groups(open_store(table.path, coordinated), versions, newest)
             evidence.append(TableEvidence(table.table_id, table.path, newest, groups=groups))
         else:
-            groups = _groups(table.store, wanted, table.published)
+            groups = _groups(table.store, versions, table.published)
             evidence.append(
                 TableEvidence(
                     table.table_id,
@@ -328,7 +332,7 @@ def _known_version(table: _Table, ledger: Ledger) -> int:
 
 
 def _groups(store: ObjectStore, versions: set[int], newest: int) -> dict[int, Group | None]:
-    """Which transactions over tables the commits of these versions belong to. One that the log has no more is left out."""
+    """The transactions over several tables of the commits of these versions. A version whose commit file is gone is left out."""
     groups = {}
     for version in sorted(version for version in versions if 0 <= version <= newest):
         try:
@@ -340,23 +344,23 @@ def _groups(store: ObjectStore, versions: set[int], newest: int) -> dict[int, Gr
 
 
 def _published_txn_ids(table: _Table) -> frozenset[str]:
-    """Of the versions behind the oldest that a staged commit is based on: one of them may be the same commit, tried once more."""
+    """The ids of the versions after the oldest base of a staged commit: one of them may be the same commit, tried again."""
     bases = [commit.known_version for commit in table.staged if commit.known_version is not None]
-    found = set[str]()
+    txn_ids = set[str]()
     for file in list_commits(table.store, max(min(bases), 0) + 1, table.published) if bases else ():
         txn_id = _commit_info(table.store.read(file.path)).get("txnId")
-        found |= {txn_id} if isinstance(txn_id, str) else set()
-    return frozenset(found)
+        txn_ids |= {txn_id} if isinstance(txn_id, str) else set()
+    return frozenset(txn_ids)
 
 
-# ---------------------------------------------------------------- decided
+# ---------------------------------------------------------------- decisions
 
 
 def _settle(
-    settlement: Settlement, tables: Sequence[_Table], known: frozenset[str], take: Mapping[str, Sequence[str]]
+    settlement: Settlement, tables: Sequence[_Table], known_places: frozenset[str], take: Mapping[str, Sequence[str]]
 ) -> None:
-    """What the caller says, and what follows. A table that the ledger knows is decided already."""
-    open_tables = [table for table in tables if table.place not in known and table.path in take]
+    """Apply the caller's decisions, and draw conclusions. A table that the ledger knows is already decided."""
+    open_tables = [table for table in tables if table.place not in known_places and table.path in take]
     for table in open_tables:
         by_name = {name: commit for commit in table.staged for name in commit.names}
         for name in take[table.path]:
@@ -370,8 +374,8 @@ def _settle(
     settlement.give_up({table.table_id for table in open_tables})
 
 
-def _finding(table: _Table, settlement: Settlement, known: frozenset[str]) -> TableFinding:
-    if table.place in known:
+def _finding(table: _Table, settlement: Settlement, known_places: frozenset[str]) -> TableFinding:
+    if table.place in known_places:
         return TableFinding(table.path, table.published, settlement.published(table.table_id), is_known=True)
     staged = []
     for commit in sorted(table.staged, key=lambda commit: (commit.version, commit.names)):
@@ -393,10 +397,10 @@ def _undecided(report: RebuildReport) -> RatificationUnknownError:
         for staged in table.staged
         if staged.standing == Standing.UNKNOWN.value
     ]
-    more = f"\n - and {len(lines) - _NAMED} more" if len(lines) > _NAMED else ""
+    suffix = f"\n - and {len(lines) - _NAMED} more" if len(lines) > _NAMED else ""
     return RatificationUnknownError(
         "The ledger was not rebuilt: of these staged commits it is not known whether the lost ledger had ratified them. Say by "
         "take={path: [names]} which of a table's are to count; the others of that table are given up. What was read of them, or "
-        f"told to those who wrote them, may help.{''.join(lines[:_NAMED])}{more}",
+        f"told to those who wrote them, may help.{''.join(lines[:_NAMED])}{suffix}",
         commits=report.unknown,
     )

@@ -1,4 +1,4 @@
-"""What follows a commit that adds files, as commits of their own: auto compaction, and indexes of the new files."""
+"""The work after a commit that adds files, in commits of its own: auto compaction, and indexing of the new files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles
 
 
-def after_commit(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles, asked: AutoCompact) -> None:
-    """After the commit of `version`, which added `written`. config: of that version. Raises nothing, unless
-    PYDELTA_POST_COMMIT_ERRORS asks for it. In a transaction over tables it is left to later commits."""
+def after_commit(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles, auto_compact: AutoCompact) -> None:
+    """Run after the commit of `version`, which added `written`. config: of that version. Raises nothing, unless
+    PYDELTA_POST_COMMIT_ERRORS is set. In a transaction over several tables, later commits do this work.
+    """
     if is_in_transaction(store):
         return
-    compact_if_due(store, config, version, written, asked)
+    compact_if_due(store, config, version, written, auto_compact)
     index_new_files(store, config, version, written)

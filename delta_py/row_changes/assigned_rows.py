@@ -1,11 +1,11 @@
-"""New rows of an UPDATE or MERGE: values of columns, from SQL or from Python, in the columns' types.
+"""New rows of an UPDATE or MERGE: column values from SQL or from Python, in the columns' types.
 
     values = assigned(scope, target, {"price": "price * 2", "address.city": "'Ulm'"}, "UPDATE")
     rows = updated_rows(schema, values)         # or inserted_rows
-    rows.of(batch)                              # the struct NEW of row_changes.py, one a row of the batch
+    rows.of(batch)                              # the struct NEW of row_changes.py, one per row of the batch
 
-Types are settled before any row is read: what Spark's store assignment takes, and texts that are read as values of the column.
-Generated columns that get no value are left out; they are computed where rows are written.
+Types are checked before any row is read: Spark's store assignment rules apply, and texts are parsed as values of the column.
+Generated columns without an assigned value are left out; they are computed when rows are written.
 Protocol: Generated Columns; Default Columns; Identity Columns.
 """
 
@@ -39,7 +39,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What an expression gives, in the column's type. convert: None where it has that already."""
+    """The result of an expression, in the column's type. convert: None if the expression already has that type."""
 
     expression: Expression
     convert: Converter | None
@@ -51,7 +51,7 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same for all rows. value: of the column's type."""
+    """The same value for all rows. value: of the column's type."""
 
     value: pa.Scalar
 
@@ -65,7 +65,8 @@ Values: TypeAlias = Mapping[Path, Value]
 
 @dataclass(frozen=True, slots=True)
 class NewRows:
-    """fields: of the new rows, and what makes the values of each. columns: of the batch, that are needed for them."""
+    """fields: of the new rows, and the function that makes the values of each. columns: the columns of the batch that they
+    need."""
 
     fields: tuple[pa.Field, ...]
     makers: tuple[ArrayMaker, ...]
@@ -75,12 +76,12 @@ class NewRows:
         return pa.StructArray.from_arrays([make(batch) for make in self.makers], fields=list(self.fields))
 
 
-# ---------------------------------------------------------------- what is assigned
+# ---------------------------------------------------------------- assignments
 
 
 def assigned(scope: Scope, target: Side, updates: Mapping[str, str], action: str) -> Values:
-    """Values by the path of the column or field in the table. target: whose columns are assigned; names may begin with its alias.
-    DEFAULT is the column's default, NULL if it has none; of a generated column it is what is computed.
+    """Values by the path of the column or field in the table. target: the side whose columns are assigned; names may begin with
+    its alias. DEFAULT means the column's default, or NULL if it has none; for a generated column it means the computed value.
 
     action: UPDATE or INSERT. Raises what Scope raises; SchemaMismatchError for a column that the table lacks and for a type that
     does not fit; UnsupportedOperationError for identity columns, columns that are assigned twice, fields in an INSERT.
@@ -100,7 +101,7 @@ def assigned(scope: Scope, target: Side, updates: Mapping[str, str], action: str
 
 
 def given(scope: Scope, target: Side, new_values: Mapping[str, Any], action: str) -> Values:
-    """As `assigned`, of values as Python has them. Wall clocks without a zone are read in the session's zone."""
+    """As `assigned`, for Python values. Timestamps without a zone are read in the session's zone."""
     values: dict[Path, Value] = {}
     paths = AssignedPaths(action)
     for name, value in new_values.items():
@@ -109,9 +110,9 @@ def given(scope: Scope, target: Side, new_values: Mapping[str, Any], action: str
     return values
 
 
-def _from_python(value: Any, wanted: DataType, name: str, time_zone: str) -> pa.Scalar:
+def _from_python(value: Any, data_type: DataType, name: str, time_zone: str) -> pa.Scalar:
     try:
-        array = pa.array([value]) if is_atomic(wanted) else pa.array([value], to_arrow_type(wanted))
+        array = pa.array([value]) if is_atomic(data_type) else pa.array([value], to_arrow_type(data_type))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise SchemaMismatchError(
             f"{value!r:.100} is no value of column {name}: {error}. Nothing was changed.",
@@ -119,7 +120,7 @@ def _from_python(value: Any, wanted: DataType, name: str, time_zone: str) -> pa.
             sql_state="42846",
             column=name,
         ) from error
-    return assign(array, wanted, name, TimeRules(time_zone))[0]
+    return assign(array, data_type, name, TimeRules(time_zone))[0]
 
 
 def nested_in_insert(path: Path) -> UnsupportedOperationError:
@@ -133,7 +134,7 @@ def nested_in_insert(path: Path) -> UnsupportedOperationError:
 
 
 class AssignedPaths:
-    """The columns and fields that a clause gives values to, whatever the case of their names. action: UPDATE or INSERT."""
+    """The columns and fields to which a clause assigns values, ignoring case. action: UPDATE or INSERT."""
 
     def __init__(self, action: str) -> None:
         self._action = action
@@ -141,13 +142,18 @@ class AssignedPaths:
         self._parents: set[Path] = set()
 
     def add(self, path: Path) -> Path:
-        """Returns the path. Raises UnsupportedOperationError for one that has a value, in which a field has one, or that is in a
-        struct that has one."""
+        """Add a path and return it. Raises UnsupportedOperationError if the path, a field in it, or a struct around it already
+        has a value.
+        """
         folded = tuple(name.lower() for name in path)
         starts = [folded[:length] for length in range(1, len(folded))]
         if folded in self._parents or not self._paths.keys().isdisjoint([*starts, folded]):
-            others = self._paths.items()
-            raise assigned_twice(self._action, next(o for key, o in others if key[: len(folded)] == folded[: len(key)]), path)
+            assigned_paths = self._paths.items()
+            raise assigned_twice(
+                self._action,
+                next(path_in_clause for key, path_in_clause in assigned_paths if key[: len(folded)] == folded[: len(key)]),
+                path,
+            )
         self._paths[folded] = path
         self._parents.update(starts)
         return path
@@ -165,8 +171,8 @@ def assigned_twice(action: str, other: Path, path: Path) -> UnsupportedOperation
 
 
 def _path(target: Side, name: str, action: str) -> Path:
-    written = split_name(name)
-    fields = find_path(target.schema, target.without_alias(written) or written)
+    name_path = split_name(name)
+    fields = find_path(target.schema, target.without_alias(name_path) or name_path)
     path = tuple(f.name for f in fields)
     identity = identity_of(fields[0])
     if identity is not None and (action == "UPDATE" or not identity.explicit):
@@ -189,14 +195,14 @@ def identity_assigned(name: str, action: str) -> UnsupportedOperationError:
 
 
 def _asks_for_default(sql: str, scope: Scope) -> bool:
-    """The word DEFAULT alone. A column of that name goes first."""
-    is_word = str(sql).strip().lower() == "default"  # of what is no text, Scope tells so
+    """Whether the SQL is only the word DEFAULT. A column of that name takes precedence."""
+    is_word = str(sql).strip().lower() == "default"  # Scope raises the error for values that are not text
     return is_word and all(side.schema.find("default") is None for side in scope.sides)
 
 
 def _no_default(name: str) -> SchemaMismatchError:
     return SchemaMismatchError(
-        f"DEFAULT is for whole columns of the table, and {name} is none. Write the value out.",
+        f"DEFAULT is for whole columns of the table, and {name} is not one. Write the value itself.",
         error_class="DEFAULT_PLACEMENT_INVALID",
         sql_state="42608",
         column=name,
@@ -209,20 +215,20 @@ def _default(column: StructField, scope: Scope) -> Constant:
     return Constant(pa.scalar(None, to_arrow_type(column.data_type)))
 
 
-def _computed(scope: Scope, sql: str, wanted: DataType, name: str) -> Computed:
+def _computed(scope: Scope, sql: str, column_type: DataType, name: str) -> Computed:
     expression = scope.expression(sql)
-    kind = type_of(expression, scope.rows)
-    if is_atomic(kind) and is_atomic(wanted) and not may_assign(kind, wanted):
-        # SET takes more than storing rows does: texts become numbers, or fail.
-        return Computed(resolve_cast(expression, scope.rows, wanted, scope.clock.time_zone).expression, None)
-    return Computed(expression, converter(to_arrow_type(kind), wanted, name, TimeRules(scope.clock.time_zone)))
+    expression_type = type_of(expression, scope.rows)
+    if is_atomic(expression_type) and is_atomic(column_type) and not may_assign(expression_type, column_type):
+        # SET accepts more than an insert does: texts are cast to numbers, or the cast fails.
+        return Computed(resolve_cast(expression, scope.rows, column_type, scope.clock.time_zone).expression, None)
+    return Computed(expression, converter(to_arrow_type(expression_type), column_type, name, TimeRules(scope.clock.time_zone)))
 
 
 # ---------------------------------------------------------------- new rows
 
 
 def updated_rows(target: Side, values: Values) -> NewRows:
-    """Each column of the table with its new value, or as it is in the batch."""
+    """Each column of the table with its new value, or with its value in the batch."""
     fields, makers = [], []
     columns = {path[0] for value in values.values() if isinstance(value, Computed) for path in columns_of(value.expression)}
     values_by_column = by_first_name(values)
@@ -238,7 +244,7 @@ def updated_rows(target: Side, values: Values) -> NewRows:
 
 
 def by_first_name(values: Mapping[Path, V]) -> dict[str, dict[Path, V]]:
-    """The values by the rest of their paths, by the first name of the path."""
+    """Group the values by the first name of their path; the keys in a group are the rest of the path."""
     groups: dict[str, dict[Path, V]] = {}
     for path, value in values.items():
         groups.setdefault(path[0], {})[path[1:]] = value
@@ -258,8 +264,9 @@ _FieldUpdater: TypeAlias = Callable[[pa.Array, pa.RecordBatch], pa.Array]
 
 
 def _field_updater(data_type: DataType, inside: Mapping[Path, Value]) -> _FieldUpdater:
-    """A function from a struct's values, and the batch that they come from, to the values with the assigned fields. inside: what
-    is assigned, by path from here. A struct that is null becomes one with the assigned fields."""
+    """Return a function that takes a struct's values and their batch, and returns the values with the assigned fields. inside:
+    the assigned values, by path relative to this struct. A struct that is null becomes one with the assigned fields.
+    """
     assert isinstance(data_type, StructType)
     fields = list(to_arrow_type(data_type))
     values_by_field = by_first_name(inside)
@@ -282,7 +289,7 @@ def _child_updater(f: StructField, inside: Mapping[Path, Value]) -> _FieldUpdate
 
 
 def inserted_rows(scope: Scope, target: Side, values: Values) -> NewRows:
-    """Columns without a value get their default, or null."""
+    """The rows that an INSERT adds. Columns without a value get their default, or null."""
     fields, makers = [], []
     columns = {path[0] for value in values.values() if isinstance(value, Computed) for path in columns_of(value.expression)}
     for f in target.schema.fields:

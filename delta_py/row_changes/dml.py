@@ -1,14 +1,14 @@
-"""The driver's side of a DELETE, UPDATE or MERGE, and of a WRITE in the place of rows that it matches: which files may hold the
-rows, what goes back to them, and the commit.
+"""The driver's side of a DELETE, UPDATE or MERGE, and of a WRITE that replaces matching rows: it chooses the files that may hold
+the rows, the changes that go back to them, and the commit.
 
     dml = Dml.begin(store, "DELETE", time_zone="UTC")
-    candidates = dml.candidates(predicate)           # numbered files; noted as read
+    candidates = dml.candidates(predicate)           # numbered files; recorded as read
     ... tasks: row_changes.write_changes(dml.change_state(), rows) -> TaskChanges
     files = dml.touched_files(changes)               # rows accounted for
     ... tasks: rewrite.take_out(files, dml.rewrite) -> TakenOut
     version = dml.commit(parameters, changes, taken)
 
-Whoever runs it calls `abort` when anything before `commit` fails, and `close` after it.
+The caller calls `abort` when anything before `commit` fails, and `close` after it.
 Protocol: Requirements for Writers; Deletion Vectors; Add CDC File; Row Tracking.
 """
 
@@ -73,7 +73,7 @@ class Candidates:
             yield from scan_files(batch)
 
     def spool(self, sink: pa.NativeFile) -> None:
-        """Write the list, for the process that plans the scan."""
+        """Write the list for the process that plans the scan."""
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with pa.ipc.new_stream(sink, self.files.schema, options=options) as writer:
             writer.write_table(self.files, max_chunksize=65_536)
@@ -81,15 +81,18 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class ChosenFiles:
-    """The files that an operation reads. candidates: NUMBERED_FILE_SCHEMA. whole: those of which every row goes, unread."""
+    """The files that an operation reads. candidates: NUMBERED_FILE_SCHEMA. whole: files whose rows are all deleted, without a
+    read.
+    """
 
     candidates: pa.Table
     whole: tuple[ScanFile, ...]
 
 
 class Dml:
-    """One operation on the newest version of a table. only_inserts: no row goes, whatever happens: the change feed reads what is
-    added. recorded: what the history calls it."""
+    """One operation on the newest version of a table. only_inserts: no row is removed, so the change feed reads the added rows.
+    recorded: the name of the operation in the history.
+    """
 
     def __init__(self, snapshot: Snapshot, operation: str, state: WriteState, transaction: Transaction) -> None:
         self.snapshot, self.operation, self.state, self.transaction = snapshot, operation, state, transaction
@@ -101,7 +104,7 @@ class Dml:
         self._store = snapshot.store
         self._candidates = Candidates.numbered(NUMBERED_FILE_SCHEMA.empty_table().drop_columns(["number"]))
         self._whole: tuple[ScanFile, ...] = ()
-        self._started = time.time()  # not monotonic: the commit may be carried out on another machine
+        self._started = time.time()  # not monotonic: another machine may carry out the commit
 
     @classmethod
     def begin(
@@ -114,11 +117,11 @@ class Dml:
         metadata: Metadata | None = None,
         protocol: Protocol | None = None,
     ) -> Self:
-        """operation: DELETE, UPDATE, MERGE or WRITE. metadata, protocol: what the operation makes of the newest version's (schema
-        evolution); None for no change.
+        """operation: DELETE, UPDATE, MERGE or WRITE. metadata, protocol: those of the newest version as the operation changes
+        them (schema evolution); None for no change.
 
-        Raises what Snapshot.load and write_state raise, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY) for a
-        table of which no row may be changed. A MERGE may be of inserts alone: there the commit refuses what takes rows out.
+        Raises what Snapshot.load and write_state raise, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY) for an
+        append-only table. A MERGE may only insert: there the commit refuses to remove rows.
         """
         snapshot = Snapshot.load(store)
         return cls.on(snapshot, operation, time_zone=time_zone, isolation=isolation, metadata=metadata, protocol=protocol)
@@ -134,7 +137,7 @@ class Dml:
         metadata: Metadata | None = None,
         protocol: Protocol | None = None,
     ) -> Self:
-        """As begin, for a snapshot that was looked at before."""
+        """As begin, for a snapshot that is already loaded."""
         config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
         state = write_state(config, snapshot.store, snapshot.version, new_rows=operation != "DELETE")
         if config.enabled("delta.appendOnly") and operation != "MERGE":
@@ -147,8 +150,9 @@ class Dml:
         return cls(snapshot, operation, replace(state, time_zone=time_zone, keeps_identities=True), transaction)
 
     def follow(self, request: WriteRequest) -> Self:
-        """Take from what holds for all writes of a session: the user's text for the history, the transaction that the commit is
-        part of (see Transaction.set_transaction), what it says of files, and what is done about small ones."""
+        """Apply the settings that hold for all writes of a session: the user's text for the history, the application transaction
+        of the commit (see Transaction.set_transaction), the file settings, and auto compaction.
+        """
         self.state = request.with_file_settings(self.state)
         self._user_metadata, self._auto_compact = request.user_metadata, request.auto_compact
         if request.txn_app_id is not None and request.txn_version is not None:
@@ -167,7 +171,7 @@ class Dml:
     # ------------------------------------------------------------ which files
 
     def candidates(self, predicate: Expression | None) -> Candidates:
-        """The files that may hold rows for which the predicate is true; None: all. They and the rows are noted as read.
+        """The files that may hold rows for which the predicate is true; None: all. They and the rows are recorded as read.
 
         predicate: at least as wide as the rows that the operation changes, by the columns of the version that was read.
         """
@@ -176,24 +180,27 @@ class Dml:
         return self._candidates
 
     def take_whole_files(self, predicate: Expression | None) -> Candidates:
-        """Of the candidates those of which every row goes, by partition values and statistics; they are removed as they are.
+        """Split off the candidates whose rows are all deleted, by partition values and statistics; they are removed without being
+        read.
 
-        predicate: exactly that of the rows to delete; None for all rows. Returns the other candidates, numbered anew.
+        predicate: exactly that of the rows to delete; None for all rows. Returns the other candidates, with new numbers.
         """
         files = self._candidates.files
-        whole = self._are_whole(files, predicate)
-        gone = files.filter(whole)
-        self._whole = tuple(file for batch in gone.to_batches() for file in scan_files(batch))
-        self._candidates = Candidates.numbered(files.filter(pc.invert(whole)).drop_columns(["number"]))
+        is_whole = self._are_whole(files, predicate)
+        whole_files = files.filter(is_whole)
+        self._whole = tuple(file for batch in whole_files.to_batches() for file in scan_files(batch))
+        self._candidates = Candidates.numbered(files.filter(pc.invert(is_whole)).drop_columns(["number"]))
         return self._candidates
 
     @property
     def chosen(self) -> ChosenFiles:
-        """What candidates and take_whole_files have settled."""
+        """The result of candidates and take_whole_files."""
         return ChosenFiles(self._candidates.files, self._whole)
 
     def take_choice(self, predicate: Expression | None, chosen: ChosenFiles) -> None:
-        """As candidates and take_whole_files, which were called of a copy elsewhere: chosen is what they settled there."""
+        """Apply the result of candidates and take_whole_files, which were called on a copy in another process. chosen: that
+        result.
+        """
         self._candidates, self._whole = Candidates(chosen.candidates), chosen.whole
         self.transaction.read_rows(predicate, self._scan_options.timezone)
         self.transaction.read_files([*chosen.candidates["path"].to_pylist(), *(file.path for file in chosen.whole)])
@@ -204,42 +211,44 @@ class Dml:
 
     def _are_whole(self, files: pa.Table, predicate: Expression | None) -> pa.Array:
         partitions = frozenset((name,) for name in self.snapshot.config.partition_columns)
-        left = () if predicate is None else conjuncts(predicate)
-        left = tuple(part for part in left if not is_exact_on_partitions(part, partitions))
-        if not left:
+        remaining_parts = () if predicate is None else conjuncts(predicate)
+        remaining_parts = tuple(part for part in remaining_parts if not is_exact_on_partitions(part, partitions))
+        if not remaining_parts:
             return pa.array(np.ones(files.num_rows, bool))
-        # Change data files must hold all changes of a commit that has some, also those of whole files.
-        if self.rewrite.change_data or any(_has_null(part) for part in left):
+        # If a commit has change data files, they must hold all of its changes, also those of whole files.
+        if self.rewrite.change_data or any(_has_null(part) for part in remaining_parts):
             return pa.array(np.zeros(files.num_rows, bool))
-        pruner = FilePruner.of(self.snapshot.config, _not_true(left), self.state.time_zone)
+        pruner = FilePruner.of(self.snapshot.config, _not_true(remaining_parts), self.state.time_zone)
         parts = []
         for batch in files.to_batches(max_chunksize=65_536):
             matching = pruner.prune(batch, parse_stats(batch["stats"], pruner.stats_leaves))
             parts.append(pc.invert(pc.is_in(batch["number"], matching["number"])))
         return pa.chunked_array(parts, pa.bool_()).combine_chunks()
 
-    # ------------------------------------------------------------ what tasks need
+    # ------------------------------------------------------------ input of the tasks
 
     @cached_property
     def row_ids(self) -> RowIdColumns | None:
-        """The columns of rows that keep their ids; None for a table whose rows need not."""
+        """The columns of rows that retain their ids; None for a table without row tracking."""
         return RowIdColumns.of(self.config)
 
     @property
     def writes_change_data(self) -> bool:
-        """Whether the table's change feed needs files of this operation: deletions by vectors and files of new rows alone tell
-        their rows themselves."""
+        """Whether the table's change feed needs change data files from this operation. It does not for deletions by vectors and
+        for files
+        that hold only new rows: the feed reads those rows from the files themselves.
+        """
         if not self.config.enabled("changeDataFeed") or self.only_inserts:
             return False
         return self.operation in ("UPDATE", "MERGE") or not self.config.enabled("deletionVectors")
 
     @property
     def rewrite(self) -> Rewrite:
-        """How rows leave their files."""
+        """How rows are removed from their files."""
         return Rewrite.of(self.config, self.state, change_data=self.writes_change_data, repeats=self.repeats)
 
     def change_state(self) -> ChangeState:
-        """For the tasks that are handed the changed rows."""
+        """The state for the tasks that receive the changed rows."""
         store, write_id = self.state.store, self.state.write_id
         if self.operation == "DELETE":
             return ChangeState(store, write_id)
@@ -249,8 +258,9 @@ class Dml:
     # ------------------------------------------------------------ between the jobs
 
     def touched_files(self, changes: Sequence[TaskChanges]) -> list[TouchedFile]:
-        """The files of which rows go, with all places that the tasks found. Raises RowCountMismatchError when the new rows
-        and the old ones do not go together."""
+        """The files from which rows are removed, with the positions of all rows that the tasks reported. Raises
+        RowCountMismatchError when the counts of new and old rows do not match.
+        """
         updated, inserted = sum(part.updated for part in changes), sum(part.inserted for part in changes)
         by_file: dict[int, list[TouchedRows]] = {}
         for part in changes:
@@ -261,7 +271,7 @@ class Dml:
         if replaced != updated or written != updated + inserted:
             raise RowCountMismatchError(
                 f"{self.operation} was to replace {replaced} rows by {updated} and to insert {inserted}, and {written} rows were "
-                "written. Nothing was committed. This is a mistake of pydelta's: please report it.",
+                "written. Nothing was committed. This is a bug in pydelta: please report it.",
                 replaced=replaced,
                 updated=updated,
                 inserted=inserted,
@@ -271,7 +281,7 @@ class Dml:
         return [_touched(file, by_file[number]) for number, file in zip(numbers, self._candidates.of(numbers), strict=True)]
 
     def groups(self, files: Sequence[TouchedFile], parallelism: int) -> list[list[TouchedFile]]:
-        """The files for the tasks of the second job, about equal work each."""
+        """Group the files for the tasks of the second job, with about equal work in each group."""
         reads_files = self.writes_change_data or not self.config.enabled("deletionVectors")
         works = [file.file.size_bytes if reads_files else file.deleted_count + file.updated_count for file in files]
         limit = _TASK_BYTES if reads_files else _TASK_BYTES // 2
@@ -285,13 +295,13 @@ class Dml:
         return groups
 
     def is_light(self, files: Sequence[TouchedFile]) -> bool:
-        """Whether the second job is small vectors only, and quicker done here than as a job."""
+        """Whether the second job only writes small vectors, so that it is faster on the driver than as a job."""
         if self.writes_change_data or not self.config.enabled("deletionVectors") or len(files) > _LIGHT_FILES:
             return False
         sets = [set_ for file in files for set_ in (*file.deleted, *file.updated, file.file.deletion_vector) if set_ is not None]
         return sum(set_.size_in_bytes for set_ in sets) <= _LIGHT_BYTES
 
-    # ------------------------------------------------------------ the end
+    # ------------------------------------------------------------ commit
 
     def commit(
         self,
@@ -302,11 +312,11 @@ class Dml:
         *,
         named: MetricNames | None = None,
     ) -> tuple[int, dict[str, int]]:
-        """Commit, unless nothing changes; a transaction of an application is recorded in any case, so that its repetition does
-        nothing either. Returns the version (that was read, when nothing was committed) and the metrics.
+        """Commit, unless nothing changes; a transaction of an application is always recorded, so that a repetition does nothing
+        either. Returns the version (the version that was read if nothing was committed) and the metrics.
 
-        metrics: further ones, which go before those that are worked out here. named: makes the operation's own metrics of
-        all of them and of how many rows each clause of a MERGE made. Raises as Transaction.commit, and RowCountMismatchError.
+        metrics: additional metrics, which override those computed here. named: makes the operation's own metrics from all of them
+        and from the row count of each clause of a MERGE. Raises as Transaction.commit, and RowCountMismatchError.
         """
         written = WrittenFiles.of_all(part.written for part in changes)
         whole = WrittenFiles(removes=tuple(removed(file) for file in self._whole))
@@ -315,19 +325,19 @@ class Dml:
         except RowCountMismatchError:
             self.abort()
             raise
-        done = {**self._metrics(written, taken), **(metrics or {})}
-        done["executionTimeMs"] = round((time.time() - self._started) * 1000)
+        all_metrics = {**self._metrics(written, taken), **(metrics or {})}
+        all_metrics["executionTimeMs"] = round((time.time() - self._started) * 1000)
         if named is not None:
-            done = named(done, _by_clause(changes))
+            all_metrics = named(all_metrics, _by_clause(changes))
         everything = WrittenFiles.of_all([written, taken.written, whole])
         if not (everything.adds or everything.removes or self._changes_table() or self.transaction.is_named):
             delete_files(self._store, everything.new_paths)
             self.transaction.commit_nothing()
-            return self.snapshot.version, done
+            return self.snapshot.version, all_metrics
         self.transaction.add(everything)
-        version = self.transaction.commit(self.recorded, parameters, metrics=done, user_metadata=self._user_metadata)
+        version = self.transaction.commit(self.recorded, parameters, metrics=all_metrics, user_metadata=self._user_metadata)
         after_commit(self._store, self.transaction.config, version, everything, self._auto_compact)
-        return version, done
+        return version, all_metrics
 
     def _changes_table(self) -> bool:
         return (self.config.metadata, self.config.protocol) != (self.snapshot.metadata, self.snapshot.protocol)
@@ -340,26 +350,27 @@ class Dml:
         if taken.updated != updated or (taken.deleted != deleted and not repeated):
             raise RowCountMismatchError(
                 f"{self.operation} found {deleted} rows to delete and {updated} to update, and took {taken.deleted} and "
-                f"{taken.updated} out of their files. Nothing was committed. This is a mistake of pydelta's: please report it.",
+                f"{taken.updated} out of their files. Nothing was committed. This is a bug in pydelta: please report it.",
                 deleted=deleted,
                 updated=updated,
             )
 
     def _metrics(self, written: WrittenFiles, taken: TakenOut) -> dict[str, int]:
-        """Under the reference's names, counted as it counts: an UPDATE "removes" each file of which it takes rows, though the
-        file stays with a larger vector; a vector that is updated is one removed and one added too. What is not known of files
-        that went as a whole is left out."""
+        """Metrics under the reference's names, counted as the reference counts: an UPDATE "removes" each file from which it takes
+        rows, though the file stays with a larger vector; an updated vector counts as one removed and one added. Unknown numbers
+        of files that were removed as a whole are left out.
+        """
         if self.operation == "WRITE":
             return replace_metrics(written, taken)
         rewritten_paths = {add.path for add in taken.written.adds}
-        gone = [remove for remove in taken.written.removes if remove.path not in rewritten_paths]
+        removed_files = [remove for remove in taken.written.removes if remove.path not in rewritten_paths]
         vectors = {add.path for add in taken.written.adds if add.deletion_vector is not None}
         added = [*written.adds, *(add for add in taken.written.adds if add.path not in vectors)]
-        known = row_count_of(self._whole)
+        whole_row_count = row_count_of(self._whole)
         vectors_of_whole = sum(file.deletion_vector is not None for file in self._whole)
         metrics = {
-            "numRemovedFiles": len(taken.written.removes if self.operation == "UPDATE" else gone) + len(self._whole),
-            "numRemovedBytes": sum(r.size_bytes or 0 for r in gone) + sum(file.size_bytes for file in self._whole),
+            "numRemovedFiles": len(taken.written.removes if self.operation == "UPDATE" else removed_files) + len(self._whole),
+            "numRemovedBytes": sum(r.size_bytes or 0 for r in removed_files) + sum(file.size_bytes for file in self._whole),
             "numAddedFiles": len(added),
             "numAddedBytes": sum(add.size_bytes for add in added),
             "numAddedChangeFiles": len(written.cdc) + len(taken.written.cdc),
@@ -370,16 +381,16 @@ class Dml:
         }
         if self.operation != "DELETE":
             metrics["numUpdatedRows"] = taken.updated
-        if self.operation != "UPDATE" and known is not None:
-            metrics["numDeletedRows"] = taken.deleted + known
+        if self.operation != "UPDATE" and whole_row_count is not None:
+            metrics["numDeletedRows"] = taken.deleted + whole_row_count
         return metrics
 
     def abort(self) -> None:
-        """Delete whatever the operation wrote."""
+        """Delete all files that the operation wrote."""
         delete_files_of(self._store, self.state.write_id)
 
     def close(self, changes: Sequence[TaskChanges]) -> None:
-        """Delete what only the operation needed."""
+        """Delete the files that only the operation needed."""
         delete_files(self._store, [path for part in changes for path in part.scratch])
 
 
@@ -397,14 +408,15 @@ _LIGHT_FILES, _LIGHT_BYTES = 200, 4 * 1024 * 1024
 
 
 def _not_true(parts: Sequence[Expression]) -> Expression:
-    """True wherever the conjunction is false, and wherever it may be null: a part is null only where a column, a cast or the
-    result of a function in it is."""
+    """A condition that is true wherever the conjunction is false or may be null: a part is null only if a column, a cast or the
+    result of a function in it is null.
+    """
     nullable = dict.fromkeys(node for part in parts for node in nodes_of(part) if isinstance(node, Column | Cast | Call))
     return Or((*(Not(part) for part in parts), *map(IsNull, nullable)))
 
 
 def _has_null(expression: Expression) -> bool:
-    """Whether a NULL is written in it, by which it may be null though nothing else is."""
+    """Whether the expression contains a literal NULL, so that it may be null though nothing else is."""
     return any(isinstance(node, Literal) and node.value is None for node in nodes_of(expression))
 
 

@@ -1,12 +1,11 @@
-"""MERGE without Spark: the rows of an Arrow source go into a table.
+"""MERGE without Spark: merge the rows of an Arrow source into a table.
 
     merger = TableMerger(store, source, "t.id = s.id", "s", "t")
     metrics = merger.when_matched_update_all().when_not_matched_insert_all().execute()
 
-The source is held in memory; the table's rows stream past it, batch by batch, in threads. The source's keys say which files can
-hold rows that match (merge_join.py); no other file is read, unless a clause is about rows that match nothing. To each row the
-first clause of its kind applies whose condition is true. Rows of the source that matched nothing are inserted when all others are
-done.
+The source is held in memory; the table's rows stream past it, batch by batch, in threads. The source's keys tell which files can
+hold matching rows (merge_join.py); no other file is read, unless a clause is about rows without a match. The first clause of its
+kind whose condition is true applies to a row. Source rows without a match are inserted after all other changes.
 Protocol: Requirements for Writers; Row Tracking; Add CDC File.
 """
 
@@ -53,10 +52,10 @@ _GATHERED_BYTES = 32 * 1024 * 1024
 
 @raises_storage_errors(lambda merger: merger._store.root)
 class TableMerger:
-    """A MERGE in the making. Its methods add clauses and return it; `execute` carries it out on the newest version.
+    """A MERGE that is being built. Its methods add clauses and return it; `execute` runs it on the newest version.
 
     source: anything with an Arrow stream, read once and held in memory. predicate: SQL over columns of both sides. source_alias,
-    target_alias: what they are called in SQL, by default `source` and `target`; a name that only one side has needs no alias.
+    target_alias: their names in SQL, by default `source` and `target`; a name that only one side has needs no alias.
     """
 
     def __init__(
@@ -70,7 +69,8 @@ class TableMerger:
         time_zone: str = "UTC",
         truncate_nanoseconds: bool = False,
     ) -> None:
-        """truncate_nanoseconds: as of TimeRules, for the source. Raises InvalidOptionError when both sides have one alias."""
+        """truncate_nanoseconds: as in TimeRules, for the source. Raises InvalidOptionError when both sides have the same
+        alias."""
         self._store, self._source, self._predicate, self._time_zone = store, source, predicate, time_zone
         self._source_times = TimeRules(time_zone, truncate_nanoseconds)
         self._aliases = (target_alias or "target", source_alias or "source")
@@ -84,7 +84,7 @@ class TableMerger:
         return self._with(Clause("matched", "update", predicate, dict(updates)))
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
-        """Each column of the table, but for except_cols, gets the value of the source's column of its name."""
+        """Each column of the table, except those in except_cols, gets the value of the source's column with the same name."""
         return self._with(Clause("matched", "update", predicate, None, tuple(except_cols or ())))
 
     def when_matched_delete(self, predicate: str | None = None) -> Self:
@@ -105,12 +105,13 @@ class TableMerger:
         return self._with(Clause("not matched by source", "delete", predicate))
 
     def execute(self) -> dict[str, int]:
-        """Carry it out in one commit, or none when nothing changes. Returns metrics by the reference's names.
+        """Run the MERGE in one commit, or in none when nothing changes. Returns metrics by the reference's names.
 
-        It may be called again, as after a conflict: the source is kept. Raises, before any row is read, what Scope, `assigned`
-        and check_order raise; UnsupportedOperationError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) when several
-        rows of the source match one of the table, unless the clauses only delete matched rows, or only insert; what
-        row_rules/conform.py raises for new rows; conflicts as Transaction.commit. Nothing is changed then.
+        It may be called again, for example after a conflict: the source stays in memory. Raises, before any row is read, what
+        Scope, `assigned` and check_order raise; UnsupportedOperationError
+        (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) when several rows of the source match one of the table, unless
+        the clauses only delete matched rows, or only insert; what row_rules/conform.py raises for new rows; conflicts as
+        Transaction.commit. Nothing is changed then.
         """
         clauses = effective_clauses(
             self._clauses,
@@ -144,9 +145,9 @@ class TableMerger:
 
 
 def _named(
-    clauses: Sequence[Clause], rows: int, elapsed_ms: int, done: Mapping[str, int], by_clause: Mapping[int, int]
+    clauses: Sequence[Clause], rows: int, elapsed_ms: int, metrics: Mapping[str, int], by_clause: Mapping[int, int]
 ) -> dict[str, int]:
-    return merge_metrics([(clause.kind, clause.action) for clause in clauses], rows, elapsed_ms, done, by_clause)
+    return merge_metrics([(clause.kind, clause.action) for clause in clauses], rows, elapsed_ms, metrics, by_clause)
 
 
 # ---------------------------------------------------------------- the source
@@ -162,9 +163,10 @@ class _Held:
 
     @classmethod
     def of(cls, source: Any, times: TimeRules) -> _Held:
-        """Raises TypeError for what gives no Arrow stream; SchemaMismatchError for two columns of one name;
-        UnsupportedOperationError for columns of types that no table has, and for a column of more than 2 GiB of text."""
-        started = time.monotonic()
+        """Raises TypeError for data without an Arrow stream; SchemaMismatchError for two columns with the same name;
+        UnsupportedOperationError for column types that no table has, and for a column of more than 2 GiB of text.
+        """
+        start = time.monotonic()
         table = arrow_stream(source).read_all()
         schema = from_arrow_schema(table.schema)
         check_duplicates(schema)
@@ -179,14 +181,14 @@ class _Held:
                 "without Spark holds. Nothing was changed. Merge it in parts."
             )
         nothing = pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in columns], [SOURCE + n for n in schema.names])
-        return cls(schema, batches[0] if batches else nothing, round((time.monotonic() - started) * 1000))
+        return cls(schema, batches[0] if batches else nothing, round((time.monotonic() - start) * 1000))
 
 
-# ---------------------------------------------------------------- running it
+# ---------------------------------------------------------------- execution
 
 
 class _Merge:
-    """clauses: numbered in their order. matched: of each row of the source whether it has matched one of the table."""
+    """clauses: numbered in their order. matched: for each row of the source, whether it has matched a row of the table."""
 
     def __init__(self, dml: Dml, condition: JoinCondition, clauses: Sequence[ResolvedClause], source: pa.RecordBatch) -> None:
         self._dml, self._condition, self._clauses, self._source = dml, condition, clauses, source
@@ -196,7 +198,7 @@ class _Merge:
         dml, inserts = self._dml, self._of_kind("not matched")
         dml.only_inserts = self._only_inserts
         if self._changes_every_match or not inserts:
-            dml.transaction.only_taken_rows_matter()  # otherwise a row that stays may be the reason why another is not inserted
+            dml.transaction.only_taken_rows_matter()  # otherwise an unchanged row may be the reason why another is not inserted
         dml.repeats = Repeats.IGNORED if self._deletes_all_matches else Repeats.AMBIGUOUS
         candidates = self._candidates()
         scan = None
@@ -206,7 +208,7 @@ class _Merge:
         after = self._inserted if inserts else None
         return change_rows(dml, scan, self._changed, parameters, after=after, named=named)
 
-    # ------------------------------------------------------------ what the clauses say
+    # ------------------------------------------------------------ properties of the clauses
 
     def _of_kind(self, kind: Kind) -> list[tuple[int, ResolvedClause]]:
         return [(number, clause) for number, clause in enumerate(self._clauses) if clause.kind == kind]
@@ -217,7 +219,7 @@ class _Merge:
 
     @property
     def _deletes_all_matches(self) -> bool:
-        """Whether the one thing that happens to matched rows is that they go: then it does not matter how often."""
+        """Whether matched rows are only deleted: then several matches of a row do no harm."""
         matched = [clause for _, clause in self._of_kind("matched")]
         return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
 
@@ -241,19 +243,19 @@ class _Merge:
     # ------------------------------------------------------------ which files
 
     def _candidates(self) -> Candidates | None:
-        """None when no row of the table can matter."""
-        wanted = self._condition.restriction(self._source)
-        lone = [clause.condition for _, clause in self._of_kind("not matched by source")]
-        if wanted is not None and lone:
-            conditions = [_by_own_names(condition) for condition in lone if condition is not None]
-            others = tuple(part for part in (wanted, *conditions) if part != FALSE)
-            wanted = Or(others) if len(conditions) == len(lone) else None
-        if wanted == FALSE:
+        """Return None when no row of the table can matter."""
+        restriction = self._condition.restriction(self._source)
+        unmatched_conditions = [clause.condition for _, clause in self._of_kind("not matched by source")]
+        if restriction is not None and unmatched_conditions:
+            conditions = [_by_own_names(condition) for condition in unmatched_conditions if condition is not None]
+            alternatives = tuple(part for part in (restriction, *conditions) if part != FALSE)
+            restriction = Or(alternatives) if len(conditions) == len(unmatched_conditions) else None
+        if restriction == FALSE:
             return None
-        if wanted is not None:
-            wanted = resolve_condition(wanted, self._dml.snapshot.schema).expression
-        self._index  # noqa: B018 - before the threads ask for it
-        candidates = self._dml.candidates(wanted)
+        if restriction is not None:
+            restriction = resolve_condition(restriction, self._dml.snapshot.schema).expression
+        self._index  # noqa: B018 - build the index before the threads use it
+        candidates = self._dml.candidates(restriction)
         return candidates if len(candidates) else None
 
     # ------------------------------------------------------------ changed rows
@@ -270,40 +272,40 @@ class _Merge:
             pairs = pairs.append_column(ROW_ADDRESS, rows.column(ROW_ADDRESS).take(pa.array(target)))
             yield from self._applied("matched", pairs)
         if self._of_kind("not matched by source"):
-            lone = np.ones(rows.num_rows, bool)
-            lone[target] = False
-            yield from self._applied("not matched by source", rows.filter(pa.array(lone)))
+            is_unmatched = np.ones(rows.num_rows, bool)
+            is_unmatched[target] = False
+            yield from self._applied("not matched by source", rows.filter(pa.array(is_unmatched)))
 
     def _matches(self, rows: pa.RecordBatch) -> tuple[Ndarray, Ndarray]:
-        """Each row of the batch that matches, once, and a row of the source that it matches."""
-        first = np.full(rows.num_rows, -1, np.int64)
+        """Each matching row of the batch, once, and one source row that it matches."""
+        first_source = np.full(rows.num_rows, -1, np.int64)
         for target, source in self._index.matches(rows):
             self._matched[source] = True
-            is_new = first[target] < 0
+            is_new = first_source[target] < 0
             repeated = not is_new.all() or (np.diff(target) == 0).any()
             if repeated and not (self._only_inserts or self._deletes_all_matches):
                 raise multiple_matches("a row of the target matches more than one row of the source")
-            first[target[is_new]] = source[is_new]
-        found = np.flatnonzero(first >= 0)
-        return found, first[found]
+            first_source[target[is_new]] = source[is_new]
+        matching_rows = np.flatnonzero(first_source >= 0)
+        return matching_rows, first_source[matching_rows]
 
     def _inserted(self) -> Iterator[pa.RecordBatch]:
-        """The rows of the source that matched nothing."""
-        left = np.flatnonzero(~self._matched)
-        slices = (left[start : start + _SLICE_ROWS] for start in range(0, len(left), _SLICE_ROWS))
+        """The source rows without a match."""
+        unmatched_rows = np.flatnonzero(~self._matched)
+        slices = (unmatched_rows[start : start + _SLICE_ROWS] for start in range(0, len(unmatched_rows), _SLICE_ROWS))
         return _regrouped(
             part for numbers in slices for part in self._applied("not matched", self._source.take(pa.array(numbers)))
         )
 
     def _applied(self, kind: Kind, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The rows as the first clause changes them whose condition is true."""
+        """Apply to each row the first clause whose condition is true."""
         for number, clause in self._of_kind(kind):
-            chosen = rows
+            matching_rows = rows
             if clause.condition is not None and rows.num_rows:
-                holds = pc.fill_null(evaluate(clause.condition, rows), False)
-                chosen, rows = rows.filter(holds), rows.filter(pc.invert(holds))
-            if chosen.num_rows:
-                yield self._change(number, clause, chosen)
+                is_true = pc.fill_null(evaluate(clause.condition, rows), False)
+                matching_rows, rows = rows.filter(is_true), rows.filter(pc.invert(is_true))
+            if matching_rows.num_rows:
+                yield self._change(number, clause, matching_rows)
 
     def _change(self, number: int, clause: ResolvedClause, rows: pa.RecordBatch) -> pa.RecordBatch:
         code, count = _CODES[clause.action], rows.num_rows
@@ -323,14 +325,14 @@ def _by_own_names(condition: Expression) -> Expression:
 
 
 def _regrouped(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, those of one schema together: clauses take turns, and batches of few rows cost much."""
-    held: dict[pa.Schema, list[pa.RecordBatch]] = {}
+    """Return the same rows, grouped by schema: clauses alternate, and batches of few rows cost much."""
+    pending: dict[pa.Schema, list[pa.RecordBatch]] = {}
     sizes: dict[pa.Schema, int] = {}
     for part in parts:
-        held.setdefault(part.schema, []).append(part)
+        pending.setdefault(part.schema, []).append(part)
         sizes[part.schema] = sizes.get(part.schema, 0) + part.nbytes
         if sizes[part.schema] >= _GATHERED_BYTES:
-            yield pa.concat_batches(held.pop(part.schema))
+            yield pa.concat_batches(pending.pop(part.schema))
             del sizes[part.schema]
-    for waiting in held.values():
-        yield pa.concat_batches(waiting)
+    for batches in pending.values():
+        yield pa.concat_batches(batches)

@@ -1,6 +1,6 @@
-"""The clauses of a MERGE without Spark: what the caller said, and what it means by the schemas of the table and the source.
+"""The clauses of a MERGE without Spark: as the caller gave them, and resolved against the schemas of the table and the source.
 
-clauses = resolved_clauses(asked, target, source, clock)     # raises before any row is read
+clauses = resolved_clauses(clauses, target, source, clock)     # raises before any row is read
 clauses[0].condition, clauses[0].rows.of(batch)
 """
 
@@ -27,8 +27,9 @@ _OMITTED = {
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One WHEN clause. predicate: SQL, None for none. updates: SQL by column; None for a delete, and for the form that takes all
-    columns of the source by their names, but for except_columns."""
+    """One WHEN clause. predicate: SQL, or None. updates: SQL by column; None for a delete, and for the form that takes all
+    columns of the source by their names, except except_columns.
+    """
 
     kind: Kind
     action: Action
@@ -37,14 +38,14 @@ class Clause:
     except_columns: tuple[str, ...] = ()
 
     def described(self) -> dict[str, str]:
-        """For the history."""
+        """The clause for the history."""
         predicate = {} if self.predicate is None else {"predicate": self.predicate}
         return {**predicate, "actionType": self.action}
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedClause:
-    """condition, rows: over the columns of both sides, each side's with its prefix. rows: the new ones, None for a delete."""
+    """condition, rows: over the columns of both sides, each with its side's prefix. rows: the new ones, None for a delete."""
 
     kind: Kind
     action: Action
@@ -53,9 +54,9 @@ class ResolvedClause:
 
     @property
     def columns(self) -> frozenset[str]:
-        """Names of the columns that are needed to apply it."""
-        named = frozenset() if self.condition is None else frozenset(path[0] for path in columns_of(self.condition))
-        return named if self.rows is None else named | self.rows.columns
+        """Names of the columns that the clause needs."""
+        condition_columns = frozenset() if self.condition is None else frozenset(path[0] for path in columns_of(self.condition))
+        return condition_columns if self.rows is None else condition_columns | self.rows.columns
 
 
 def check_order(clauses: Sequence[tuple[Kind, bool]]) -> None:
@@ -76,14 +77,14 @@ def check_order(clauses: Sequence[tuple[Kind, bool]]) -> None:
             name = kind.upper()
             raise UnsupportedOperationError(
                 f"When there are more than one {name} clauses in a MERGE, only the last {name} clause can omit the condition: "
-                "the ones behind it could never apply. Give it a condition, or put it last.",
+                "the ones after it could never apply. Give it a condition, or put it last.",
                 error_class=error_class,
                 sql_state="42601",
             )
 
 
 class OfKind(Protocol):
-    """A clause, for whichever engine."""
+    """A clause of any engine."""
 
     @property
     def kind(self) -> Kind: ...
@@ -95,8 +96,10 @@ C = TypeVar("C", bound=OfKind)
 def effective_clauses(
     clauses: Sequence[C], updates_nothing: Callable[[C], bool], has_condition: Callable[[C], bool]
 ) -> tuple[C, ...]:
-    """The clauses but for updates of nothing at the end of their kind, without a condition: by these no row counts as changed.
-    Raises as check_order."""
+    """The clauses, except updates of nothing without a condition at the end of their kind: rows that these match do not count as
+    changed.
+    Raises as check_order.
+    """
     effective: list[C] = []
     for clause in reversed(clauses):
         idle = updates_nothing(clause) and not has_condition(clause)
@@ -107,15 +110,16 @@ def effective_clauses(
 
 
 def resolved_clauses(clauses: Sequence[Clause], target: Side, source: Side, clock: Clock) -> tuple[ResolvedClause, ...]:
-    """Raises what Scope and `assigned` raise; SchemaMismatchError for a column of the table that the source lacks where all are
-    taken by their names."""
+    """Raises what Scope and `assigned` raise; SchemaMismatchError for a column of the table that the source lacks when all
+    columns are taken by their names.
+    """
     sides = {"matched": (target, source), "not matched": (source,), "not matched by source": (target,)}
-    resolved = []
+    result = []
     for clause in clauses:
         scope = Scope(sides[clause.kind], clock, f"{clause.action.upper()} clause")
         condition = None if clause.predicate is None else scope.predicate(clause.predicate)
-        resolved.append(ResolvedClause(clause.kind, clause.action, condition, _new_rows(clause, scope, target, source)))
-    return tuple(resolved)
+        result.append(ResolvedClause(clause.kind, clause.action, condition, _new_rows(clause, scope, target, source)))
+    return tuple(result)
 
 
 def _new_rows(clause: Clause, scope: Scope, target: Side, source: Side) -> NewRows | None:
@@ -127,11 +131,11 @@ def _new_rows(clause: Clause, scope: Scope, target: Side, source: Side) -> NewRo
 
 
 def _by_name(clause: Clause, target: Side, source: Side) -> dict[str, str]:
-    left_out = {split_name(name)[-1].lower() for name in clause.except_columns}
-    _check_known(left_out, target, clause)
+    excluded_columns = {split_name(name)[-1].lower() for name in clause.except_columns}
+    _check_known(excluded_columns, target, clause)
     updates = {}
     for name in target.schema.names:
-        if name.lower() in left_out:
+        if name.lower() in excluded_columns:
             continue
         column = source.schema.find(name)
         if column is None:
@@ -148,8 +152,8 @@ def _by_name(clause: Clause, target: Side, source: Side) -> dict[str, str]:
     return updates
 
 
-def _check_known(left_out: Collection[str], target: Side, clause: Clause) -> None:
-    unknown: list[Any] = sorted(name for name in left_out if target.schema.find(name) is None)
+def _check_known(excluded_columns: Collection[str], target: Side, clause: Clause) -> None:
+    unknown: list[Any] = sorted(name for name in excluded_columns if target.schema.find(name) is None)
     if unknown:
         raise SchemaMismatchError(
             f"except_cols of the {clause.action.upper()} clause names {', '.join(unknown)}, and the table has "

@@ -1,13 +1,13 @@
-"""Which rows of a MERGE's source go with which rows of the table.
+"""Matching of a MERGE's source rows with rows of the table.
 
     condition = JoinCondition.of(expression)                 # t.id = s.id AND t.day > s.day ...
     index = SourceIndex(source, condition)                   # the source's keys, once
-    condition.restriction(source)                            # what the keys say of the table's rows
-    for target_rows, source_rows in index.matches(batch): ...    # numbers of rows that match, a slice at a time
+    condition.restriction(source)                            # a condition on the table's rows, derived from the keys
+    for target_rows, source_rows in index.matches(batch): ...    # row numbers of matches, a slice at a time
 
-Parts of the condition that ask for equal values of both sides are keys. Their values become numbers, the same on both sides for
-values that Spark calls equal (NaN is NaN, -0.0 is 0.0); rows with the same numbers are brought together by sorting and binary
-search, and the rest of the condition is asked of these pairs. Without a key all pairs are asked, a slice of them at a time:
+Parts of the condition that require equal values of both sides are keys. Their values become numbers, the same on both sides for
+values that Spark treats as equal (NaN is NaN, -0.0 is 0.0). Sorting and binary search pair the rows with the same numbers, and
+the rest of the condition is evaluated on these pairs. Without a key it is evaluated on all pairs, a slice of them at a time:
 memory is bounded, the time is that of the product.
 """
 
@@ -63,14 +63,18 @@ class Sided:
     @property
     def is_key(self) -> bool:
         kind = self.data_type
-        known = isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _NUMBERS | _FLOATS | _BYTES)
-        return self.op in ("=", "<=>") and known
+        is_supported = isinstance(kind, DecimalType) or (
+            isinstance(kind, PrimitiveType) and kind.name in _NUMBERS | _FLOATS | _BYTES
+        )
+        return self.op in ("=", "<=>") and is_supported
 
 
 @dataclass(frozen=True, slots=True)
 class JoinCondition:
-    """The condition, whose parts all have to be true. keys: equalities by which rows are brought together; comparisons: all that
-    compare the sides; of_target, of_source: parts about one side; rest: parts that are asked of pairs."""
+    """The condition, whose parts all have to be true. keys: equalities that pair rows; comparisons: all parts that compare the
+    sides;
+    of_target, of_source: parts about one side; rest: parts that are evaluated on pairs.
+    """
 
     keys: tuple[Sided, ...]
     comparisons: tuple[Sided, ...]
@@ -84,11 +88,11 @@ class JoinCondition:
         keys, comparisons, of_target, of_source, rest = [], [], [], [], []
         for part in conjuncts(condition):
             sides = _sides(part)
-            compared = _compared(part, rows) if sides == {TARGET, SOURCE} else None
-            if compared is not None:
-                comparisons.append(compared)
-            if compared is not None and compared.is_key:
-                keys.append(compared)
+            comparison = _compared(part, rows) if sides == {TARGET, SOURCE} else None
+            if comparison is not None:
+                comparisons.append(comparison)
+            if comparison is not None and comparison.is_key:
+                keys.append(comparison)
             elif sides == {TARGET}:
                 of_target.append(part)
             elif sides == {SOURCE}:
@@ -99,17 +103,18 @@ class JoinCondition:
 
     @property
     def columns(self) -> frozenset[str]:
-        """Of both sides, that are needed to find matches."""
+        """The columns of both sides that are needed to find matches."""
         parts = [*self.of_target, *self.of_source, *self.rest]
         parts += [value for key in self.keys for value in (key.target, key.source)]
         return frozenset(path[0] for part in parts for path in columns_of(part))
 
     def restriction(self, source: pa.RecordBatch) -> Expression | None:
-        """What every row of the table fulfils that matches a row of the source, over the table's own names; None if nothing is
-        known."""
-        allowed = source.filter(pa.array(_true(self.of_source, source)))
-        parts = [*self.of_target, *(part for sided in self.comparisons for part in _bounds(sided, allowed))]
-        if allowed.num_rows == 0:
+        """A condition that every row of the table fulfils that matches a source row, over the table's own names; None if nothing
+        is known.
+        """
+        matching_source = source.filter(pa.array(_true(self.of_source, source)))
+        parts = [*self.of_target, *(part for sided in self.comparisons for part in _bounds(sided, matching_source))]
+        if matching_source.num_rows == 0:
             return FALSE
         return transform_columns(conjunction(tuple(parts)), _own) if parts else None
 
@@ -134,14 +139,14 @@ def _compared(part: Expression, rows: StructType) -> Sided | None:
 
 
 def _true(parts: Sequence[Expression], rows: pa.RecordBatch) -> Ndarray:
-    """One boolean a row: whether all parts are true."""
+    """One boolean per row: whether all parts are true."""
     if not parts:
         return np.ones(rows.num_rows, bool)
     answers: Ndarray = pc.fill_null(evaluate(conjunction(tuple(parts)), rows), False).to_numpy(zero_copy_only=False)
     return answers
 
 
-# ---------------------------------------------------------------- what the keys say of the table
+# ---------------------------------------------------------------- conditions on the table from the keys
 
 
 def _bounds(sided: Sided, source: pa.RecordBatch) -> list[Expression]:
@@ -149,29 +154,29 @@ def _bounds(sided: Sided, source: pa.RecordBatch) -> list[Expression]:
     if not (isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _NUMBERS | _FLOATS | {"string"})):
         return []
     values = evaluate(sided.source, source)
-    known = values.drop_null()
+    known_values = values.drop_null()
     try:
-        asked = _restricted(sided, known)
-    except (ValueError, OverflowError):  # a date or time outside of what Python's own types hold
+        bound = _restricted(sided, known_values)
+    except (ValueError, OverflowError):  # a date or time outside the range of Python's own types
         return []
-    if asked is None:
+    if bound is None:
         return []
-    return [Or((asked, IsNull(sided.target))) if sided.op == "<=>" and len(known) < len(values) else asked]
+    return [Or((bound, IsNull(sided.target))) if sided.op == "<=>" and len(known_values) < len(values) else bound]
 
 
-def _restricted(sided: Sided, known: pa.Array) -> Expression | None:
-    if not len(known):
+def _restricted(sided: Sided, known_values: pa.Array) -> Expression | None:
+    if not len(known_values):
         return FALSE
     kind = sided.data_type
     if kind in (PrimitiveType("float"), PrimitiveType("double")):
-        if pc.any(pc.is_nan(known)).as_py():
-            return None  # it is above everything else
-        known = pc.add(known, pa.scalar(0.0, known.type))
+        if pc.any(pc.is_nan(known_values)).as_py():
+            return None  # NaN is greater than all other values
+        known_values = pc.add(known_values, pa.scalar(0.0, known_values.type))
     elif sided.op in ("=", "<=>"):
-        distinct = known.unique()
+        distinct = known_values.unique()
         if len(distinct) <= _FEW_KEYS:
             return In(sided.target, tuple(Literal(python_value(value), kind) for value in distinct))
-    least, greatest = (Literal(python_value(pc.min_max(known)[end]), kind) for end in ("min", "max"))
+    least, greatest = (Literal(python_value(pc.min_max(known_values)[end]), kind) for end in ("min", "max"))
     if sided.op in ("=", "<=>"):
         return And((Comparison(">=", sided.target, least), Comparison("<=", sided.target, greatest)))
     return Comparison(sided.op, sided.target, greatest if sided.op in ("<", "<=") else least)
@@ -181,15 +186,16 @@ def _restricted(sided: Sided, known: pa.Array) -> Expression | None:
 
 
 class _Numbers:
-    """Numbers from 0 on for the different values of a key in the source, the same for the table's equal values; -1 for others.
-    nulls_match: null has a number too (<=>)."""
+    """Numbers from 0 on for the distinct values of a key in the source, and the same numbers for equal values of the table; -1
+    for other values. nulls_match: null has a number too (<=>).
+    """
 
     def __init__(self, values: pa.Array, kind: DataType, *, nulls_match: bool) -> None:
         self._is_plain = isinstance(kind, PrimitiveType) and kind.name in _NUMBERS | _FLOATS
         self._is_float = isinstance(kind, PrimitiveType) and kind.name in _FLOATS
         self._nulls_match = nulls_match
-        known = values.drop_null()
-        self._known: Any = np.unique(self._bits(known)) if self._is_plain else known.unique()
+        known_values = values.drop_null()
+        self._known: Any = np.unique(self._bits(known_values)) if self._is_plain else known_values.unique()
         self.count = len(self._known) + 1
 
     def of(self, values: pa.Array) -> Ndarray:
@@ -203,7 +209,7 @@ class _Numbers:
         return numbers
 
     def _bits(self, values: pa.Array) -> Ndarray:
-        """64 bits that are equal where the values are. Of a null, any."""
+        """64 bits that are equal exactly if the values are equal. The bits of a null are undefined."""
         if self._is_float:
             doubles = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
             doubles[np.isnan(doubles)] = np.nan
@@ -220,7 +226,7 @@ def _taken(rows: pa.RecordBatch, numbers: Ndarray) -> pa.RecordBatch:
 
 
 def _place(ordered: Ndarray, values: Ndarray) -> Ndarray:
-    """Where the values stand among the ordered ones; -1 for those that do not."""
+    """The positions of the values in the ordered ones; -1 for values that are not among them."""
     if not len(ordered):
         return np.full(len(values), -1, np.int64)
     places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
@@ -228,7 +234,7 @@ def _place(ordered: Ndarray, values: Ndarray) -> Ndarray:
 
 
 class _RowNumbers:
-    """One number for the keys of a row together. Without keys all rows have the number 0."""
+    """One number per row for all of its keys. Without keys all rows have the number 0."""
 
     def __init__(self, keys: Sequence[Sided], source: pa.RecordBatch) -> None:
         self._keys = keys
@@ -245,10 +251,10 @@ class _RowNumbers:
             self.of_source = _place(dense, combined)
 
     def of_target(self, rows: pa.RecordBatch) -> Ndarray:
-        found: Ndarray = np.zeros(rows.num_rows, np.int64)
+        row_numbers: Ndarray = np.zeros(rows.num_rows, np.int64)
         for key, numbers, dense in zip(self._keys, self._numbers, self._dense, strict=True):
-            found = _place(dense, _beside(found, numbers.of(evaluate(key.target, rows)), numbers.count))
-        return found
+            row_numbers = _place(dense, _beside(row_numbers, numbers.of(evaluate(key.target, rows)), numbers.count))
+        return row_numbers
 
 
 def _beside(first: Ndarray, second: Ndarray, count: int) -> Ndarray:
@@ -259,48 +265,48 @@ def _beside(first: Ndarray, second: Ndarray, count: int) -> Ndarray:
 
 
 class SourceIndex:
-    """The rows of the source by the numbers of their keys. Threads may share it."""
+    """The source rows, indexed by the numbers of their keys. Threads may share it."""
 
     def __init__(self, source: pa.RecordBatch, condition: JoinCondition) -> None:
         """source: its columns with their prefix."""
         self._source, self._condition = source, condition
-        allowed = np.flatnonzero(_true(condition.of_source, source))
-        self._rows = _RowNumbers(condition.keys, _taken(source, allowed))
+        allowed_rows = np.flatnonzero(_true(condition.of_source, source))
+        self._rows = _RowNumbers(condition.keys, _taken(source, allowed_rows))
         numbers = self._rows.of_source
-        self._order = allowed[np.argsort(numbers, kind="stable")[int((numbers < 0).sum()) :]]
+        self._order = allowed_rows[np.argsort(numbers, kind="stable")[int((numbers < 0).sum()) :]]
         self._counts = np.bincount(numbers[numbers >= 0], minlength=1)
         self._starts = np.cumsum(self._counts) - self._counts
-        needed = {path[0] for part in condition.rest for path in columns_of(part)}
-        self._needed = sorted(needed)
+        column_names = {path[0] for part in condition.rest for path in columns_of(part)}
+        self._needed = sorted(column_names)
 
     def matches(self, rows: pa.RecordBatch) -> Iterator[tuple[Ndarray, Ndarray]]:
-        """Numbers of rows of the batch, and of the rows of the source that they match, by the order of the batch."""
-        found = np.flatnonzero(_true(self._condition.of_target, rows))
-        numbers = self._rows.of_target(_taken(rows, found))
-        found, numbers = found[numbers >= 0], numbers[numbers >= 0]
+        """Row numbers of the batch, and of the source rows that they match, in the order of the batch."""
+        candidate_rows = np.flatnonzero(_true(self._condition.of_target, rows))
+        numbers = self._rows.of_target(_taken(rows, candidate_rows))
+        candidate_rows, numbers = candidate_rows[numbers >= 0], numbers[numbers >= 0]
         counts = self._counts[numbers]
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
         for start in range(0, total, _PAIRS):
             pairs = np.arange(start, min(total, start + _PAIRS))
-            of = np.searchsorted(ends, pairs, side="right")
-            source = self._order[self._starts[numbers[of]] + pairs - (ends[of] - counts[of])]
-            yield self._holding(rows, found[of], source)
+            row_of_pair = np.searchsorted(ends, pairs, side="right")
+            source = self._order[self._starts[numbers[row_of_pair]] + pairs - (ends[row_of_pair] - counts[row_of_pair])]
+            yield self._holding(rows, candidate_rows[row_of_pair], source)
 
     def _holding(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> tuple[Ndarray, Ndarray]:
         rest = self._condition.rest
         if not rest:
             return target, source
-        holds = _true(rest, beside(rows, target, self._source, source, self._needed))
-        return target[holds], source[holds]
+        is_match = _true(rest, beside(rows, target, self._source, source, self._needed))
+        return target[is_match], source[is_match]
 
 
 def beside(
     rows: pa.RecordBatch, target: Ndarray, source_rows: pa.RecordBatch, source: Ndarray, names: Sequence[str]
 ) -> pa.RecordBatch:
-    """Pairs of rows as one batch. target, source: numbers of rows. names: of the columns wanted."""
+    """Pairs of rows as one batch. target, source: row numbers. names: the columns of the result."""
     places = {TARGET: pa.array(target), SOURCE: pa.array(source)}
-    columns = {"": places[TARGET]}  # without any column a batch would not know how many rows it has
+    columns = {"": places[TARGET]}  # without any column a batch would not know its row count
     for name in names:
         side, batch = (TARGET, rows) if name.startswith(TARGET) else (SOURCE, source_rows)
         columns[name] = batch.column(name).take(places[side])

@@ -1,4 +1,4 @@
-"""What a MERGE has done, by the reference's names."""
+"""The metrics of a MERGE, by the reference's names."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ def merge_metrics(
     done: Mapping[str, int],
     by_clause: Mapping[int, int],
 ) -> dict[str, int]:
-    """done: as Dml.commit counts. by_clause: how many rows each of the clauses made. materialized_ms: for making the source."""
+    """done: as Dml.commit counts. by_clause: row count of each clause. materialized_ms: the time to read the source."""
     inserted = sum(by_clause.get(number, 0) for number, (kind, _) in enumerate(clauses) if kind == "not matched")
-    lone = {"delete": 0, "update": 0}
+    unmatched_counts = {"delete": 0, "update": 0}
     for number, (kind, action) in enumerate(clauses):
         if kind == "not matched by source":
-            lone[action] += by_clause.get(number, 0)
+            unmatched_counts[action] += by_clause.get(number, 0)
     deleted, updated, copied = (done.get(f"num{name}Rows", 0) for name in ("Deleted", "Updated", "Copied"))
     return {
         "numSourceRows": source_rows,
         "materializeSourceTimeMs": materialized_ms,
         "numTargetRowsInserted": inserted,
         "numTargetRowsUpdated": updated,
-        "numTargetRowsMatchedUpdated": updated - lone["update"],
-        "numTargetRowsNotMatchedBySourceUpdated": lone["update"],
+        "numTargetRowsMatchedUpdated": updated - unmatched_counts["update"],
+        "numTargetRowsNotMatchedBySourceUpdated": unmatched_counts["update"],
         "numTargetRowsDeleted": deleted,
-        "numTargetRowsMatchedDeleted": deleted - lone["delete"],
-        "numTargetRowsNotMatchedBySourceDeleted": lone["delete"],
+        "numTargetRowsMatchedDeleted": deleted - unmatched_counts["delete"],
+        "numTargetRowsNotMatchedBySourceDeleted": unmatched_counts["delete"],
         "numTargetRowsCopied": copied,
         "numOutputRows": copied + updated + inserted,
         **{ours: done.get(theirs, 0) for ours, theirs in _RENAMED.items()},

@@ -3,8 +3,9 @@
     delete(store, "price < 15")                               # metrics, by the reference's names
     update(store, {"price": "price * 2"}, None, "id = 2")
 
-Conditions and values are SQL in Spark's dialect, evaluated on Arrow; what cannot be is refused by its name before a row is read.
-A row goes, or changes, only if the condition is true of it, not null. Memory is bounded by some batches for each thread.
+Conditions and values are SQL in Spark's dialect, evaluated on Arrow. An expression that cannot be evaluated is refused by its
+name before any row is read. A row is deleted or changed only if the condition is true for it, not null. Memory is bounded by some
+batches per thread.
 Protocol: Requirements for Writers; Deletion Vectors; Add CDC File.
 """
 
@@ -29,20 +30,22 @@ from delta_py.write.row_changes import DELETED, NEW, UPDATED
 def delete(store: ObjectStore, predicate: str | None = None, *, time_zone: str = "UTC") -> dict[str, int]:
     """Delete the rows for which the predicate is true; None: all. Returns metrics.
 
-    Files of which all rows go are removed without being read, where partition values and statistics tell. Raises ExpressionError
-    and SchemaMismatchError for a predicate that cannot be evaluated, UnsupportedOperationError
+    A file whose rows are all deleted is removed without being read, if partition values and statistics prove it. Raises
+    ExpressionError and SchemaMismatchError for a predicate that cannot be evaluated, UnsupportedOperationError
     (DELTA_CANNOT_MODIFY_APPEND_ONLY); conflicts as Transaction.commit.
     """
     dml = Dml.begin(store, "DELETE", time_zone=time_zone)
     condition = None if predicate is None else _scope(dml, "DELETE").predicate(predicate)
     dml.transaction.only_taken_rows_matter()
     dml.candidates(condition)
-    rest = dml.take_whole_files(condition)
+    partial_files = dml.take_whole_files(condition)
 
     def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (pa.record_batch(address(dml, batch, DELETED)) for batch in batches)
 
-    return change_rows(dml, target_rows(dml, rest, (), condition) if len(rest) else None, make, _parameters(predicate))
+    return change_rows(
+        dml, target_rows(dml, partial_files, (), condition) if len(partial_files) else None, make, _parameters(predicate)
+    )
 
 
 def update(
@@ -53,10 +56,10 @@ def update(
     *,
     time_zone: str = "UTC",
 ) -> dict[str, int]:
-    """Give columns of the rows for which the predicate is true (None: of all rows) new values. Returns metrics.
+    """Assign new values to columns of the rows for which the predicate is true (None: of all rows). Returns metrics.
 
     updates: SQL by column, over the row's old values; fields of structs by their path; DEFAULT is the column's default.
-    new_values: instead, values as Python has them. Raises as `delete`; what `assigned`, `given` and the gate raise.
+    new_values: Python values, instead of updates. Raises as `delete`; what `assigned`, `given` and the row checks raise.
     """
     if (updates is None) == (new_values is None):
         raise InvalidOptionError("Give updates (SQL expressions) or new_values (values), one of the two.", option="updates")
@@ -77,8 +80,8 @@ def update(
 
     if not candidates:
         return change_rows(dml, None, make, _parameters(predicate))
-    named = rows.columns | {path[0] for path in (columns_of(condition) if condition is not None else ())}
-    columns = [f for f in dml.snapshot.schema.fields if f.name in named]
+    needed_columns = rows.columns | {path[0] for path in (columns_of(condition) if condition is not None else ())}
+    columns = [f for f in dml.snapshot.schema.fields if f.name in needed_columns]
     return change_rows(dml, target_rows(dml, candidates, columns, condition), make, _parameters(predicate))
 
 

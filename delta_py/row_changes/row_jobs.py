@@ -1,9 +1,10 @@
-"""DELETE, UPDATE and MERGE in threads of this process: rows are read, changed rows written, old ones taken out, and one commit.
+"""DELETE, UPDATE and MERGE in threads of this process: threads read rows, write changed rows and remove old ones, then one
+commit.
 
     scan = target_rows(dml, candidates, columns)
     metrics = change_rows(dml, scan, make, parameters)      # make: batches of the scan -> the batches of row_changes.py
 
-Each thread reads a share of the files, batch by batch. Whatever fails before the commit, the files written are deleted.
+Each thread reads a share of the files, batch by batch. If anything fails before the commit, the written files are deleted.
 Protocol: Requirements for Writers.
 """
 
@@ -35,14 +36,15 @@ Batches: TypeAlias = Iterable[pa.RecordBatch]
 
 
 def target_rows(dml: Dml, candidates: Candidates, columns: Sequence[StructField], predicate: Expression | None = None) -> Scan:
-    """The scan of the files' rows with where they are (ROW_ADDRESS). predicate: only rows for which it is true come."""
-    wanted = StructType((*columns, row_address_column().logical))
+    """The scan of the files' rows with their positions (ROW_ADDRESS). predicate: the scan returns only rows for which it is
+    true."""
+    requested_schema = StructType((*columns, row_address_column().logical))
     options = ScanOptions(row_address=True, drop_rows=predicate is not None, timezone=dml.state.time_zone)
-    return plan_given(dml.snapshot.config, dml.state.store, candidates.files.to_batches(), wanted, predicate, options)
+    return plan_given(dml.snapshot.config, dml.state.store, candidates.files.to_batches(), requested_schema, predicate, options)
 
 
 def address(dml: Dml, rows: pa.RecordBatch, change: int) -> dict[str, pa.Array]:
-    """The columns of row_changes.py that say where rows of the scan are, and what happens to them."""
+    """The columns of row_changes.py that tell the positions of rows of the scan, and how they change."""
     places = rows.column(ROW_ADDRESS)
     columns = {FILE: places.field("file_number"), ROW: places.field("row_index")}
     if dml.row_ids is not None:
@@ -61,23 +63,23 @@ def change_rows(
 ) -> dict[str, int]:
     """Carry out the change and return its metrics.
 
-    scan: None when no row has to be read. after: further changed rows, asked for when all rows of the scan have been seen.
-    named: as of Dml.commit. Raises what `make` and the parts raise, and conflicts as Transaction.commit; nothing is changed then.
+    scan: None when no row has to be read. after: makes further changed rows, called after all rows of the scan are read.
+    named: as in Dml.commit. Raises what `make` and the parts raise, and conflicts as Transaction.commit; nothing is changed then.
     """
-    started = time.monotonic()
+    start = time.monotonic()
     try:
         changes = _made(dml, scan, make, after)
-        scanned = time.monotonic()
-        taken = _taken(dml, changes)
+        scan_end = time.monotonic()
+        taken_out = _taken(dml, changes)
     except BaseException:
         dml.abort()
         raise
-    times = {"scanTimeMs": round((scanned - started) * 1000), "rewriteTimeMs": round((time.monotonic() - scanned) * 1000)}
+    times = {"scanTimeMs": round((scan_end - start) * 1000), "rewriteTimeMs": round((time.monotonic() - scan_end) * 1000)}
     try:
-        _, done = dml.commit(parameters, changes, taken, times, named=named)
+        _, metrics = dml.commit(parameters, changes, taken_out, times, named=named)
     finally:
         dml.close(changes)
-    return done
+    return metrics
 
 
 def _made(
@@ -86,7 +88,7 @@ def _made(
     state = dml.change_state()
     changes: list[TaskChanges] = []
     if scan is not None:
-        # Each share makes files of its own: small tables are not cut up.
+        # Each share writes its own files, so small tables are not split.
         count = _THREADS if dml.operation == "DELETE" else min(_THREADS, 1 + scan.report.bytes_kept // _SHARE_BYTES)
         shares = scan.pack(max_group_bytes=2**62, open_cost_bytes=_OPEN_COST_BYTES, wanted_groups=count)
 
@@ -102,7 +104,7 @@ def _made(
 def _taken(dml: Dml, changes: Sequence[TaskChanges]) -> TakenOut:
     files, rewrite = dml.touched_files(changes), dml.rewrite
     threads = _THREADS
-    if not rewrite.use_deletion_vectors:  # each thread writes files of its own
+    if not rewrite.use_deletion_vectors:  # each thread writes its own files
         threads = min(_THREADS, 1 + sum(touched.file.size_bytes for touched in files) // _SHARE_BYTES)
     groups = [files] if files and dml.is_light(files) else dml.groups(files, threads)
     steps = [partial(take_out, group, rewrite, task=task) for task, group in enumerate(groups)]

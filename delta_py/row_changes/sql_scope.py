@@ -1,10 +1,11 @@
-"""Names in the SQL of a command on rows: columns of the table, of a MERGE's source, or of both, with aliases or without.
+"""Names in the SQL of a row command: columns of the table, of a MERGE's source, or of both, with aliases or without.
 
     scope = Scope((Side(table, "t", TARGET), Side(source, "s", SOURCE)), clock, "search condition")
     scope.predicate("t.id = s.id")        # an expression over the columns of scope.rows
 
-Rows of both sides stand beside each other under names that differ: each side's columns have its prefix. A name with an alias
-before it is that side's; a name alone must be of one side only. Functions of the clock have one value for the whole command.
+A row may hold columns of both sides; their names differ, because each side's columns have its prefix. A name with an alias
+belongs to that side; a name without an alias must exist in one side only. Functions of the clock have one value for the whole
+command.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from delta_py.row_rules.row_constraints import Clock
 from delta_py.types.schema import DataType, Path, StructType, find_path
 
 TARGET, SOURCE = "t.", "s."
-"""What the columns of the table, and of a MERGE's source, are called by where rows of both stand beside each other."""
+"""Prefixes of the columns of the table, and of a MERGE's source, in rows that hold columns of both."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """alias: before names of this side, as in `t.id`. prefix: of its columns in rows."""
+    """alias: the qualifier of this side's names, as in `t.id`. prefix: of its columns in rows."""
 
     schema: StructType
     alias: str | None = None
@@ -37,7 +38,7 @@ class Side:
         return StructType(tuple(replace(f, name=self.prefix + f.name) for f in self.schema.fields))
 
     def without_alias(self, path: Path) -> Path | None:
-        """The path of a column that begins with the alias; None for another."""
+        """The path of a column without the alias; None if the path does not begin with the alias."""
         if self.alias is None or len(path) < 2 or path[0].lower() != self.alias.lower():
             return None
         return path[1:] if _has(self.schema, path[1:]) else None
@@ -46,16 +47,16 @@ class Side:
 def _has(schema: StructType, path: Path) -> bool:
     struct: DataType = schema
     for name in path:
-        found = struct.find(name) if isinstance(struct, StructType) else None
-        if found is None:
+        field = struct.find(name) if isinstance(struct, StructType) else None
+        if field is None:
             return False
-        struct = found.data_type
+        struct = field.data_type
     return True
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The sides whose columns may be named. where: how errors call the place of the text."""
+    """The sides whose columns may be named. where: the name of the SQL text in errors."""
 
     sides: tuple[Side, ...]
     clock: Clock
@@ -67,16 +68,18 @@ class Scope:
 
     @cached_property
     def _names(self) -> StructType:
-        """All columns, as they are written without an alias."""
+        """All columns, by their names without an alias."""
         return StructType(tuple(f for side in self.sides for f in side.schema.fields))
 
     def predicate(self, sql: str) -> Expression:
-        """Raises ExpressionError for text that is no condition or cannot be evaluated; SchemaMismatchError
-        (DELTA_MERGE_UNRESOLVED_EXPRESSION) for an unknown name, ExpressionError (AMBIGUOUS_REFERENCE) for one of both sides."""
+        """Raises ExpressionError for text that is not a condition or cannot be evaluated; SchemaMismatchError
+        (DELTA_MERGE_UNRESOLVED_EXPRESSION) for an unknown name, ExpressionError (AMBIGUOUS_REFERENCE) for a name that both sides
+        have.
+        """
         return self._parsed(sql, condition=True)
 
     def expression(self, sql: str) -> Expression:
-        """As predicate, of any type."""
+        """As predicate, for an expression of any type."""
         return self._parsed(sql, condition=False)
 
     def _parsed(self, sql: str, *, condition: bool) -> Expression:
@@ -90,20 +93,21 @@ class Scope:
         return expression
 
     def _column(self, path: Path) -> Expression:
-        qualified = [(side, rest) for side in self.sides if (rest := side.without_alias(path)) is not None]
-        found = qualified or [(side, path) for side in self.sides if _has(side.schema, path)]
-        if not found:
+        qualified = [(side, column_path) for side in self.sides if (column_path := side.without_alias(path)) is not None]
+        matches = qualified or [(side, path) for side in self.sides if _has(side.schema, path)]
+        if not matches:
             raise self._unresolved(path)
-        if len(found) > 1:
+        if len(matches) > 1:
             raise self._ambiguous(path)
-        side, rest = found[0]
-        fields = find_path(side.schema, rest)
+        side, column_path = matches[0]
+        fields = find_path(side.schema, column_path)
         return Column((side.prefix + fields[0].name, *(f.name for f in fields[1:])))
 
     def _unresolved(self, path: Path) -> SchemaMismatchError:
-        name, known = ".".join(path), ", ".join(self._known())
+        name, known_names = ".".join(path), ", ".join(self._known())
         return SchemaMismatchError(
-            f"Cannot resolve {name} in {self.where} given columns {known}. Nothing was changed. Correct the name or its alias.",
+            f"Cannot resolve {name} in {self.where} given columns {known_names}. Nothing was changed. Correct the name or "
+            "its alias.",
             error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION" if len(self.sides) > 1 else "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
             sql_state="42703",
             name=name,

@@ -2,8 +2,8 @@
 
     write_delta("/data/events", frame, mode="append", partition_by=["day"]) -> version
 
-The same three steps serve a writer with many tasks: plan_write on the driver, write_files(plan.state, ...) in each task,
-commit_write with what the tasks gave back.
+A writer with many tasks uses the same three steps: plan_write on the driver, write_files(plan.state, ...) in each task, and
+commit_write with the results of the tasks.
 Protocol: Requirements for Writers.
 """
 
@@ -61,19 +61,20 @@ from delta_py.write.rewrite import TakenOut
 
 # Spark kills the Python worker of a task 2 s after the task was cancelled (spark.python.task.killTimeout).
 _STRAGGLER_ROUNDS, _STRAGGLER_WAIT_SECONDS = 3, 1.0
-# A table that is removed, and made again in its place, while a write runs is found out by loading it again. Of a remote store
-# that costs round trips, and is spared where the write was short.
+# A table may be deleted and created again at the same path while a write runs; loading it again detects this. On a remote store
+# that costs round trips, so a short write skips it.
 _FRESH_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """A write that may go ahead. Small and picklable.
+    """A planned write. Small and picklable.
 
-    state: for the tasks. mode: as the history names it. definition: of the table that the commit creates, None for a table
-    that exists. metadata, protocol, clustering: what the commit changes of a table that exists, or None. overwrites: what is
-    replaced.
-    replacement: the definition that a table which exists is given, or None. table_id: of the table that exists.
+    state: for the tasks. mode: as the history names it. definition: of the table that the commit creates, None if the table
+    exists.
+    metadata, protocol, clustering: the values that the commit gives an existing table, or None. overwrites: the rows that the
+    write replaces.
+    replacement: the new definition of an existing table, or None. table_id: of the existing table.
     """
 
     request: WriteRequest
@@ -115,17 +116,17 @@ def write_delta(
     time_zone: str = "UTC",
     truncate_nanoseconds: bool = False,
 ) -> int:
-    """Write all rows of `data` in one commit, and return the table's version: the new one, or, when there was nothing to do
-    (mode ignore, a transaction that is recorded already, no rows to add and none to replace), the newest.
+    """Write all rows of `data` in one commit, and return the table's version: the new one, or the newest one if there was nothing
+    to do (mode ignore, a transaction that is already recorded, no rows to add and none to replace).
 
     data: anything with an Arrow stream (pyarrow, polars, duckdb, ...), read once, or a pandas DataFrame (without its index).
-    mode: error (a table that is there is an error), append (creates it if need be), ignore (does nothing if it is there),
-        overwrite (replaces all rows, or those that replace_where or partition_overwrite_mode="dynamic" tell).
-    store: the storage to use instead of the one that the path's scheme means. storage_options: endpoints, credentials and the
-    like of an object store, by the names of StorageOptions. All else: as the fields of WriteRequest.
+    mode: error (fails if the table exists), append (creates the table if it does not exist), ignore (does nothing if it exists),
+        overwrite (replaces all rows, or those that replace_where or partition_overwrite_mode="dynamic" select).
+    store: the storage to use instead of the one of the path's scheme. storage_options: endpoints, credentials and other settings
+    of an object store, by the names of StorageOptions. All other parameters: as the fields of WriteRequest.
     Raises TableAlreadyExistsError, SchemaMismatchError, InvariantViolationError, UnsupportedTableFeatureError,
     InvalidOptionError, UnsupportedOperationError; DeltaConcurrentModificationException and CommitOutcomeUnknownError as
-    Transaction.commit. Unless the outcome is unknown nothing is left behind after an error.
+    Transaction.commit. After an error no files remain, unless the outcome is unknown.
     """
     store = store or open_store(path, StorageOptions.of(storage_options or {}))
     reader = arrow_stream(data)
@@ -164,8 +165,8 @@ def _write(store: ObjectStore, reader: pa.RecordBatchReader, request: WriteReque
         return plan
     Conformer(plan.state, reader.schema)  # a schema that does not fit is an error even when there are no rows
     written = write_files(plan.state, reader)
-    found_out = store.is_remote or coordination_of(store) is not None
-    is_fresh = found_out and time.monotonic() - begin < _FRESH_SECONDS
+    is_reload_costly = store.is_remote or coordination_of(store) is not None
+    is_fresh = is_reload_costly and time.monotonic() - begin < _FRESH_SECONDS
     return commit_write(store, plan, [written], snapshot=snapshot if is_fresh else None)
 
 
@@ -173,17 +174,17 @@ def _write(store: ObjectStore, reader: pa.RecordBatchReader, request: WriteReque
 
 
 def plan_write(store: ObjectStore, data_schema: StructType, request: WriteRequest) -> WritePlan | int:
-    """Decide what a write of rows with this schema means now.
+    """Decide what a write of rows with this schema does to the current version.
 
-    Returns the plan; or, when there is nothing to do because mode is ignore and the table is there, or because the table
-    has recorded the request's transaction, its newest version. Raises as write_delta, before any file is written.
+    Returns the plan; or the newest version when there is nothing to do, because mode is ignore and the table exists, or because
+    the table has recorded the request's transaction. Raises as write_delta, before any file is written.
     """
     request.check()
     return _plan(store, _newest(store), data_schema, request)
 
 
 def _newest(store: ObjectStore) -> Snapshot | None:
-    """None where there is no table."""
+    """Return None if there is no table."""
     try:
         return Snapshot.load(store)
     except TableNotFoundError:
@@ -215,12 +216,14 @@ def _plan(store: ObjectStore, snapshot: Snapshot | None, data_schema: StructType
 
 
 def _visible(data_schema: StructType, hidden: HiddenColumns) -> StructType:
-    """Without the columns that answer rules, which are not the table's."""
+    """Drop the hidden columns that hold the results of rules; they are not the table's."""
     return StructType(tuple(f for f in data_schema.fields if not hidden.is_hidden(f.name)))
 
 
 def _without_rules(column: StructField) -> StructField:
-    """What another table says of a column that the rows come from (ids, defaults, generation) is not true of this one."""
+    """Drop the metadata of another table (ids, defaults, generation) that a column of the rows carries; it does not apply to this
+    table.
+    """
     metadata = {key: value for key, value in column.metadata.items() if not key.startswith(FOREIGN_METADATA)}
     return column if len(metadata) == len(column.metadata) else replace(column, metadata=metadata)
 
@@ -239,7 +242,7 @@ def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequ
 
 
 def _plan_replacement(snapshot: Snapshot, data_schema: StructType, request: WriteRequest, mode: str) -> WritePlan:
-    """As _plan_create, in the place of a table that is there."""
+    """As _plan_create, for a replacement of an existing table."""
     replacement = Replacement.of(snapshot, _definition(data_schema, request))
     state = _tuned(write_state(replacement.config(snapshot), snapshot.store, snapshot.version), request)
     state = _with_statistics_of(replacement.domains, state)
@@ -260,7 +263,7 @@ def _definition(data_schema: StructType, request: WriteRequest) -> TableDefiniti
 
 
 def _with_statistics_of(domains: Iterable[DomainMetadata], state: WriteState) -> WriteState:
-    """The columns that the table is clustered by get statistics, wherever they stand."""
+    """Collect statistics for the clustering columns, wherever they stand in the schema."""
     for domain in domains:
         if not domain.removed:
             state = replace(state, stats_columns=with_paths(state.stats_columns, clustering_paths(domain)))
@@ -268,7 +271,7 @@ def _with_statistics_of(domains: Iterable[DomainMetadata], state: WriteState) ->
 
 
 def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteRequest, mode: str) -> WritePlan:
-    """As plan_write, for a table that is there."""
+    """As plan_write, for an existing table."""
     if not data_schema.fields:
         raise SchemaMismatchError(
             "The data has no columns. Its rows would be all null, and an overwrite would only delete. Nothing was written.",
@@ -279,8 +282,8 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     visible = _visible(data_schema, hidden)
     metadata, protocol = changed_metadata(snapshot, visible, request)
     config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
-    changed = changed_clustering(snapshot, config, request)
-    clustering = changed or snapshot.clustering_domain()
+    changed_domain = changed_clustering(snapshot, config, request)
+    clustering = changed_domain or snapshot.clustering_domain()
     state = _tuned(write_state(config, snapshot.store, snapshot.version, hidden=hidden), request)
     _check_partition_columns(config, visible)
     _check_partitioning(state, request.partition_by)
@@ -296,11 +299,11 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
         insert_changes=overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request),
     )
     table_id = snapshot.metadata.id
-    return WritePlan(request, state, mode, None, metadata, protocol, overwrites, clustering=changed, table_id=table_id)
+    return WritePlan(request, state, mode, None, metadata, protocol, overwrites, clustering=changed_domain, table_id=table_id)
 
 
 def _tuned(state: WriteState, request: WriteRequest) -> WriteState:
-    """The state with what the request says of files and rows."""
+    """Return the state with the request's settings for files and rows."""
     return replace(
         request.with_file_settings(state),
         data_change=request.data_change,
@@ -312,13 +315,15 @@ def _tuned(state: WriteState, request: WriteRequest) -> WriteState:
 
 
 def has_own_value(f: StructField) -> bool:
-    """Whether the table has a value for rows that come without the column."""
+    """Whether the table has a value for the column if rows lack it."""
     return any(rule in f.metadata for rule in (GENERATION, DEFAULT, IDENTITY_START))
 
 
 def _check_partition_columns(config: TableConfig, data_schema: StructType) -> None:
-    """Rows say to which partition they belong, unless the table has a rule for it: a forgotten column would put them all into the
-    one of null. Raises SchemaMismatchError (DELTA_PARTITION_COLUMN_NOT_FOUND). Columns that the table lacks are told first."""
+    """The rows must have the partition columns, unless the table has a rule for their values: without this check a forgotten
+    column would put all rows into the partition of null. Raises SchemaMismatchError (DELTA_PARTITION_COLUMN_NOT_FOUND). Another
+    check reports columns that the table lacks first.
+    """
     if any(config.schema.find(name) is None for name in data_schema.names):
         return
     for f in config.partition_fields:
@@ -349,29 +354,31 @@ def _check_partitioning(state: WriteState, partition_by: Sequence[str] | None) -
 def _check_clustering(
     snapshot: Snapshot, config: TableConfig, domain: DomainMetadata | None, cluster_by: Sequence[str] | None
 ) -> None:
-    """domain: of the table as it will be."""
+    """domain: of the table after the write."""
     if cluster_by is None:
         return
     paths = logical_clustering_paths(config.schema, domain)
     if [name.lower() for name in cluster_by] not in _spellings(paths):
-        present = clustering_columns(snapshot.schema, snapshot.clustering_domain())
+        table_columns = clustering_columns(snapshot.schema, snapshot.clustering_domain())
         raise SchemaMismatchError(
-            f"The table is clustered by ({', '.join(present)}), the write asks for ({', '.join(cluster_by)}). Leave clusterBy "
-            "out, or name the table's own columns; ALTER TABLE ... CLUSTER BY changes them.",
+            f"The table is clustered by ({', '.join(table_columns)}), the write asks for ({', '.join(cluster_by)}). Leave "
+            "clusterBy out, or name the table's own columns; ALTER TABLE ... CLUSTER BY changes them.",
             error_class="DELTA_CLUSTERING_COLUMNS_MISMATCH",
             sql_state="42P10",
-            table_clustering=list(present),
+            table_clustering=list(table_columns),
             asked=list(cluster_by),
         )
 
 
 def _spellings(paths: Sequence[Path]) -> tuple[list[str], ...]:
-    """The names of columns in lower case: dotted, and with backticks where one holds a dot."""
+    """The names of columns in lower case: dotted, and with backticks if a name contains a dot."""
     return [".".join(path).lower() for path in paths], [joined_name(path).lower() for path in paths]
 
 
 def _check_same_metadata(config: TableConfig, request: WriteRequest) -> None:
-    """A write into a table that is there does not change its name, properties and features: what it names must hold already."""
+    """A write to an existing table does not change its name, properties and features: those in the request must equal the
+    table's.
+    """
     metadata = config.metadata
     properties = {name.lower(): value for name, value in metadata.configuration.items()}
     properties.update({f"delta.feature.{feature.lower()}": "supported" for feature in config.features})
@@ -401,11 +408,11 @@ def commit_write(
     batch: StreamBatch | None = None,
     snapshot: Snapshot | None = None,
 ) -> int:
-    """Commit what the tasks of a planned write have written; returns the version, that which was read when nothing changes.
-    Raises as Transaction.commit.
+    """Commit the files that the tasks of a planned write have written; returns the version, or the version that was read if
+    nothing changes. Raises as Transaction.commit.
 
-    batch: of the stream that writes. One that the table has recorded already changes nothing, and its files are deleted.
-    snapshot: what was planned on, where that was just now and in this process; else it is loaded again.
+    batch: of the stream that writes. If the table has already recorded it, nothing changes and its files are deleted.
+    snapshot: the planned one, if it was loaded just now and in this process; else it is loaded again.
     """
     written = WrittenFiles.of_all(parts)
     if batch is not None:
@@ -413,38 +420,39 @@ def commit_write(
     request = plan.request
     try:
         transaction = _transaction(store, plan, snapshot)
-        replaced = TakenOut()
+        taken_out = TakenOut()
         if not transaction.is_recorded:
-            replaced = replaced_files(transaction, plan.overwrites, plan.state, written)
+            taken_out = replaced_files(transaction, plan.overwrites, plan.state, written)
     except (DeltaError, OSError) as error:
         delete_files(store, written.new_paths)
         if isinstance(error, DeltaError):
             raise
         raise StorageError(
-            f"The files of the table at {store.root} that the write replaces could not be read or written anew: {error}. "
+            f"The files of the table at {store.root} that the write replaces could not be read or rewritten: {error}. "
             "Nothing was committed."
         ) from error
-    if _changes_nothing(transaction, plan, written, replaced.written):
+    if _changes_nothing(transaction, plan, written, taken_out.written):
         transaction.commit_nothing()
         return plan.state.read_version
     operation, parameters = _in_history(plan, batch)
-    transaction.add(written).add(replaced.written)
-    metrics = _metrics(plan, written, replaced, batch)
+    transaction.add(written).add(taken_out.written)
+    metrics = _metrics(plan, written, taken_out, batch)
     version = transaction.commit(operation, parameters, metrics=metrics, user_metadata=request.user_metadata)
     after_commit(store, transaction.config, version, written, request.auto_compact)
     return version
 
 
 def _changes_nothing(transaction: Transaction, plan: WritePlan, *parts: WrittenFiles) -> bool:
-    """Whether the write brings no rows, replaces none, and leaves the table's definition as it is: as with delta-spark it is no
-    version then."""
+    """Whether the write adds no rows, replaces none, and leaves the table's definition unchanged: like delta-spark, it then makes
+    no version.
+    """
     if plan.definition or plan.replacement or transaction.is_named:
         return False
     return not (plan.metadata or plan.protocol or plan.clustering or any(part.adds or part.removes for part in parts))
 
 
 def _metrics(plan: WritePlan, written: WrittenFiles, replaced: TakenOut, batch: StreamBatch | None) -> dict[str, int]:
-    """Under the names that the reference's histories have."""
+    """Metrics under the names of the reference's histories."""
     of_rows = {"numOutputRows": written.row_count, "numOutputBytes": written.size_bytes}
     if batch is not None:
         return {"numAddedFiles": len(written.adds), "numRemovedFiles": len(replaced.written.removes), **of_rows}
@@ -474,7 +482,7 @@ def _stream_parameters(batch: StreamBatch) -> dict[str, Any]:
 
 
 def _parameters(plan: WritePlan) -> dict[str, Any]:
-    """partitionBy: what the caller said of it, not what the table has."""
+    """partitionBy: the caller's value, not the table's."""
     request = plan.request
     parameters: dict[str, Any] = {"mode": plan.mode, "partitionBy": list(request.partition_by or ())}
     if plan.overwrites is Overwrites.MATCHING_ROWS:
@@ -512,8 +520,9 @@ def _transaction(store: ObjectStore, plan: WritePlan, snapshot: Snapshot | None)
 
 
 def _planned_on(store: ObjectStore, plan: WritePlan) -> Snapshot:
-    """The version that the write was planned on, loaded again. Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS)
-    where another table has one of its number by now."""
+    """The version on which the write was planned, loaded again. Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS)
+    if the version now belongs to another table.
+    """
     snapshot = Snapshot.load(store, version=plan.state.read_version)
     if snapshot.metadata.id != plan.table_id:
         raise made_anew(store.root, "the write was planned")
@@ -523,9 +532,9 @@ def _planned_on(store: ObjectStore, plan: WritePlan) -> Snapshot:
 def abort_write(
     store: ObjectStore, plan: WritePlan, *, stragglers: bool = False, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Delete what the tasks of a write have written, when it is not going to be committed.
+    """Delete the files that the tasks of a write have written, when it will not be committed.
 
-    stragglers: tasks may still be running. Then their files are looked for again, until Spark has ended such tasks.
+    stragglers: tasks may still be running. Then the files are listed again until Spark has ended these tasks.
     """
     delete_files_of(store, plan.state.write_id)
     for _ in range(_STRAGGLER_ROUNDS if stragglers else 0):

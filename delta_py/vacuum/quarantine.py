@@ -1,12 +1,12 @@
-"""The quarantine of a table: files that VACUUM has moved aside, and that can be brought back until it deletes them.
+"""The quarantine of a table: VACUUM moves files to it, and they can be restored until a later VACUUM deletes them.
 
     aside = Quarantine(store, now_ms)
     aside.take("day=2024-05-01/part-1.parquet")        # -> _pydelta_quarantine/001714521600000-<id>/day=2024-05-01/part-1.parquet
-    restore_quarantined(store)                          # all of them are at their places again
+    restore_quarantined(store)                          # moves all of them back to their original paths
 
-The name of a file in quarantine says where it was and since when it is there, so nothing else is kept. VACUUM and readers of all
-engines pass over directories that begin with `_`. A file is at its place, in quarantine, or for a moment at both: whoever
-dies loses none, and the next run of either does the rest.
+The name of a quarantined file tells its original path and when it was moved, so no other record exists. VACUUM and readers of all
+engines skip directories that begin with `_`. A file is at its original path, in quarantine, or for a moment at both. A process
+that dies loses no file, and the next run of either operation finishes the work.
 Protocol: Data Files.
 """
 
@@ -29,28 +29,31 @@ from delta_py.vacuum.vacuum_paths import HiddenNames, Paths
 
 QUARANTINE_DIRECTORY = "_pydelta_quarantine"
 
-# path: where the file was, below the table's root. size: bytes. quarantined: ms since 1970. held_at: where it is now.
+# path: the original path, below the table's root. size: bytes. quarantined: ms since 1970. held_at: the current path.
 QUARANTINED_SCHEMA = pa.schema(
     [("path", pa.string()), ("size", pa.int64()), ("quarantined", pa.int64()), ("held_at", pa.string())]
 )
 
-# restored: whether it is at its place again; false where another file is there, or the file has gone meanwhile.
+# restored: whether the file is at its original path again; false if another file is at that path, or the file was deleted
+# during the run.
 RESTORED_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64()), ("quarantined", pa.int64()), ("restored", pa.bool_())])
 
 _RUN = rf"^{QUARANTINE_DIRECTORY}/[0-9]{{15}}-[0-9a-f]{{32}}/"
-_UNFINISHED = r"\.[0-9a-f]{32}\.part$"  # a copy of somebody who died
+_UNFINISHED = r"\.[0-9a-f]{32}\.part$"  # an unfinished copy of a process that died
 
 _log = logging.getLogger("delta_py")
 
 
 class Quarantine:
-    """Where one run of VACUUM moves files to."""
+    """The directory to which one run of VACUUM moves files."""
 
     def __init__(self, store: ObjectStore, now_ms: int) -> None:
         self._store, self._directory = store, f"{QUARANTINE_DIRECTORY}/{now_ms:015}-{uuid.uuid4().hex}"
 
     def take(self, path: str) -> None:
-        """Move a file aside; one that is missing is no error. Raises OSError, StorageError: then it may still be at its place."""
+        """Move a file to quarantine; a missing file is no error. Raises OSError, StorageError: the file may then still be at its
+        path.
+        """
         with contextlib.suppress(FileNotFoundError):
             move_object(self._store, path, f"{self._directory}/{path}")
 
@@ -60,65 +63,68 @@ def are_quarantined(paths: Paths) -> Paths:
 
 
 def places_of(paths: Paths) -> Paths:
-    """Where files were before they came into quarantine; others' paths as they are."""
+    """The original paths of quarantined files; other paths are returned unchanged."""
     return pc.replace_substring_regex(paths, _RUN, "")
 
 
 def list_quarantine(store: ObjectStore) -> pa.Table:
-    """What is in quarantine: QUARANTINED_SCHEMA, the newest first. Files whose names do not say where they were stay out, with a
-    warning. Raises OSError, StorageError."""
-    listed = listed_objects(store, QUARANTINE_DIRECTORY)
-    listed = listed.filter(pc.invert(pc.match_substring_regex(listed["path"], _UNFINISHED)))
-    is_ours = are_quarantined(listed["path"])
-    if strange := listed.num_rows - (pc.sum(is_ours).as_py() or 0):
-        example = listed["path"].filter(pc.invert(is_ours))[0].as_py()
-        _log.warning("%s: %d files of the quarantine are not VACUUM's, such as %r", store.root, strange, example)
-    listed = listed.filter(is_ours)
-    since = pc.replace_substring_regex(listed["path"], rf"(?s)^{QUARANTINE_DIRECTORY}/0*([0-9]+)-.*", r"\1").cast(pa.int64())
-    held = pa.table([places_of(listed["path"]), listed["size"], since, listed["path"]], QUARANTINED_SCHEMA)
-    return held.sort_by([("quarantined", "descending"), ("held_at", "ascending")])
+    """List the files in quarantine: QUARANTINED_SCHEMA, the newest first. Files whose names do not tell an original path are left
+    out, with a warning. Raises OSError, StorageError.
+    """
+    listing = listed_objects(store, QUARANTINE_DIRECTORY)
+    listing = listing.filter(pc.invert(pc.match_substring_regex(listing["path"], _UNFINISHED)))
+    is_ours = are_quarantined(listing["path"])
+    if unknown_count := listing.num_rows - (pc.sum(is_ours).as_py() or 0):
+        example = listing["path"].filter(pc.invert(is_ours))[0].as_py()
+        _log.warning("%s: %d files of the quarantine are not VACUUM's, such as %r", store.root, unknown_count, example)
+    listing = listing.filter(is_ours)
+    quarantined_ms = pc.replace_substring_regex(listing["path"], rf"(?s)^{QUARANTINE_DIRECTORY}/0*([0-9]+)-.*", r"\1").cast(
+        pa.int64()
+    )
+    quarantined = pa.table([places_of(listing["path"]), listing["size"], quarantined_ms, listing["path"]], QUARANTINED_SCHEMA)
+    return quarantined.sort_by([("quarantined", "descending"), ("held_at", "ascending")])
 
 
 def restore_quarantined(store: ObjectStore, *, dry_run: bool = False) -> pa.Table:
-    """Bring all files in quarantine back to their places, unless another file is there; returns RESTORED_SCHEMA, by path.
+    """Move all quarantined files back to their original paths, unless another file is there; returns RESTORED_SCHEMA, by path.
 
-    A file with the same bytes in number at the place is the file itself, which an earlier run has brought back, or a copy of it;
-    one with other bytes stays as it is, and so does the one in quarantine. dry_run: change nothing, only tell.
-    Raises TableNotFoundError where there is no table; StorageError when some could not be brought back, after all others are.
+    If the file at the original path has the same size in bytes, it is the file itself, which an earlier run restored, or a copy
+    of it. If the size differs, both that file and the quarantined one stay as they are. dry_run: change nothing, only report.
+    Raises TableNotFoundError if there is no table; StorageError if some files could not be restored, after all others are.
     """
     hidden = HiddenNames.of(Snapshot.load(store).config)
-    held = list_quarantine(store)
-    held = held.filter(pc.invert(hidden.hide(held["path"])))  # VACUUM takes none of those
-    kept: set[str] = set()
+    quarantined = list_quarantine(store)
+    quarantined = quarantined.filter(pc.invert(hidden.hide(quarantined["path"])))  # VACUUM moves no hidden files
+    unrestored_paths: set[str] = set()
     if not dry_run:
-        rows = {row["held_at"]: row for row in held.to_pylist()}
+        rows = {row["held_at"]: row for row in quarantined.to_pylist()}
 
         def bring_back(held_at: str) -> None:
             if not _bring_back(store, held_at, rows[held_at]["path"], rows[held_at]["size"]):
-                kept.add(held_at)
+                unrestored_paths.add(held_at)
 
         why = "could not be brought back from quarantine:"
-        failed = for_each_file(store, held["held_at"], bring_back, "bringing back", why)
-        if failed:
-            path, error = next(iter(failed.items()))
+        errors = for_each_file(store, quarantined["held_at"], bring_back, "bringing back", why)
+        if errors:
+            path, error = next(iter(errors.items()))
             raise StorageError(
-                f"{len(failed)} of the {held.num_rows} files in quarantine of the table at {store.root} could not be brought "
-                f"back, such as {path}: {error}. None is lost: each is in quarantine or at its place. Run it again."
+                f"{len(errors)} of the {quarantined.num_rows} files in quarantine of the table at {store.root} could not be "
+                f"brought back, such as {path}: {error}. None is lost: each is in quarantine or at its place. Run it again."
             ) from error
-    restored = pc.invert(pc.is_in(held["held_at"], pa.array(kept, pa.string())))
-    found = pa.table([held["path"], held["size"], held["quarantined"], restored], RESTORED_SCHEMA)
-    return found.sort_by([("path", "ascending"), ("quarantined", "descending")])
+    restored = pc.invert(pc.is_in(quarantined["held_at"], pa.array(unrestored_paths, pa.string())))
+    result = pa.table([quarantined["path"], quarantined["size"], quarantined["quarantined"], restored], RESTORED_SCHEMA)
+    return result.sort_by([("path", "ascending"), ("quarantined", "descending")])
 
 
-def _bring_back(store: ObjectStore, held_at: str, place: str, size_bytes: int) -> bool:
-    """False where another file is at the place, or none, as the file has gone from quarantine meanwhile."""
+def _bring_back(store: ObjectStore, held_at: str, original_path: str, size_bytes: int) -> bool:
+    """Return False if another file is at the original path, or if no file is there because the quarantined one was deleted."""
     try:
-        move_object(store, held_at, place)
+        move_object(store, held_at, original_path)
     except FileNotFoundError:
-        return _size_at(store, place) == size_bytes  # somebody else has brought it back, or VACUUM has deleted it
+        return _size_at(store, original_path) == size_bytes  # another process has restored it, or VACUUM has deleted it
     except FileExistsError:
-        if _size_at(store, place) != size_bytes:
-            _log.warning("%s: another file is at %s, so %s stays in quarantine", store.root, place, held_at)
+        if _size_at(store, original_path) != size_bytes:
+            _log.warning("%s: another file is at %s, so %s stays in quarantine", store.root, original_path, held_at)
             return False
         store.delete(held_at)
     return True
@@ -126,5 +132,5 @@ def _bring_back(store: ObjectStore, held_at: str, place: str, size_bytes: int) -
 
 def _size_at(store: ObjectStore, path: str) -> int | None:
     directory, _, name = path.rpartition("/")
-    there = next(store.list_from(directory, name), None)
-    return there.size_bytes if there is not None and there.path == path else None
+    info = next(store.list_from(directory, name), None)
+    return info.size_bytes if info is not None and info.path == path else None

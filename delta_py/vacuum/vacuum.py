@@ -1,26 +1,28 @@
-"""VACUUM: delete the files below a table's root that none of the versions needs which are to stay readable.
+"""VACUUM: delete the files below a table's root that no retained version references.
 
-    found = Vacuum.begin(store, VacuumRequest(retention_hours=200)).find()      # what would go, and why
+    found = Vacuum.begin(store, VacuumRequest(retention_hours=200)).find()      # the files that would be deleted, and why
     done = vacuum(store, VacuumRequest())
-    done = vacuum(store, VacuumRequest(kind=VacuumKind.LITE))                   # by the log alone
-    done = vacuum(store, VacuumRequest(inventory=table))                        # of files that somebody else has listed
+    done = vacuum(store, VacuumRequest(kind=VacuumKind.LITE))                   # reads only the log
+    done = vacuum(store, VacuumRequest(inventory=table))                        # uses a listing that the caller made
 
-A file stays if the newest version has it, if a version of `keep_versions` has it, if it was removed within the retention time, or
-if it is younger than that: a writer may be about to commit it. So do the deletion vectors of such files. What cannot be judged
-stays: hidden files and directories (names that begin with `_` or `.`), whatever lies in a directory that is a table of its own,
-names that are no text, links to directories and what is behind them, files and directories below the root to which links lead.
+VACUUM retains a file if the newest version has it, if a version of `keep_versions` has it, if it was removed within the retention
+time, or if it is younger than that: a writer may be about to commit it. The deletion vectors of these files are retained too.
+VACUUM also retains what it cannot judge: hidden files and directories (names that begin with `_` or `.`), everything in a
+directory that is a table itself, names that are not valid text, links to directories and the files behind them, and files and
+directories below the root that are targets of links.
 
-LITE lists nothing: it takes what commits removed before the retention time, those after the commit to which the last VACUUM came.
-It leaves names that the log does not spell plainly below the table's root. What it leaves is for a full VACUUM.
+LITE lists nothing. It deletes files that were removed before the retention time, by commits after the one that the last VACUUM
+reached. It skips names that the log does not spell plainly below the table's root. A full VACUUM deletes the files that LITE
+skips.
 
-With `quarantine` files are moved aside instead of deleted (vacuum/quarantine.py). What has been there long enough is deleted by
-any later run, unless a version needs it after all.
+With `quarantine`, files are moved to quarantine instead of deleted (vacuum/quarantine.py). Any later run deletes the files that
+were in quarantine long enough, unless a version references them after all.
 
-Readers that hold leases (checkpoint/leases.py) keep what was removed since the version that they read. Shallow clones of the
-table keep the files that they read (vacuum/vacuum_clones.py), unless the request says otherwise.
+Readers that hold leases (checkpoint/leases.py) retain the files that were removed since the version that they read. Shallow
+clones of the table retain the files that they read (vacuum/vacuum_clones.py), unless the request says otherwise.
 
-The log is asked for what it needs at the beginning, and once more when the list of files is there: a RESTORE that was committed
-meanwhile has files again that were removed long ago. So are the leases, and the clones.
+VACUUM reads the referenced files from the log at the beginning, and again after the files are listed: a RESTORE that was
+committed between may reference files that were removed long ago. It reads the leases and the clones twice as well.
 Protocol: Add File and Remove File; VACUUM Protocol Check.
 """
 
@@ -97,7 +99,7 @@ _HOUR_MS = 3_600_000
 
 
 class VacuumKind(Enum):
-    """FULL looks into the table's directories, LITE into the log alone."""
+    """FULL lists the table's directories, LITE reads only the log."""
 
     FULL = "FULL"
     LITE = "LITE"
@@ -105,11 +107,13 @@ class VacuumKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class VacuumRequest:
-    """retention_hours: None for the table's delta.deletedFileRetentionDuration. check_retention: refuse a shorter time than that.
-    keep_versions: that stay readable whatever their age. logs: commit what begins and ends, for the history. inventory: in place
-    of a listing, a stream of Arrow batches with the columns path (whole), length (bytes), isDir, modificationTime (ms).
-    quarantine: move files aside instead of deleting them. quarantine_hours: how long they stay there; None for the table's
-    delta.deletedFileRetentionDuration. keep_clones: leave the files that shallow clones read."""
+    """retention_hours: None for the table's delta.deletedFileRetentionDuration. check_retention: refuse a time shorter than that.
+    keep_versions: versions that stay readable whatever their age. logs: commit the start and the end, for the history.
+    inventory: replaces the listing; a stream of Arrow batches with the columns path (the full path), length (bytes), isDir,
+    modificationTime (ms).
+    quarantine: move files to quarantine instead of deleting them. quarantine_hours: how long they stay there; None for the
+    table's delta.deletedFileRetentionDuration. keep_clones: retain the files that shallow clones read.
+    """
 
     retention_hours: float | None = None
     check_retention: bool = True
@@ -124,7 +128,8 @@ class VacuumRequest:
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """found: FOUND_SCHEMA, what was to go. deleted: how many files are gone. quarantined: how many were moved aside."""
+    """found: FOUND_SCHEMA, the files that were to be deleted. deleted: how many were deleted. quarantined: how many were
+    moved."""
 
     table_root: str
     found: pa.Table
@@ -133,56 +138,56 @@ class Vacuumed:
 
 
 def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], int] | None = None) -> Vacuumed:
-    """Delete what no version needs; returns what it was.
+    """Delete the files that no retained version references; returns them.
 
     clock_ms: ms since 1970, for tests. Raises InvalidOptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT) for a retention below
     the table's; LogIntegrityError for a log that contradicts itself; UnsupportedTableFeatureError for a table that may not be
     written; VersionNotFoundError for a version of keep_versions; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when LITE
     would have to read commits that are gone; InvalidOptionError (DELTA_INVALID_INVENTORY_SCHEMA) for an inventory that lacks
-    columns; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LEASED) when the log does not tell what a lease keeps;
-    CorruptTableError where the table has commits that its coordinator does not know; StorageError when files could not be
+    columns; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LEASED) when the log does not tell which files a lease retains;
+    CorruptTableError if the table has commits that its coordinator does not know; StorageError when files could not be
     deleted, after all others are.
     """
-    # Which sees an older version, and not what newer ones need.
+    # A transaction sees an older version, and does not see which files newer versions reference.
     refuse_in_transaction(store, "VACUUM of", "Nothing was deleted.")
-    found = Vacuum.begin(store, request, clock_ms)
-    files = found.find()
-    started = found.log_start(files)
+    run = Vacuum.begin(store, request, clock_ms)
+    files = run.find()
+    start_version = run.log_start(files)
     try:
-        files = found.still_unneeded(files, started)
-        failed = found.take_away(files["path"])
+        files = run.still_unneeded(files, start_version)
+        errors = run.take_away(files["path"])
     except BaseException:
-        found.log_end(started, "FAILED")
+        run.log_end(start_version, "FAILED")
         raise
-    is_gone = pc.invert(pc.is_in(files["path"], pa.array(failed, pa.string())))
+    is_gone = pc.invert(pc.is_in(files["path"], pa.array(errors, pa.string())))
     is_deleted = are_quarantined(files["path"]) if request.quarantine else pa.chunked_array([pa.repeat(True, files.num_rows)])
     deleted = pc.sum(pc.and_(is_gone, is_deleted)).as_py() or 0
-    done = Vacuumed(store.root, files, deleted, files.num_rows - len(failed) - deleted)
-    found.log_end(started, "FAILED" if failed else "COMPLETED", done)
-    if failed:
-        path, error = next(iter(failed.items()))
-        moved = f"moved {done.quarantined} into quarantine, " if request.quarantine else ""
+    result = Vacuumed(store.root, files, deleted, files.num_rows - len(errors) - deleted)
+    run.log_end(start_version, "FAILED" if errors else "COMPLETED", result)
+    if errors:
+        path, error = next(iter(errors.items()))
+        moved = f"moved {result.quarantined} into quarantine, " if request.quarantine else ""
         raise StorageError(
-            f"VACUUM of the table at {store.root} deleted {done.deleted} files, {moved}and could not delete {len(failed)} more, "
-            f"such as {path}: {error}. The table is whole: nobody needs these files. Give this user the right to delete them, "
-            "and run it again."
+            f"VACUUM of the table at {store.root} deleted {result.deleted} files, {moved}and could not delete {len(errors)} "
+            f"more, such as {path}: {error}. The table is intact: no retained version references these files. Give "
+            "this user the right to delete them, and run it again."
         ) from error
-    found.note_done()
-    return done
+    run.note_done()
+    return result
 
 
 class Vacuum:
-    """One look at a table: which files may go."""
+    """One run of VACUUM: decides which files may be deleted."""
 
-    def __init__(self, snapshot: Snapshot, request: VacuumRequest, cutoff_ms: int, retention: int) -> None:
+    def __init__(self, snapshot: Snapshot, request: VacuumRequest, cutoff_ms: int, retention_time_ms: int) -> None:
         self._snapshot, self._store, self._request = snapshot, snapshot.store, request
-        self._cutoff_ms, self._retention_ms = cutoff_ms, retention
-        self._now_ms, self._quarantine_ms = cutoff_ms + retention, _quarantine_of(request, snapshot)
-        self._leased_versions: list[int] = []  # of which what later commits removed stays
+        self._cutoff_ms, self._retention_ms = cutoff_ms, retention_time_ms
+        self._now_ms, self._quarantine_ms = cutoff_ms + retention_time_ms, _quarantine_of(request, snapshot)
+        self._leased_versions: list[int] = []  # files that commits after these versions removed are retained
         self._leases = self._read_leases()
         self._clones = Clones.read(self._store, self._now_ms)
         self._hidden = HiddenNames.of(snapshot.config)
-        self._through: int | None = None  # the last version of which all that was removed is found
+        self._through: int | None = None  # the last version whose removed files are all found
 
     @classmethod
     def begin(cls, store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], int] | None = None) -> Vacuum:
@@ -196,8 +201,8 @@ class Vacuum:
         coordinated = coordination_of(store)
         if coordinated is not None and coordinated.last_tail is not None:
             coordinated.check_place(snapshot.version + 1)
-        kept_ms = retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
-        retention = kept_ms if request.retention_hours is None else _retention_of(request, kept_ms)
+        table_retention_ms = retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
+        retention = table_retention_ms if request.retention_hours is None else _retention_of(request, table_retention_ms)
         now_ms = time.time_ns() // 1_000_000 if clock_ms is None else clock_ms()
         return cls(snapshot, request, now_ms - retention, retention)
 
@@ -207,59 +212,60 @@ class Vacuum:
         return leases
 
     def find(self) -> pa.Table:
-        """The files that may go: FOUND_SCHEMA, by path. Memory: eight bytes for each that is needed, and the names of those that
-        may go. Raises as vacuum."""
+        """Find the files that may be deleted: FOUND_SCHEMA, by path. Memory: eight bytes for each referenced file, and the names
+        of the files that may be deleted. Raises as vacuum.
+        """
         tombstones = self._snapshot.tombstones()
         needed = self._needed(self._snapshot, tombstones)
-        self._check_log_reaches_back()  # which may have been cleaned until now
-        self._snapshot.check_integrity()  # readers are warned; here files would be lost
+        self._check_log_reaches_back()  # a cleanup may have deleted log files until now
+        self._snapshot.check_integrity()  # readers only log a warning; here files would be lost
         if self._request.kind is VacuumKind.LITE:
-            found = self._removed(needed)
+            candidates = self._removed(needed)
         elif self._request.inventory is not None:
-            found = self._inventoried(needed, tombstones)
+            candidates = self._inventoried(needed, tombstones)
         else:
-            found = self._listed(needed, tombstones)
-        found = self._without_linked(pa.concat_tables([found, self._overdue(needed)]).sort_by("path"))
-        return self._without_clones(found) if self._request.keep_clones else self._clones.marked(found)
+            candidates = self._listed(needed, tombstones)
+        candidates = self._without_linked(pa.concat_tables([candidates, self._overdue(needed)]).sort_by("path"))
+        return self._without_clones(candidates) if self._request.keep_clones else self._clones.marked(candidates)
 
-    def _without_linked(self, found: pa.Table) -> pa.Table:
-        """Less the files to which links lead: a version may need them by the links' names."""
-        stay = are_linked(self._store, found["path"])
-        if count := pc.sum(stay).as_py():
+    def _without_linked(self, candidates: pa.Table) -> pa.Table:
+        """Drop the files that are targets of links: a version may reference them by the links' names."""
+        are_targets = are_linked(self._store, candidates["path"])
+        if count := pc.sum(are_targets).as_py():
             advice = "stay, because links lead to them"
             _log.warning("%s: %d files that no version of this table needs %s", self._store.root, count, advice)
             if self._request.kind is VacuumKind.LITE:
-                self._through = None  # what stays is for the next one
-        return found.filter(pc.invert(stay))
+                self._through = None  # the next LITE must look at the retained files again
+        return candidates.filter(pc.invert(are_targets))
 
-    def _without_clones(self, found: pa.Table) -> pa.Table:
-        """Less the files that clones need."""
+    def _without_clones(self, candidates: pa.Table) -> pa.Table:
+        """Drop the files that clones reference."""
         is_lite = self._request.kind is VacuumKind.LITE
         if is_lite and self._clones.unknown:
-            self._through = None  # what stays is for the next one
-        return self._clones.spared(found, is_lite=is_lite)
+            self._through = None  # the next LITE must look at the retained files again
+        return self._clones.spared(candidates, is_lite=is_lite)
 
     def _overdue(self, needed: NeededFiles) -> pa.Table:
-        """What has been in quarantine long enough, and no version needs."""
-        held = list_quarantine(self._store)
-        held = held.filter(pc.less(held["quarantined"], self._now_ms - self._quarantine_ms))
-        is_needed = needed.hold(held["path"])
-        if names := held["path"].filter(is_needed).to_pylist():
+        """The files that were in quarantine long enough and that no version references."""
+        quarantined = list_quarantine(self._store)
+        quarantined = quarantined.filter(pc.less(quarantined["quarantined"], self._now_ms - self._quarantine_ms))
+        is_needed = needed.hold(quarantined["path"])
+        if names := quarantined["path"].filter(is_needed).to_pylist():
             advice = "are needed and stay; restore_quarantined brings them back"
             _log.warning("%s: %d files in quarantine, such as %s, %s", self._store.root, len(names), names[0], advice)
-        held = held.filter(pc.invert(is_needed))
-        reasons = pa.repeat(QUARANTINED, held.num_rows)
-        return pa.table([held["held_at"], held["size"], held["quarantined"], reasons], FOUND_SCHEMA)
+        quarantined = quarantined.filter(pc.invert(is_needed))
+        reasons = pa.repeat(QUARANTINED, quarantined.num_rows)
+        return pa.table([quarantined["held_at"], quarantined["size"], quarantined["quarantined"], reasons], FOUND_SCHEMA)
 
     def take_away(self, paths: pa.ChunkedArray) -> dict[str, OSError | StorageError]:
-        """Delete the files, or move aside those that are to be; returns the errors of those where it failed."""
+        """Delete the files, or move them to quarantine if requested; returns the errors of the files where it failed."""
         if not self._request.quarantine:
             return for_each_file(self._store, paths, self._store.delete, "VACUUM", "VACUUM could not delete")
-        is_held = are_quarantined(paths)
+        is_quarantined = are_quarantined(paths)
         aside = Quarantine(self._store, self._now_ms)
-        failed = for_each_file(self._store, paths.filter(is_held), self._store.delete, "VACUUM", "VACUUM could not delete")
-        rest = paths.filter(pc.invert(is_held))
-        return failed | for_each_file(self._store, rest, aside.take, "VACUUM", "VACUUM could not move aside")
+        errors = for_each_file(self._store, paths.filter(is_quarantined), self._store.delete, "VACUUM", "VACUUM could not delete")
+        unquarantined_paths = paths.filter(pc.invert(is_quarantined))
+        return errors | for_each_file(self._store, unquarantined_paths, aside.take, "VACUUM", "VACUUM could not move aside")
 
     def _listed(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
         tables: set[str] = set()
@@ -270,9 +276,9 @@ class Vacuum:
                 tables.update(table for path in in_logs if (table := table_above(path)) is not None)
                 yield batch.filter(self._are_old(batch))
 
-        found = self._with_reasons(batches(), needed, tombstones)
+        candidates = self._with_reasons(batches(), needed, tombstones)
         self._through = newest_outside(self._snapshot, self._cutoff_ms)
-        return self._outside(tables, found)
+        return self._outside(tables, candidates)
 
     def _inventoried(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
         young: list[pa.Array] = []
@@ -283,23 +289,23 @@ class Vacuum:
                 young.append(batch["path"].filter(pc.invert(old)))
                 yield batch.filter(old)
 
-        found = self._with_reasons(batches(), needed, tombstones)
-        found = _once(found.filter(pc.invert(PathSet(young).hold(found["path"]))))
-        return self._outside(tables_around(self._store, found["path"], self._hidden), found)
+        candidates = self._with_reasons(batches(), needed, tombstones)
+        candidates = _once(candidates.filter(pc.invert(PathSet(young).hold(candidates["path"]))))
+        return self._outside(tables_around(self._store, candidates["path"], self._hidden), candidates)
 
     def _removed(self, needed: NeededFiles) -> pa.Table:
         removed = RemovedFiles.begin(self._snapshot, self._cutoff_ms)
         parts = (batch.filter(are_plain(batch["path"])) for batch in removed.batches())
-        found = _once(pa.Table.from_batches((self._free(part, needed) for part in parts), FOUND_SCHEMA))
+        candidates = _once(pa.Table.from_batches((self._free(part, needed) for part in parts), FOUND_SCHEMA))
         self._through = removed.through
-        return self._outside(tables_around(self._store, found["path"], self._hidden), found)
+        return self._outside(tables_around(self._store, candidates["path"], self._hidden), candidates)
 
     def _are_old(self, files: pa.RecordBatch) -> pa.Array:
-        """One without a time is not."""
+        """A file without a time is not old."""
         return pc.fill_null(pc.less(files["modification_time"], self._cutoff_ms), False)
 
     def _with_reasons(self, batches: Iterator[pa.RecordBatch], needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
-        """Of files that are there, those that may go."""
+        """Return those of the existing files that may be deleted."""
         removed = PathSet([tombstones["path"], vector_files(tombstones)])
         parts: list[pa.RecordBatch] = []
         for batch in batches:
@@ -310,39 +316,40 @@ class Vacuum:
         return pa.Table.from_batches(parts, FOUND_SCHEMA)
 
     def _free(self, files: pa.RecordBatch, needed: NeededFiles) -> pa.RecordBatch:
-        """Those that are neither hidden nor needed."""
+        """Drop the hidden and the referenced files."""
         files = files.filter(pc.invert(self._hidden.hide(files["path"])))
         return files.filter(pc.invert(needed.hold(files["path"])))
 
-    def _outside(self, tables: set[str], found: pa.Table) -> pa.Table:
+    def _outside(self, tables: set[str], candidates: pa.Table) -> pa.Table:
         for table in sorted(tables):
             _log.warning("%s: %s is a table of its own; its files are left alone", self._store.root, table)
-            found = found.filter(pc.invert(pc.starts_with(found["path"], f"{table}/")))
-        return found
+            candidates = candidates.filter(pc.invert(pc.starts_with(candidates["path"], f"{table}/")))
+        return candidates
 
-    def still_unneeded(self, found: pa.Table, started: int | None = None) -> pa.Table:
-        """Without those that a newer version has again, or that a reader or a clone holds that has come since. started: the
-        version of our own commit since, which changes no file."""
+    def still_unneeded(self, candidates: pa.Table, start_version: int | None = None) -> pa.Table:
+        """Drop the files that a newer version references again, and those that a new reader or clone holds. start_version: that
+        of our own VACUUM START commit, which changes no file.
+        """
         if self._request.keep_clones:  # first, as it may take long
             self._clones = Clones.read(self._store, self._now_ms)
-            found = self._without_clones(found)
-        before = self._leases.version
+            candidates = self._without_clones(candidates)
+        previous_lease = self._leases.version
         self._leases = self._read_leases()
-        newest = Snapshot.load(self._store)  # behind the leases: a RESTORE has its own until its commit is there
-        is_newest = newest.version == self._snapshot.version + (started is not None)  # nobody else has committed
-        leased = self._leases.version
-        if is_newest and (leased is None or (before is not None and before <= leased)):
-            return found
+        newest = Snapshot.load(self._store)  # after the leases: a RESTORE holds a lease until its commit is written
+        is_newest = newest.version == self._snapshot.version + (start_version is not None)  # no other writer has committed
+        current_lease = self._leases.version
+        if is_newest and (current_lease is None or (previous_lease is not None and previous_lease <= current_lease)):
+            return candidates
         needed = self._needed(newest, newest.tombstones())
-        return found.filter(pc.invert(needed.hold(places_of(found["path"]))))
+        return candidates.filter(pc.invert(needed.hold(places_of(candidates["path"]))))
 
     def _needed(self, snapshot: Snapshot, tombstones: pa.Table) -> NeededFiles:
         return NeededFiles(paths_of(self._needed_files(snapshot, tombstones)))
 
     def _needed_files(self, snapshot: Snapshot, tombstones: pa.Table) -> Iterator[pa.Table]:
         """Live files, and those that were removed a short time ago; with their deletion vectors."""
-        kept = [Snapshot.load(self._store, version=version) for version in self._request.keep_versions]
-        for version in (snapshot, *kept):
+        retained_snapshots = [Snapshot.load(self._store, version=version) for version in self._request.keep_versions]
+        for version in (snapshot, *retained_snapshots):
             yield from (pa.Table.from_batches([batch.files]) for batch in version.file_batches())
         yield self._fresh(tombstones)
         yield from self._leased(snapshot.version)
@@ -353,25 +360,27 @@ class Vacuum:
                     yield self._fresh(pa.Table.from_batches(tombstones_of_commit(commits, file)))
 
     def _may_be_forgotten(self, snapshot: Snapshot) -> bool:
-        """Whether the checkpoint may lack tombstones of the retention time: it is longer than the table's own, or than that was
-        when it began, or nobody can say what that was."""
+        """Whether the checkpoint may lack tombstones of the retention time. This is so if the requested time is longer than the
+        table's current retention, or than the table's retention at the beginning of that time, or if the latter cannot be read.
+        """
         if snapshot.segment.checkpoint is None:
             return False
         if self._is_longer_than_the_tables(snapshot):
             return True
         try:
             version = commit_at_timestamp(self._store, self._cutoff_ms, snapshot.config).version
-            begun = snapshot if version >= snapshot.version else Snapshot.load(self._store, version=version)
+            snapshot_at_cutoff = snapshot if version >= snapshot.version else Snapshot.load(self._store, version=version)
         except DeltaError:
             return True
-        return self._is_longer_than_the_tables(begun)
+        return self._is_longer_than_the_tables(snapshot_at_cutoff)
 
     def _is_longer_than_the_tables(self, snapshot: Snapshot) -> bool:
         return self._retention_ms > retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
 
     def _leased(self, newest: int) -> Iterator[pa.Table]:
-        """What the commits since the earliest version that is leased removed, and their change data. Raises
-        UnsupportedOperationError."""
+        """The files that commits since the earliest leased version removed, and their change data. Raises
+        UnsupportedOperationError.
+        """
         version = self._leases.version
         if version is None or version >= newest:
             return
@@ -380,24 +389,26 @@ class Vacuum:
         except LogFileNotFoundError as error:
             raise self._cannot_tell(version, error.message_parameters["version"]) from error
 
-    def _cannot_tell(self, version: int, gone: int) -> UnsupportedOperationError:
+    def _cannot_tell(self, version: int, missing_version: int) -> UnsupportedOperationError:
         path = min(path for path, leased in self._leases.live.items() if leased == version)
         return UnsupportedOperationError(
-            f"{path} says that somebody reads version {version} of the table at {self._store.root}, and commit {gone}, which may "
-            "have removed files of it, is not in the log any more. Nothing was deleted. End the reader, or wait until its lease "
-            "has run out; if you know that nobody reads, delete the file.",
+            f"{path} says that somebody reads version {version} of the table at {self._store.root}, and commit "
+            f"{missing_version}, which may have removed files of it, is not in the log any more. Nothing was deleted. End the "
+            "reader, or wait until its lease has run out; if you know that there is no reader, delete the file.",
             error_class="DELTA_CANNOT_VACUUM_LEASED",
             sql_state="55000",
             path=path,
-            version=gone,
+            version=missing_version,
         )
 
     def _fresh(self, tombstones: pa.Table) -> pa.Table:
-        """Those removed after the cut; one without a time was removed nobody knows when, as the reference takes it: long ago."""
+        """Return the tombstones after the cutoff. One without a time counts as removed long ago, as in the reference
+        implementation.
+        """
         return tombstones.filter(pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], self._cutoff_ms), False))
 
     def _check_log_reaches_back(self) -> None:
-        """Raises InvalidOptionError where the log does not tell which files were removed since the cut."""
+        """Raises InvalidOptionError if the log does not tell which files were removed since the cutoff."""
         if not self._is_longer_than_the_tables(self._snapshot):
             return
         listing = list_log(self._store, 0, self._snapshot.version)
@@ -412,24 +423,25 @@ class Vacuum:
             )
 
     def note_done(self) -> None:
-        """All that `find` found are gone: note for the next VACUUM LITE how far that was. That this fails is logged, for then the
-        next one looks at the same commits again."""
+        """Record for the next VACUUM LITE how far this run came: all files that `find` returned are deleted. A failure is only
+        logged, because the next run then reads the same commits again.
+        """
         delete_expired(self._store, self._leases, self._now_ms)
         delete_notes(self._store, self._clones.ended)
         if self._through is None:
             return
         through = min([self._through, *self._leased_versions])
         try:
-            known = read_last_vacuum(self._store)
-            if known is None or not through <= known <= self._snapshot.version:
+            recorded_version = read_last_vacuum(self._store)
+            if recorded_version is None or not through <= recorded_version <= self._snapshot.version:
                 LogWriter(self._store, self._snapshot.config).put_last_vacuum(through)
         except (OSError, StorageError) as error:
             _log.warning("%s: how far VACUUM came is not noted: %s", self._store.root, error)
 
     # ------------------------------------------------------------ the history
 
-    def log_start(self, found: pa.Table) -> int | None:
-        """The version of the commit; None where none is made."""
+    def log_start(self, candidates: pa.Table) -> int | None:
+        """Return the version of the commit; None if the request asks for no commits."""
         if not self._request.logs:
             return None
         hours = self._request.retention_hours
@@ -441,27 +453,27 @@ class Vacuum:
             parameters["specifiedRetentionMillis"] = self._retention_ms
         if self._request.quarantine:
             parameters["quarantine"] = True
-        metrics = {"numFilesToDelete": found.num_rows, "sizeOfDataToDelete": pc.sum(found["size"]).as_py() or 0}
+        metrics = {"numFilesToDelete": candidates.num_rows, "sizeOfDataToDelete": pc.sum(candidates["size"]).as_py() or 0}
         return Transaction(self._snapshot).commit("VACUUM START", parameters, metrics=metrics)
 
-    def log_end(self, started: int | None, status: str, done: Vacuumed | None = None) -> None:
-        """Also after an error, which must not be lost: that this one fails is logged."""
-        if started is None:
+    def log_end(self, start_version: int | None, status: str, result: Vacuumed | None = None) -> None:
+        """Also runs after an error. That error must not be lost, so a failure of this commit is only logged."""
+        if start_version is None:
             return
         try:
             transaction = Transaction(Snapshot.load(self._store))
-            metrics = {"numDeletedFiles": 0 if done is None else done.deleted}
+            metrics = {"numDeletedFiles": 0 if result is None else result.deleted}
             if self._request.quarantine:
-                metrics["numQuarantinedFiles"] = 0 if done is None else done.quarantined
+                metrics["numQuarantinedFiles"] = 0 if result is None else result.quarantined
             transaction.commit("VACUUM END", {"status": status}, metrics=metrics)
         except (DeltaError, OSError) as error:
             _log.warning("%s: the end of VACUUM is not in the history: %s", self._store.root, error)
 
 
-def _once(found: pa.Table) -> pa.Table:
-    """Each file once, of those that come more than once."""
-    once = found.group_by("path").aggregate([("size", "max"), ("modification_time", "max"), ("reason", "min")])
-    return once.select(["path", "size_max", "modification_time_max", "reason_min"]).rename_columns(FOUND_SCHEMA.names)
+def _once(candidates: pa.Table) -> pa.Table:
+    """Keep one row per file; a file may come more than once."""
+    unique_files = candidates.group_by("path").aggregate([("size", "max"), ("modification_time", "max"), ("reason", "min")])
+    return unique_files.select(["path", "size_max", "modification_time_max", "reason_min"]).rename_columns(FOUND_SCHEMA.names)
 
 
 def _quarantine_of(request: VacuumRequest, snapshot: Snapshot) -> int:
@@ -480,13 +492,13 @@ def _in_ms(hours: float, what: str, option: str) -> int:
     return int(hours * _HOUR_MS)
 
 
-def _retention_of(request: VacuumRequest, kept_ms: int) -> int:
+def _retention_of(request: VacuumRequest, table_retention_ms: int) -> int:
     hours = request.retention_hours
     assert hours is not None
     retention = _in_ms(hours, "retention", "retentionHours")
-    if request.check_retention and retention < kept_ms:
+    if request.check_retention and retention < table_retention_ms:
         raise InvalidOptionError(
-            f"A retention of {hours} hours is shorter than the {kept_ms / _HOUR_MS:g} hours of the table "
+            f"A retention of {hours} hours is shorter than the {table_retention_ms / _HOUR_MS:g} hours of the table "
             "(delta.deletedFileRetentionDuration). Readers and writers that are at work may need the files, and versions of that "
             "time could not be read any more. Nothing was deleted. If you are sure that nobody does, switch the check off "
             "(spark.databricks.delta.retentionDurationCheck.enabled=false, or enforce_retention_duration=False), or change the "
@@ -494,6 +506,6 @@ def _retention_of(request: VacuumRequest, kept_ms: int) -> int:
             error_class="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
             sql_state="22003",
             hours=hours,
-            kept_hours=kept_ms / _HOUR_MS,
+            kept_hours=table_retention_ms / _HOUR_MS,
         )
     return retention

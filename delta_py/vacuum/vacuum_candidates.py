@@ -1,12 +1,12 @@
-"""Where VACUUM looks for files that may go: the table's directories, a list of what is in them, or the commits of its log.
+"""The sources from which VACUUM takes candidates: the table's directories, an inventory of them, or the commits of its log.
 
-    for batch in listed(store): ...                    # all that there is
-    for batch in inventoried(store, rows): ...         # what somebody else has listed
+    for batch in listed(store): ...                    # all existing files
+    for batch in inventoried(store, rows): ...         # files of a listing that the caller made
     removed = RemovedFiles.begin(snapshot, cutoff_ms)
-    for batch in removed.batches(): ...                # what old commits removed, by the log alone
-    for files in removed_since(store, 12, 15): ...     # what a reader of version 12 needs beside version 15
+    for batch in removed.batches(): ...                # files that old commits removed; reads only the log
+    for files in removed_since(store, 12, 15): ...     # files that a reader of version 12 needs in addition to version 15
 
-The first three give batches of FOUND_SCHEMA, and nobody has asked yet whether a file is needed.
+The first three give batches of FOUND_SCHEMA. They do not check whether a version references a file.
 Protocol: Add File and Remove File; Add CDC File.
 """
 
@@ -39,8 +39,9 @@ REMOVED = "it was removed"
 CHANGE_DATA = "it is change data"
 QUARANTINED = "it was in quarantine long enough"
 
-# path: below the table's root. size: bytes. modification_time: ms since 1970; by the log alone, when the file was removed. Both
-# are null where nobody says it. reason: one of the above.
+# path: below the table's root. size: bytes. modification_time: ms since 1970; from the log alone, when the file was removed.
+#     Both
+# are null if unknown. reason: one of the above.
 FOUND_SCHEMA = pa.schema(
     [("path", pa.string()), ("size", pa.int64()), ("modification_time", pa.int64()), ("reason", pa.string())]
 )
@@ -55,7 +56,7 @@ _LISTED_AT_ONCE = 10_000
 
 
 def listed(store: ObjectStore) -> Iterator[pa.RecordBatch]:
-    """All files below the table's root with a name that is text, as no log names others; reason: UNKNOWN."""
+    """All files below the table's root whose names are valid text (no log can name others); reason: UNKNOWN."""
     for infos in _groups(info for info in store.list_recursive("") if is_text(info.path)):
         sizes, times = [info.size_bytes for info in infos], [info.modification_time_ms for info in infos]
         paths = pa.array([info.path for info in infos], pa.string())
@@ -81,7 +82,7 @@ def _batch(path: pa.Array, size: pa.Array | None, time: pa.Array | None, reason:
 
 
 def check_inventory(schema: pa.Schema) -> None:
-    """Raises InvalidOptionError (DELTA_INVALID_INVENTORY_SCHEMA). More columns than are needed, and layouts, do not matter."""
+    """Raises InvalidOptionError (DELTA_INVALID_INVENTORY_SCHEMA). Additional columns and different Arrow layouts are accepted."""
     schema = plain_schema(schema)
     kinds = {name: schema.field(name).type for name in _INVENTORY_KINDS if len(schema.get_all_field_indices(name)) == 1}
     if not all(name in kinds and is_kind(kinds[name]) for name, is_kind in _INVENTORY_KINDS.items()):
@@ -104,39 +105,44 @@ _INVENTORY_KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
 
 
 def inventoried(store: ObjectStore, inventory: Any) -> Iterator[pa.RecordBatch]:
-    """The files below the table's root of a list that anybody may have made: an Arrow table, or whatever gives a stream of Arrow
-    batches. Paths are whole, with the table's root. A file may come more than once. Raises as check_inventory."""
+    """Read the files below the table's root from an inventory: an Arrow table, or any object that gives a stream of Arrow
+    batches.
+    Paths are full paths, with the table's root. A file may come more than once. Raises as check_inventory.
+    """
     rows, root = pa.RecordBatchReader.from_stream(inventory), below(store.root)
     check_inventory(rows.schema)
-    given = taken = 0
+    row_count = file_count = 0
     for batch in (piece for listed in rows for piece in plain_batches(listed.select([*_INVENTORY_KINDS]))):
-        given += batch.num_rows
+        row_count += batch.num_rows
         batch = batch.filter(pc.and_(pc.invert(batch["isDir"]), pc.match_substring_regex(batch["path"], root)))
         columns = (batch["length"].cast(pa.int64()), batch["modificationTime"].cast(pa.int64()))
         path = pc.replace_substring_regex(batch["path"], root, "")
         files = _batch(path, *columns, UNKNOWN).filter(are_plain(path))
-        taken += files.num_rows
+        file_count += files.num_rows
         yield files
-    if taken < given:
-        _log.warning("%s: %d of the %d rows of the inventory name no file below the table", store.root, given - taken, given)
+    if file_count < row_count:
+        _log.warning(
+            "%s: %d of the %d rows of the inventory name no file below the table", store.root, row_count - file_count, row_count
+        )
 
 
 # ---------------------------------------------------------------- by the log
 
 
 def newest_outside(snapshot: Snapshot, cutoff_ms: int) -> int | None:
-    """The newest version up to the snapshot's that was committed before a time; None if the log has none. Raises
-    CorruptTableError."""
+    """The newest version up to the snapshot's that was committed before a time; None if the log has no such version. Raises
+    CorruptTableError.
+    """
     commits = [commit for commit in list_commits(snapshot.store) if commit.version <= snapshot.version]
     newest = newest_commit_at(snapshot.store, commits, cutoff_ms - 1, snapshot.config)
     return newest.version if newest.timestamp_ms < cutoff_ms else None
 
 
 class RemovedFiles:
-    """What commits before a time removed, and their change data: those of the commits that no VACUUM has dealt with.
+    """The files that commits before a time removed, and their change data, from the commits that no VACUUM has handled.
 
-    through: the last version that `batches` has read when it is used up; None for none. A commit with a file that was removed
-    later than it says itself, by another clock, ends them: such a file is for the next VACUUM.
+    through: the last version that `batches` has read when it is exhausted; None if it has read none. Reading ends at a commit
+    that has a file with a removal time at or after the cutoff (from another clock): the next VACUUM handles this commit.
     """
 
     def __init__(self, store: ObjectStore, commits: Sequence[LogFile], cutoff_ms: int) -> None:
@@ -147,14 +153,14 @@ class RemovedFiles:
     def begin(cls, snapshot: Snapshot, cutoff_ms: int) -> RemovedFiles:
         """Raises UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when commits are gone that it would have to read."""
         store, last = snapshot.store, newest_outside(snapshot, cutoff_ms)
-        known = read_last_vacuum(store)
-        first = 0 if known is None or known > snapshot.version else known + 1
+        vacuumed_version = read_last_vacuum(store)
+        first = 0 if vacuumed_version is None or vacuumed_version > snapshot.version else vacuumed_version + 1
         if last is None or first > last:
             return cls(store, (), cutoff_ms)
         commits = list_log(store, first, last).commits
-        gone = next((version for version in range(first, last + 1) if version not in commits), None)
-        if gone is not None:
-            raise _cannot_be_lite(store, gone, known)
+        missing_version = next((version for version in range(first, last + 1) if version not in commits), None)
+        if missing_version is not None:
+            raise _cannot_be_lite(store, missing_version, vacuumed_version)
         return cls(store, [commits[version] for version in range(first, last + 1)], cutoff_ms)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -172,8 +178,9 @@ class RemovedFiles:
 
 
 def files_of_commit(reader: CommitReader, commit: LogFile) -> tuple[pa.Table, pa.Table]:
-    """What a commit removed, and its change data, which nobody removes: TOMBSTONE_SCHEMA. Raises CorruptTableError,
-    LogFileNotFoundError."""
+    """The files that a commit removed, and its change data, which no commit removes: TOMBSTONE_SCHEMA. Raises CorruptTableError,
+    LogFileNotFoundError.
+    """
     removed = pa.Table.from_batches(tombstones_of_commit(reader, commit), TOMBSTONE_SCHEMA)
     changes = [action for action in reader.actions(commit, "cdc") if isinstance(action, AddCDCFile)]
     rows = [{"path": change.path, "size": change.size_bytes} for change in changes]
@@ -181,8 +188,9 @@ def files_of_commit(reader: CommitReader, commit: LogFile) -> tuple[pa.Table, pa
 
 
 def removed_since(store: ObjectStore, version: int, newest: int) -> Iterator[pa.Table]:
-    """What the commits after a version up to the newest one removed, and their change data: what a lease of the version keeps.
-    TOMBSTONE_SCHEMA. Raises CorruptTableError, LogFileNotFoundError for a commit that is gone."""
+    """The files that the commits after a version up to the newest one removed, and their change data: a lease of the version
+    retains them. TOMBSTONE_SCHEMA. Raises CorruptTableError, LogFileNotFoundError for a commit that is gone.
+    """
     listing, reader = list_log(store, version + 1, newest), CommitReader(store, kept=False)
     for number in range(version + 1, newest + 1):
         if number not in listing.commits:
@@ -194,13 +202,17 @@ def removed_since(store: ObjectStore, version: int, newest: int) -> Iterator[pa.
         yield from files_of_commit(reader, listing.commits[number])
 
 
-def _cannot_be_lite(store: ObjectStore, gone: int, known: int | None) -> UnsupportedOperationError:
-    done = "no VACUUM has noted how far it came" if known is None else f"the last VACUUM came as far as version {known}"
+def _cannot_be_lite(store: ObjectStore, missing_version: int, vacuumed_version: int | None) -> UnsupportedOperationError:
+    progress = (
+        "no VACUUM has noted how far it came"
+        if vacuumed_version is None
+        else f"the last VACUUM came as far as version {vacuumed_version}"
+    )
     return UnsupportedOperationError(
-        f"VACUUM LITE of the table at {store.root} cannot find all files that may go: {done}, and commit {gone}, which it would "
-        "have to read, is not in the log any more. Nothing was deleted. Run a full VACUUM, which lists the table's directory; "
-        "LITE goes on from there.",
+        f"VACUUM LITE of the table at {store.root} cannot find all files that may go: {progress}, and commit {missing_version}, "
+        "which it would have to read, is not in the log any more. Nothing was deleted. Run a full VACUUM, which lists the "
+        "table's directory; LITE goes on from there.",
         error_class="DELTA_CANNOT_VACUUM_LITE",
         sql_state="55000",
-        version=gone,
+        version=missing_version,
     )

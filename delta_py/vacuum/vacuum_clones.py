@@ -1,14 +1,14 @@
-"""What shallow clones need of a table, as VACUUM asks it.
+"""The files of a table that its shallow clones reference, for VACUUM.
 
     clones = Clones.read(store, now_ms)
-    found = clones.spared(found, is_lite=False)    # without the files that clones need, which is logged
+    found = clones.spared(found, is_lite=False)    # without the files that clones reference, which is logged
     found = clones.marked(found)                   # or all of them, with the clone in the reason
 
-Notes beside the table's log say which clones there may be (checkpoint/clone_notes.py). Each is asked: its newest version, and
-what it has removed within its own retention time, or since a version of which its readers hold a lease, name the table's files by
-absolute paths. So are the clones of a clone, by the notes beside its log. A clone that is not there, or that cannot be read, is
-unknown and may need whatever there was when its note was written: it may have been moved, or lie on a disk that is not here now.
-A note ends when its clone has files of its own alone.
+Notes next to the table's log name the possible clones (checkpoint/clone_notes.py). VACUUM reads each clone: its newest version,
+and the files that it removed within its own retention time, or since a version on which its readers hold a lease. These name the
+table's files by absolute paths. VACUUM also reads the clones of a clone, by the notes next to the clone's log. A clone that does
+not exist or cannot be read is unknown: it may have been moved, or lie on a disk that is not mounted. It may reference any file
+that existed when its note was written. A note ends when all files of its clone are the clone's own.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from delta_py.vacuum.vacuum_paths import NeededFiles, Paths, paths_of
 _log = logging.getLogger("delta_py")
 
 _DAY_MS = 24 * 3_600_000
-_MOST_NOTES = 1_000  # that one VACUUM reads, of the table and of its clones
+_MOST_NOTES = 1_000  # the limit of one VACUUM, for the table and its clones
 _MOST_DEPTH = 8  # clones of clones
 _NOT_YET = "it is about to be made"
-_BRING_FILES = ("CLONE", "RESTORE")  # operations of commits that leave notes before
+_BRING_FILES = ("CLONE", "RESTORE")  # operations whose commits write notes before they commit
 
 
 @dataclass(frozen=True, slots=True)
 class KnownClone:
-    """root: where it lies. needed: which of the table's files it needs, by their paths below the table's root."""
+    """root: the location of the clone. needed: the table's files that it references, by their paths below the table's root."""
 
     root: str
     needed: NeededFiles
@@ -55,8 +55,9 @@ class KnownClone:
 
 @dataclass(frozen=True, slots=True)
 class UnknownClone:
-    """note: its path. written_ms: when that was written; a file that the clone may need is not younger. root: where the clone is
-    said to lie, if that is known."""
+    """note: its path. written_ms: when the note was written; files that the clone may reference are not younger. root: the
+    location of the clone according to the note, if known.
+    """
 
     note: str
     written_ms: int
@@ -70,7 +71,7 @@ class UnknownClone:
 
 @dataclass(frozen=True, slots=True)
 class Clones:
-    """table: its root. ended: paths of notes that mean nothing any more."""
+    """table: its root. ended: paths of notes that are no longer needed."""
 
     table: str
     known: tuple[KnownClone, ...]
@@ -79,38 +80,39 @@ class Clones:
 
     @classmethod
     def read(cls, store: ObjectStore, now_ms: int) -> Clones:
-        """Those of a table. now_ms: since 1970. Raises OSError, StorageError where the notes cannot be listed."""
-        asked = _Asked(store, now_ms)
-        ended = [info.path for info in _newest_first(list_notes(store)) if not asked.is_of_use(store, info)]
-        return cls(store.root, tuple(asked.known), tuple(asked.unknown), tuple(ended))
+        """Read the clones of a table. now_ms: since 1970. Raises OSError, StorageError if the notes cannot be listed."""
+        registry = _Asked(store, now_ms)
+        ended = [info.path for info in _newest_first(list_notes(store)) if not registry.is_of_use(store, info)]
+        return cls(store.root, tuple(registry.known), tuple(registry.unknown), tuple(ended))
 
-    def spared(self, found: pa.Table, *, is_lite: bool) -> pa.Table:
-        """Files that may go, without those that a clone needs or may need. found: vacuum_candidates.FOUND_SCHEMA. is_lite: its
-        times are when files were removed, so nobody knows how old they are."""
-        places = places_of(found["path"])
-        stays = pa.repeat(False, found.num_rows)
+    def spared(self, candidates: pa.Table, *, is_lite: bool) -> pa.Table:
+        """Drop the files that a clone references or may reference. candidates: vacuum_candidates.FOUND_SCHEMA. is_lite: the times
+        are removal times, so the age of the files is unknown.
+        """
+        places = places_of(candidates["path"])
+        is_retained = pa.repeat(False, candidates.num_rows)
         for clone in self.known:
-            holds = clone.needed.hold(places)
-            stays = pc.or_(stays, holds)
-            self._tell(holds, f"stay, because the shallow clone at {shown(clone.root)} reads them")
+            is_referenced = clone.needed.hold(places)
+            is_retained = pc.or_(is_retained, is_referenced)
+            self._tell(is_referenced, f"stay, because the shallow clone at {shown(clone.root)} reads them")
         for missing in self.unknown:
-            is_old = pc.fill_null(pc.less_equal(found["modification_time"], missing.written_ms), True).combine_chunks()
-            is_aside = are_quarantined(found["path"]).combine_chunks()
-            may_hold = pa.repeat(True, found.num_rows) if is_lite else pc.or_(is_old, is_aside)
-            stays = pc.or_(stays, may_hold)
+            is_old = pc.fill_null(pc.less_equal(candidates["modification_time"], missing.written_ms), True).combine_chunks()
+            is_aside = are_quarantined(candidates["path"]).combine_chunks()
+            may_hold = pa.repeat(True, candidates.num_rows) if is_lite else pc.or_(is_old, is_aside)
+            is_retained = pc.or_(is_retained, may_hold)
             advice = f"may be read by it, and stay. If it is gone, delete {missing.note}"
             self._tell(may_hold, advice, f"the shallow clone {missing.where}is not known: {missing.reason}. ")
-        return found.filter(pc.invert(stays))
+        return candidates.filter(pc.invert(is_retained))
 
-    def marked(self, found: pa.Table) -> pa.Table:
-        """The same files, and the clones that read them are in their reasons."""
-        reasons = found["reason"]
+    def marked(self, candidates: pa.Table) -> pa.Table:
+        """Return the same files, with the clones that read them added to their reasons."""
+        reasons = candidates["reason"]
         for clone in self.known:
-            holds = clone.needed.hold(places_of(found["path"]))
+            is_referenced = clone.needed.hold(places_of(candidates["path"]))
             text = f", and the shallow clone at {shown(clone.root)} reads it"
-            reasons = pc.if_else(holds, pc.binary_join_element_wise(reasons, text, ""), reasons)
-            self._tell(holds, f"go, though the shallow clone at {shown(clone.root)} reads them")
-        return found.set_column(3, "reason", reasons)
+            reasons = pc.if_else(is_referenced, pc.binary_join_element_wise(reasons, text, ""), reasons)
+            self._tell(is_referenced, f"go, though the shallow clone at {shown(clone.root)} reads them")
+        return candidates.set_column(3, "reason", reasons)
 
     def _tell(self, which: pa.Array, what: str, why: str = "") -> None:
         if count := pc.sum(which).as_py():
@@ -122,7 +124,7 @@ def _newest_first(notes: list[ObjectInfo]) -> list[ObjectInfo]:
 
 
 class _Asked:
-    """The clones of a table that were asked so far, by where they lie and how they spell the table's root."""
+    """The clones of a table that were read so far, by their location and their spelling of the table's root."""
 
     def __init__(self, store: ObjectStore, now_ms: int) -> None:
         self._store, self._now_ms = store, now_ms
@@ -132,8 +134,9 @@ class _Asked:
         self.unknown: list[UnknownClone] = []
 
     def is_of_use(self, holder: ObjectStore, info: ObjectInfo, source: str | None = None, depth: int = 0) -> bool:
-        """Whether a note beside the log of `holder` must stay: its clone needs files of the table, or may. source: how clones of
-        clones spell the table's root; None for a note of the table itself."""
+        """Whether a note next to the log of `holder` must stay: its clone references files of the table, or may do so. source:
+        how clones of clones spell the table's root; None for a note of the table itself.
+        """
         note = self._note(holder, info, depth)
         if note is None:
             return False
@@ -161,25 +164,25 @@ class _Asked:
 
     def _answer(self, root: str, source: str, depth: int) -> _Answer:
         if (root, source) not in self._answers:
-            self._answers[root, source] = _Answer(-1)  # of a clone that is a clone of itself
+            self._answers[root, source] = _Answer(-1)  # ends the recursion for a clone that is a clone of itself
             self._answers[root, source] = self._ask(root, source, depth)
         return self._answers[root, source]
 
     def _ask(self, root: str, source: str, depth: int) -> _Answer:
         is_clone = False
 
-        def of_others() -> Iterator[Paths]:
+        def foreign_files() -> Iterator[Paths]:
             nonlocal is_clone
-            for paths in paths_of(self._tables(snapshot, leased)):
-                others = paths.filter(pc.invert(are_plain(paths)))
-                is_clone = is_clone or len(others) > 0
-                yield others
+            for paths in paths_of(self._tables(snapshot, leased_version)):
+                foreign_paths = paths.filter(pc.invert(are_plain(paths)))
+                is_clone = is_clone or len(foreign_paths) > 0
+                yield foreign_paths
 
         try:
             store = open_store(root, self._store.options)
-            leased = Leases.read(store, self._now_ms).version
-            snapshot = Snapshot.load(store)  # behind the leases: a RESTORE has its own until its commit is there
-            needed = NeededFiles(_below([self._store.root, source], of_others()))
+            leased_version = Leases.read(store, self._now_ms).version
+            snapshot = Snapshot.load(store)  # after the leases: a RESTORE holds a lease until its commit is written
+            needed = NeededFiles(_below([self._store.root, source], foreign_files()))
             notes = list_notes(store)
         except TableNotFoundError:
             return _Answer(-1, failure="there is no table, as far as can be seen from here")
@@ -190,20 +193,24 @@ class _Asked:
         has_clones = [self.is_of_use(store, info, source, depth + 1) for info in _newest_first(notes)]
         return _Answer(snapshot.version, is_clone or any(has_clones), store=store)
 
-    def _tables(self, clone: Snapshot, leased: int | None) -> Iterator[pa.Table]:
-        """What a VACUUM of the clone would keep. Raises LogFileNotFoundError where its log does not tell what readers need."""
+    def _tables(self, clone: Snapshot, leased_version: int | None) -> Iterator[pa.Table]:
+        """The files that a VACUUM of the clone would retain. Raises LogFileNotFoundError if its log does not tell what readers
+        need.
+        """
         cutoff_ms = self._now_ms - retention_ms(clone.config.properties, DELETED_FILE_RETENTION)
         yield from (pa.Table.from_batches([batch.files]) for batch in clone.file_batches())
         tombstones = clone.tombstones()
         yield tombstones.filter(pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], cutoff_ms), False))
-        if leased is not None:
-            yield from removed_since(clone.store, leased, clone.version)
+        if leased_version is not None:
+            yield from removed_since(clone.store, leased_version, clone.version)
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """version: the newest of the clone. is_in_use: whether it, or a clone of it, needs files of other tables. These may be files
-    of a table of which this one is a clone, whose VACUUM comes by here. failure: why nobody knows. store: of the clone."""
+    """version: the newest of the clone. is_in_use: whether the clone, or a clone of it, references files of other tables. These
+    may be files of a table of which this table is itself a clone; a VACUUM of that table also reads this note. failure: why the
+    clone is unknown. store: of the clone.
+    """
 
     version: int
     is_in_use: bool = False
@@ -212,7 +219,7 @@ class _Answer:
 
 
 def _why_not_there(answer: _Answer, after: int) -> str | None:
-    """None if a commit after a version of the clone has brought the files of which a note tells; others may have come before."""
+    """Return None if a commit after version `after` of the clone has added the files of the note; others may have come before."""
     if answer.store is None:
         return _NOT_YET
     try:
@@ -226,7 +233,7 @@ def _why_not_there(answer: _Answer, after: int) -> str | None:
 
 
 def _below(roots: list[str], parts: Iterator[Paths]) -> Iterator[Paths]:
-    """Of absolute paths those below the roots, as paths below them."""
+    """Select the absolute paths below the roots, as paths relative to them."""
     expressions = [below(root) for root in dict.fromkeys(roots)]
     for paths in parts:
         for expression in expressions:

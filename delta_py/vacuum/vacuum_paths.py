@@ -3,8 +3,8 @@
     needed = NeededFiles(paths_of(tables))            # path and deletion_vector: of a version's files, or of tombstones
     batch.filter(pc.invert(needed.hold(batch["path"])))
 
-A name takes eight bytes here, whatever its length: the hash of it. Two names with one hash are taken for the same, which keeps a
-file that may go.
+A name takes eight bytes here, whatever its length: its hash. Two names with the same hash count as the same name, so a file that
+could be deleted may be retained.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PROBES = 16
 
 
 class PathSet:
-    """Many names."""
+    """A set of many file names."""
 
     def __init__(self, parts: Iterable[Paths]) -> None:
         hashes = [_hashes(part) for part in parts]
@@ -45,30 +45,31 @@ class PathSet:
         return len(self._hashes) > 0
 
     def hold(self, paths: Paths) -> pa.Array:
-        """Which of the names are among them."""
+        """Which of the names are in the set."""
         if not len(self._hashes):
             return pa.repeat(False, len(paths))
-        wanted = _hashes(paths)
-        places = np.searchsorted(self._hashes, wanted)
+        hashes = _hashes(paths)
+        places = np.searchsorted(self._hashes, hashes)
         places[places == len(self._hashes)] = 0
-        return pa.array(self._hashes[places] == wanted)
+        return pa.array(self._hashes[places] == hashes)
 
 
 def _hashes(paths: Paths) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Of this process: text has other hashes in the next one."""
+    """The hashes are valid only in this process: text has other hashes in the next one."""
     return np.fromiter(map(hash, paths.to_pylist()), np.int64, len(paths))
 
 
 class NeededFiles:
     """Names that must stay: of data files and of their deletion vectors. Names that are not plain (absolute, or with parts such
-    as `..`) are compared by their last part: another spelling of them may be what a listing says."""
+    as `..`) are compared by their last part, because a listing may spell them differently.
+    """
 
     def __init__(self, parts: Iterable[Paths]) -> None:
         self._odd_names: set[str] = set()
         self._plain = PathSet(self._plain_of(parts))
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether there are any names."""
         return bool(self._plain) or bool(self._odd_names)
 
     def _plain_of(self, parts: Iterable[Paths]) -> Iterator[Paths]:
@@ -89,14 +90,14 @@ class NeededFiles:
 
 
 def paths_of(tables: Iterable[pa.Table]) -> Iterator[Paths]:
-    """The names of files, and of their deletion vectors'."""
+    """The names of files and of the files of their deletion vectors."""
     for table in tables:
         yield table["path"]
         yield vector_files(table)
 
 
 def vector_files(table: pa.Table) -> pa.Array:
-    """The files in which the deletion vectors of a table's column `deletion_vector` lie, each once."""
+    """The files that contain the deletion vectors of a table's column `deletion_vector`, each once."""
     vectors = table["deletion_vector"].drop_null().combine_chunks()
     columns = {name: pc.struct_field(vectors, name) for name in ("storageType", "pathOrInlineDv")}
     once = pa.table(columns).group_by(list(columns)).aggregate([])
@@ -106,7 +107,7 @@ def vector_files(table: pa.Table) -> pa.Array:
 
 
 def is_text(path: str) -> bool:
-    """Whether it can be in a column: names of files on this machine need not be."""
+    """Whether a column of strings can contain the name: names of files on this machine may be invalid text."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -116,7 +117,7 @@ def is_text(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HiddenNames:
-    """partitions: beginnings of the names of directories of partitions, which are not hidden whatever they begin with."""
+    """partitions: prefixes of the names of partition directories. These are never hidden, whatever their first letter."""
 
     partitions: tuple[str, ...] = field(default=())
 
@@ -137,7 +138,7 @@ class HiddenNames:
         return pc.match_substring_regex(paths, "(?:^|/)[_.]")
 
     def is_partition(self, directory: str) -> bool:
-        """Whether all parts of the name of a directory, of data or of change data, are partitions'."""
+        """Whether all parts of a directory's name, of data or of change data, are partition directories."""
         parts = directory.removeprefix(f"{CHANGE_DATA_DIRECTORY}/").split("/")
         return all(part.startswith(self.partitions) for part in parts)
 
@@ -146,43 +147,51 @@ class HiddenNames:
 
 
 def are_linked(store: ObjectStore, paths: Paths) -> pa.Array:
-    """Which of the names below the root symbolic links lead to, or to a directory above them. Logs the links to directories.
-    Raises OSError."""
+    """Which of the names below the root are targets of symbolic links, or lie below a target. Logs the links to directories.
+    Raises OSError.
+    """
     if store.is_remote or not len(paths):  # no remote store has links
         return pa.repeat(False, len(paths))
     places = [place for place in linked_places(store.root) if is_text(place.place)]
-    stay = PathSet([pa.array([place.place for place in places], pa.string())]).hold(paths)
+    is_linked = PathSet([pa.array([place.place for place in places], pa.string())]).hold(paths)
     for directory in (place for place in places if place.is_directory):
-        above = pc.starts_with(paths, directory.place and f"{directory.place}/")
-        if pc.any(above).as_py():
+        is_below = pc.starts_with(paths, directory.place and f"{directory.place}/")
+        if pc.any(is_below).as_py():
             _log.warning("%s: what is in %r stays, because %r leads there", store.root, directory.place or ".", directory.link)
-        stay = pc.or_(stay, above)
-    return stay
+        is_linked = pc.or_(is_linked, is_below)
+    return is_linked
 
 
 # ---------------------------------------------------------------- tables below the table
 
 
 def table_above(path: str) -> str | None:
-    """The directory of a table below this one, if the path is in its log."""
-    directory, found, _ = path.rpartition(f"/{LOG_DIRECTORY}/")
-    return directory if found else None
+    """The directory of a table below this one, if the path is in its log; else None."""
+    directory, separator, _ = path.rpartition(f"/{LOG_DIRECTORY}/")
+    return directory if separator else None
 
 
 def tables_around(store: ObjectStore, paths: Paths, hidden: HiddenNames) -> set[str]:
-    """The directories above the paths that are tables of their own. Each directory is asked for a log, unless partitions of this
-    table are all that its name has. Raises OSError."""
-    above = pc.unique(pc.replace_substring_regex(paths, "/?[^/]*$", "")).to_pylist()
-    directories = {directory[:end] for directory in above for end in _ends(directory)}
-    asked = sorted(directory for directory in directories - {CHANGE_DATA_DIRECTORY} if not hidden.is_partition(directory))
+    """The directories above the paths that are tables themselves. Each directory is checked for a log, except those whose names
+    consist of partitions of this table. Raises OSError.
+    """
+    parent_directories = pc.unique(pc.replace_substring_regex(paths, "/?[^/]*$", "")).to_pylist()
+    directories = {directory[:end] for directory in parent_directories for end in _ends(directory)}
+    checked_directories = sorted(
+        directory for directory in directories - {CHANGE_DATA_DIRECTORY} if not hidden.is_partition(directory)
+    )
 
     def is_table(directory: str) -> bool:
         return next(store.list_from(f"{directory}/{LOG_DIRECTORY}"), None) is not None
 
     with ThreadPoolExecutor(_PROBES, "delta_py-vacuum") as pool:
-        return {directory for directory, found in zip(asked, pool.map(is_table, asked), strict=True) if found}
+        return {
+            directory
+            for directory, has_log in zip(checked_directories, pool.map(is_table, checked_directories), strict=True)
+            if has_log
+        }
 
 
 def _ends(directory: str) -> list[int]:
-    """Where the names of a directory and of those above it end."""
+    """The positions at which the names of a directory and of its parents end."""
     return [match.start() for match in re.finditer("/|$", directory)] if directory else []
