@@ -1,8 +1,8 @@
 """The sizes that decide how a scan is read, each with the measurement that justifies it.
 
-spark_plugin/source/read_plan.py decides by them, and the rule is told those that it needs before it asks (`for_the_rule`). "Not
-measured" says that a number was chosen and no measurement is known. What a table's statistics say of groups has its own numbers
-(delta_py/scan/group_estimate.py, delta_py/scan/log_answers.py), as it is of use without Spark too.
+spark_plugin/source/read_plan.py decides by them. The rule gets those that it needs before it plans (`for_the_rule`). "Not
+measured" means that a number was chosen and no measurement is known. Limits on what a table's statistics say about groups are in
+delta_py/scan/group_estimate.py and delta_py/scan/log_answers.py, because they are useful without Spark too.
 """
 
 from __future__ import annotations
@@ -102,12 +102,13 @@ PYTHON_TASKS_PER_CORE = 2
 PARQUET_TASKS_PER_CORE = 1
 """Of Spark's own Parquet reader, as Spark plans them: joins of small tables took 5 to 8 % longer with two."""
 
-# ---------------------------------------------------------------- what a plan learns
+# ---------------------------------------------------------------- what a plan needs to look up
 
 SMALL_LOG_BYTES = _MIB
 """Of a log that is no larger it costs nothing that would be noticed to learn how many rows the files have. Not measured."""
 
 
 def for_the_rule() -> tuple[int, int]:
-    """What the rule decides before it asks the source: the rows of a limit, and the columns by which partial rows are grouped."""
+    """The sizes that the rule needs before it calls the source: the row count of a limit, and the number of columns by which
+    partial rows are grouped."""
     return MOST_LIMITED_ROWS, MOST_GROUP_COLUMNS

@@ -1,6 +1,6 @@
-"""The names of the roads, in which pydelta has the rows of a query read, and of what else a session can switch off.
+"""The names of the roads, which are pydelta's ways to read the rows of a query, and of the other parts a session can disable.
 
-`explain()` and `status(spark)` show these names, and the setting `spark.pydelta.disable` takes them. Switch.java has the same.
+`explain()` and `status(spark)` show these names, and the setting `spark.pydelta.disable` takes them. Switch.java repeats them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from delta_py.errors import InvalidOptionError, shown
 
 
 class Road(StrEnum):
-    """A way in which pydelta has the rows of a query read."""
+    """A way in which pydelta reads the rows of a query."""
 
     LOG = "log"
     """An aggregate is answered from the table's log; nothing is read."""
@@ -61,7 +61,7 @@ OLDER_SETTINGS: Mapping[str, str] = {
 
 
 def parse_disabled(text: str) -> frozenset[str]:
-    """The names in a value of DISABLE_CONF, in any case. Raises InvalidOptionError for an unknown one."""
+    """Return the names in a value of DISABLE_CONF, in any case. Raises InvalidOptionError for an unknown one."""
     names = frozenset(name.strip().lower() for name in text.split(",")) if text.strip() else frozenset()
     unknown = sorted(names - OLDER_SETTINGS.keys())
     if unknown:

@@ -3,8 +3,8 @@
     CREATE TABLE shop.later LIKE shop.sales TBLPROPERTIES ('delta.appendOnly' = 'true')
     CREATE TABLE pydelta.`/data/later` LIKE shop.sales
 
-Rules go with the columns: defaults, generated and identity columns (whose numbers go on), NOT NULL, CHECK. Clustering does
-not, as in delta-spark. Of a table or view that is not ours, the columns and the partitioning are taken.
+The new table gets the rules of the columns: defaults, generated and identity columns (whose numbers continue), NOT NULL, CHECK.
+As in delta-spark, it does not get the clustering. From other tables and views it gets the columns and the partitioning.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 
 def create_like(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises what the builders of delta.tables raise."""
+    """Returns a frame without columns, as Spark does. Raises the errors of delta.tables' builders."""
     asked = parsed_likeness(plan)
     return None if asked is None else create_parsed(spark, asked)
 
 
 def create_parsed(spark: SparkSession, asked: ParsedLikeness) -> DataFrame | None:
-    """The same of a statement that was read elsewhere."""
+    """Run a statement that was parsed elsewhere."""
     source = find_target(spark, asked.source)
     named, ours = catalog.format_and_path(asked.name), our_formats(spark)
     if named is not None:
@@ -70,7 +70,7 @@ def create_parsed(spark: SparkSession, asked: ParsedLikeness) -> DataFrame | Non
 
 
 def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:
-    """Physical names, and what else a table has made for itself, the new one makes anew. It has a log of its own."""
+    """The new table makes its own physical names, and everything else that a table makes for itself. It has its own log."""
     metadata = source.metadata
     schema = map_fields(column_mapping.strip(source.schema), _as_new)
     return replace(
@@ -83,7 +83,7 @@ def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:
 
 
 def _as_new(field: StructField) -> StructField:
-    """Without what rows have left: the types that a column had."""
+    """Return the field without traces of old rows: the types that the column had before."""
     metadata = {key: value for key, value in field.metadata.items() if key != TYPE_CHANGES}
     return replace(field, metadata=metadata)
 

@@ -1,4 +1,5 @@
-"""ALTER TABLE ... SET LOCATION: what is at the new place is looked at, as delta-spark does, and Spark gives it the name."""
+"""ALTER TABLE ... SET LOCATION: pydelta checks the table at the new location, as delta-spark does, and Spark changes the
+entry."""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ BYPASS_CONF = "spark.databricks.delta.alterLocation.bypassSchemaCheck"
 
 
 def check_location(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
-    """None, for Spark carries it out. Raises UnsupportedOperationError (DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER) for a table
-    that was named by its path; TableNotFoundError (DELTA_MISSING_DELTA_TABLE) where there is no table at the place;
-    SchemaMismatchError (DELTA_SET_LOCATION_SCHEMA_MISMATCH) where it has other columns or partition columns."""
+    """Returns None, because Spark runs the statement. Raises UnsupportedOperationError
+    (DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER) for a table that was named by its path; TableNotFoundError
+    (DELTA_MISSING_DELTA_TABLE) if there is no table at the location; SchemaMismatchError (DELTA_SET_LOCATION_SCHEMA_MISMATCH) if
+    it has other columns or partition columns."""
     parts = plan.name_parts(plan.node.table())
     target = None if parts is None else find_target(spark, parts)
     if target is None:

@@ -1,10 +1,10 @@
-"""Columns of a query as those of the table that an insert fills: names, fields of structs, and types.
+"""Converts columns of a query to columns of the table that an insert fills: names, fields of structs, and types.
 
     rule = Assigning.of(spark, evolves=False)
     table_column(rule, table, "s", given, by_name=False)       # ("s", the query's column under the table's names and types)
 
-By position, the fields of structs take the names of the table's fields in order, at any depth: in structs, arrays and maps. By
-name, each field goes to the table's field of its name. The casts are those of `Assigning`.
+By position, the fields of structs get the names of the table's fields in order, at any depth: in structs, arrays and maps. By
+name, each field goes to the table's field with the same name. The casts are those of `Assigning`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _VALUE = "__pydelta_value_of_"
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The columns of a table. config: as the log has them. schema: as Spark has them."""
+    """The columns of a table. config: as in the log. schema: as in Spark."""
 
     config: TableConfig
     schema: StructType
@@ -51,7 +51,7 @@ class TableColumns:
         return cls(config, to_spark_schema(config.schema))
 
     def find(self, name: str) -> StructField | None:
-        """By name: exactly, else whatever the case; None if there is none."""
+        """Return the field with exactly this name, else one whose name differs only in case, else None."""
         return self._fields.find(name)
 
     @cached_property
@@ -62,10 +62,10 @@ class TableColumns:
 def table_column(
     rule: Assigning, table: TableColumns, name: str, given: StructField, *, by_name: bool
 ) -> tuple[str, Column]:
-    """The table's name of a column, and the values for it. given: the query's column. name: of the column that it is for.
+    """Return the table's name of a column, and the values for it. given: the query's column. name: the column that it is for.
 
-    A column that the table lacks stays as it is, and so does a value for a void column or field: the write gives that the value's
-    type, or refuses the value. Raises as Assigning.cast, and by position as _renamed.
+    A column that the table lacks is not changed, and neither is a value for a void column or field: the write gives the column
+    the value's type, or refuses the value. Raises the same as Assigning.cast, and by position the same as _renamed.
     """
     field = table.find(name)
     column = F.col(quoted(given.name))
@@ -84,16 +84,16 @@ def table_column(
 
 
 def with_table_columns(frame: DataFrame, columns: Sequence[tuple[str, Column]]) -> tuple[DataFrame, dict[str, str]]:
-    """The query with the table's columns after its own, which a condition of REPLACE ON names. columns: as of table_column.
+    """Return the query with the table's columns after its own, for the condition of REPLACE ON. columns: from table_column.
 
-    Also returns, for each column of the table, the name of the query's column that has its values.
+    Also returns, for each column of the table, the name of the query's column that contains its values.
     """
     values = {name: f"{_VALUE}{number}" for number, (name, _) in enumerate(columns)}
     return frame.select("*", *(column.alias(values[name]) for name, column in columns)), values
 
 
 def _without_void(wanted: DataType, found: DataType) -> DataType:
-    """The table's type with the query's types in the place of void."""
+    """Return the table's type with the query's types in place of void."""
     match wanted, found:
         case NullType(), _:
             return found
@@ -112,8 +112,8 @@ def _without_void(wanted: DataType, found: DataType) -> DataType:
 
 
 def _evolved(table: TableConfig, wanted: DataType, found: DataType) -> DataType:
-    """The type that the column gets by the write: with the fields of structs that only the other has, behind its own, and
-    the other's type where the table takes wider ones."""
+    """Return the column's type after the write: it adds fields of structs that only the query has, after the column's own, and
+    takes the query's type if the table allows type widening."""
     match wanted, found:
         case StructType(), StructType():
             given = {f.name.lower(): f for f in found.fields}
@@ -136,7 +136,7 @@ def _is_wider(table: TableConfig, wanted: DataType, found: DataType) -> bool:
 
 
 def _renamed(found: DataType, wanted: DataType, name: str, *, evolves: bool) -> DataType:
-    """The query's type with the names of the table's fields, by position. evolves: structs may have more fields, which are new.
+    """Give the query's type the names of the table's fields, by position. evolves: structs may have more fields, which are new.
 
     Raises SchemaMismatchError: DELTA_INSERT_COLUMN_ARITY_MISMATCH for a struct with fewer fields, DELTA_METADATA_MISMATCH for one
     with more.

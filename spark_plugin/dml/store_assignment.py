@@ -1,5 +1,5 @@
-"""Values for columns of a table, by Spark's store assignment: casts that fail rather than lose, structs by the names of their
-fields, and new rows of which only some columns, or fields, are assigned.
+"""Values for columns of a table, by Spark's store assignment: casts that fail instead of losing data, structs matched by the
+names of their fields, and new rows in which only some columns, or fields, are assigned.
 
     rule = Assigning.of(spark, evolves=False)
     rule.cast(Typed(column, found), wanted, "name")
@@ -51,7 +51,7 @@ class Typed:
         return Typed(self.column.getField(f.name), f.dataType)
 
     def fields(self) -> Callable[[str], Typed | None]:
-        """Finds the field of a name, whatever its case; None when there is none."""
+        """Return a function that finds a field by name, in any case, or returns None."""
         assert isinstance(self.data_type, StructType)
         fields = FieldsByName(self.data_type)
 
@@ -64,7 +64,7 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An assigned value. keeps_own: fields of structs that the value lacks stay as they are in the row (UPDATE SET * with
+    """An assigned value. keeps_own: fields of structs that the value lacks keep the row's values (UPDATE SET * with
     schema evolution); otherwise they become null."""
 
     value: Typed
@@ -73,8 +73,8 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Assigning:
-    """How values become those of a column. internals: None over Spark Connect. evolves: structs may lack fields that the column
-    has."""
+    """How values are converted to those of a column. internals: None over Spark Connect. evolves: structs may lack fields that
+    the column has."""
 
     internals: SparkInternals | None
     policy: str
@@ -94,9 +94,9 @@ class Assigning:
         given: Mapping[Path, Given],
         absent: Set[str] = frozenset(),
     ) -> list[Column]:
-        """Each column of `schema`: as assigned, else as it is in the row (`current`), else null. Under its name.
+        """Return each column of `schema` under its name: the assigned value, else the row's value (`current`), else null.
 
-        given: by path in the schema; no path is the beginning of another. absent: columns that are left out of the result.
+        given: by path in the schema; no path is a prefix of another. absent: columns that are left out of the result.
         Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) and UnsupportedOperationError
         (DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT).
         """
@@ -130,17 +130,17 @@ class Assigning:
 
     @property
     def _evolving(self) -> Assigning:
-        """For the row's own values, which may be of an older schema."""
+        """A rule for the row's own values, which may have an older schema."""
         return Assigning(self.internals, self.policy, True)
 
     # ------------------------------------------------------------ values
 
     def cast(self, value: Typed, wanted: DataType, name: str, *, kept: Typed | None = None) -> Column:
-        """The value in the type `wanted`. name: of the column, for messages. kept: where the fields of structs come from that
+        """Return the value in the type `wanted`. name: of the column, for messages. kept: supplies the fields of structs that
         the value lacks; None: they are null.
 
-        Structs are matched by the names of their fields, whatever the case, and stay null where they are null. A value that
-        the type cannot hold is an error when the row is made, unless spark.sql.storeAssignmentPolicy is LEGACY.
+        Structs are matched by the names of their fields, in any case, and null structs stay null. A value that the type cannot
+        represent is an error when the row is made, unless spark.sql.storeAssignmentPolicy is LEGACY.
         """
         column, source = value.column, value.data_type
         if source.simpleString() == wanted.simpleString() and kept is None:
@@ -199,7 +199,7 @@ class Assigning:
         return F.lit(None).cast(wanted)
 
     def constant(self, text: str | None, wanted: DataType) -> Column:
-        """What PARTITION of an INSERT says, which Spark's parser hands over as text: in ANSI mode always, as Spark casts it."""
+        """Return the value of PARTITION in an INSERT, which Spark's parser passes as text. Spark always casts it in ANSI mode."""
         given = F.lit(text)
         if self.internals is not None:
             return self.internals.cast(given, wanted, ansi=True)
@@ -207,7 +207,7 @@ class Assigning:
         return cast
 
     def _plain(self, value: Typed, wanted: DataType, name: str) -> Column:
-        """A cast by the policy, whatever spark.sql.ansi.enabled is: Catalyst's own, which knows its mode."""
+        """Return a cast by the policy, whatever spark.sql.ansi.enabled is: it is Catalyst's own cast, which has its own mode."""
         if self.internals is None:
             return self._asked(value, wanted, name)
         up_casts = self.internals.can_up_cast(value.data_type, wanted)
@@ -223,8 +223,8 @@ class Assigning:
         return self.internals.cast(value.column, wanted, ansi=self.policy != "LEGACY", overflow_of=overflow_of)
 
     def _asked(self, value: Typed, wanted: DataType, name: str) -> Column:
-        """The same cast, as a client of Spark Connect asks for it. STRICT takes every simple value as text; of other types the
-        server alone knows which it takes."""
+        """Return the same cast as a Spark Connect client requests it. STRICT accepts every simple value as text; for other types
+        only the server knows which it accepts."""
         if self.policy == "STRICT" and not (wanted == StringType() and _is_simple(value.data_type)):
             raise UnsupportedOperationError(
                 f"{name} needs a cast to {wanted.simpleString()}. spark.sql.storeAssignmentPolicy is STRICT, which cannot be "
@@ -236,8 +236,8 @@ class Assigning:
 
 @contextmanager
 def overflows_as_the_gates(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE") -> Iterator[None]:
-    """A value that a cast of `Assigning` cannot hold is raised as the gate says it of values that it casts itself. error_class:
-    the condition's name; the statement INSERT has another."""
+    """Raise the error of pydelta's own casts if a value does not fit the type of a cast of `Assigning`. error_class: the
+    condition's name; the statement INSERT uses another."""
     try:
         yield
     except PySparkException as error:
@@ -251,7 +251,7 @@ def overflows_as_the_gates(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRIT
 
 
 def _by_folded_name(given: Mapping[Path, Given]) -> dict[str, dict[Path, Given]]:
-    """What is assigned at or below each field, by path from there. The fields are by their names in lower case."""
+    """Group the assigned values by field, and by path from that field. The fields have their names in lower case."""
     groups: dict[str, dict[Path, Given]] = {}
     for path, value in given.items():
         if path:
@@ -279,7 +279,7 @@ def _is_simple(kind: DataType) -> bool:
 
 
 def _has_own_fields(data_type: DataType, other: DataType) -> bool:
-    """Whether a struct has fields, at any depth of structs, that the other lacks."""
+    """Return whether a struct has fields, at any depth of structs, that the other type lacks."""
     if not (isinstance(data_type, StructType) and isinstance(other, StructType)):
         return False
     other_fields = FieldsByName(other)

@@ -1,4 +1,4 @@
-"""Which rows of a table the source of an overwrite matches: the options replaceUsing and replaceOn.
+"""Decides which rows of a table match the source of an overwrite: the options replaceUsing and replaceOn.
 
     matching_of({"replaceusing": "id, day"})      # Matching.using(("id", "day"))
     Matching.on("t.id = s.id", "t")
@@ -25,9 +25,9 @@ _TARGET, _SOURCE = "__pydelta_target", "__pydelta_source"
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which rows of the table the source matches. columns: equal in both, and condition has them as they were written; else
-    condition: SQL, in which alias calls the table, and parsed: the same as a Column. values: for each column of the new rows, the
-    source's column that has its value; None where all of the source's are the rows', by their names."""
+    """Which rows of the table match the source. columns: equal in both, and `condition` has them as they were written; otherwise
+    condition: SQL in which `alias` names the table, and parsed: the same as a Column. values: for each column of the new rows,
+    the source's column with its value; None if the new rows have all of the source's columns, by name."""
 
     columns: tuple[str, ...] = ()
     condition: str = ""
@@ -44,11 +44,11 @@ class Matching:
         return cls((), condition, () if alias is None else (alias,))
 
     def recorded(self) -> dict[str, Any]:
-        """As the history names it."""
+        """The names of the matching in the history."""
         return {"replaceUsingCols": f"({self.condition})"} if self.columns else {"replaceOnCond": self.condition}
 
     def between(self, columns: Sequence[str], source: DataFrame, *, case_sensitive: bool) -> tuple[DataFrame, Column]:
-        """The source and the condition. columns: of the table.
+        """Return the source and the condition. columns: of the table.
 
         Raises SchemaMismatchError (UNRESOLVED_INSERT_REPLACE_USING_COLUMN) for a column that one side lacks.
         """
@@ -81,7 +81,7 @@ def _check_known(text: str, relation: str, known: Sequence[str], *, case_sensiti
 
 
 def matching_of(options: Mapping[str, str]) -> Matching | None:
-    """What the options of an overwrite say, by lower-case name; None where they replace no matching rows.
+    """Return the matching of an overwrite's options, by lower-case name; None if they replace no matching rows.
 
     Raises InvalidOptionError for options that do not go together (DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS,
     DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING,

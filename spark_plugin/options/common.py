@@ -1,9 +1,10 @@
-"""What the options of reads and of writes have in common: names, single values, the session's settings.
+"""The common part of read and write options: names, single values, the session's settings.
 
-Names are the reference's, and case does not matter. A name that nobody knows is refused with the nearest known one, a
-value that cannot be meant is refused too: an option that is silently dropped reads the wrong version or writes the wrong
+Names are the reference's, and case does not matter. An unknown name is refused, and the error names the most similar known one.
+An
+invalid value is refused too: an option that is silently dropped reads the wrong version or writes the wrong
 rows. Session settings (time zone, sizes of partitions) come in the option SESSION, which `dataframe_api/method_patches.py`
-adds; without it the defaults of Spark and of this machine hold.
+adds; without it the defaults of Spark and of this machine apply.
 """
 
 from __future__ import annotations
@@ -33,22 +34,22 @@ CLUSTER_BY = "pydelta.clusterBy"
 COMMAND = "pydelta.command"
 FACTS = "pydelta.facts"
 FACTS_OF_WRITES = "writes"
-# Of writes through the catalogs (sql_catalog): that they are, the rows to replace as PredicateJson.java writes them, a comment.
+# For writes through the catalogs (sql_catalog): a mark, the rows to replace as PredicateJson.java writes them, and a comment.
 FROM_CATALOG = "pydelta.fromcatalog"
 REPLACE_PREDICATE = "pydelta.replacepredicate"
 DESCRIPTION = "pydelta.description"
 TASKS = "pydelta.tasks"
-# Names of roads.py that a read switches off, with commas between them.
+# Names of roads.py that a read disables, separated by commas.
 DISABLED = "pydelta.disable"
 RULE_NONCE = "pydelta.ruleNonce"
-# What a statement says of the table whose rows its query gives, as JSON: kind, description, properties.
+# What an AS SELECT statement says about the table that its query fills, as JSON: kind, description, properties.
 AS_SELECT = "pydelta.asSelect"
-# In SESSION: the settings by which options of a write can be given for a whole session.
+# In SESSION: the settings that give write options for a whole session.
 CONFS = "confs"
-# In SESSION: options of stores that the session's settings give.
+# In SESSION: options of stores from the session's settings.
 STORAGE = "storage"
 
-# Options and the session settings that stand in for them. Where the reference has a setting, it is the reference's.
+# Options, and the session settings that replace them if they are missing. If the reference has a setting, this is its name.
 WRITE_CONFS: Mapping[str, str] = {
     "mergeSchema": "spark.databricks.delta.schema.autoMerge.enabled",
     "partitionOverwriteMode": "spark.sql.sources.partitionOverwriteMode",
@@ -58,11 +59,11 @@ WRITE_CONFS: Mapping[str, str] = {
     "maxRecordsPerFile": "spark.sql.files.maxRecordsPerFile",
     "autoCompact": "spark.databricks.delta.autoCompact.enabled",
 }
-# Settings of writes that are no options.
+# Settings of writes that have no option.
 AUTO_COMPACT_MIN_FILES = "spark.databricks.delta.autoCompact.minNumFiles"
 AUTO_COMPACT_MAX_SIZE = "spark.databricks.delta.autoCompact.maxFileSize"
 AUTO_COMPACT_MIN_SIZE = "spark.databricks.delta.autoCompact.minFileSize"
-# What a setting behind this is called is a table property without `delta.`, which new tables get.
+# A setting with this prefix is a table property for new tables; the property's name has `delta.` in place of the prefix.
 PROPERTY_DEFAULTS = "spark.databricks.delta.properties.defaults."
 OTHER_WRITE_CONFS = (AUTO_COMPACT_MIN_FILES, AUTO_COMPACT_MAX_SIZE, AUTO_COMPACT_MIN_SIZE)
 
@@ -72,8 +73,8 @@ _MAX_VERSION = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What a scan takes from the session. wanted_partitions, native_partitions: about so many while the table is small, in Python
-    and by Spark's own Parquet reader."""
+    """What a scan takes from the session. wanted_partitions, native_partitions: the approximate number of partitions of a small
+    table, for Python and for Spark's own Parquet reader."""
 
     time_zone: str = "UTC"
     max_partition_bytes: int = 128 * _MIB
@@ -86,7 +87,7 @@ class SessionSettings:
 
 
 def single_path(given: Mapping[str, str]) -> str:
-    """The path as the user wrote it. Spark hands over several paths, or a list of one, as JSON in `paths`."""
+    """Return the path as the user wrote it. Spark passes several paths, or a list of one, as JSON in `paths`."""
     paths = [given["path"]] if given.get("path") else _listed(given.get("paths", "[]"))
     if len(paths) == 1:
         return paths[0]
@@ -123,7 +124,7 @@ def has_path(options: Mapping[str, str]) -> bool:
 
 
 def json_or_none(text: str) -> Any:
-    """JSON that anybody may have written; None for what is none."""
+    """Parse JSON from any source; None if the text is no JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -131,16 +132,16 @@ def json_or_none(text: str) -> Any:
 
 
 def whole_number(text: str, largest: int) -> int | None:
-    """Digits alone, however many; None for what is no number from 0 to `largest`."""
+    """Parse any number of digits; None if the text is no number from 0 to `largest`."""
     digits = text.lstrip("0") or "0" if text.isascii() and text.isdigit() else ""
     number = int(digits) if 0 < len(digits) <= len(str(largest)) else None
     return None if number is None or number > largest else number
 
 
 def known(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict[str, str]:
-    """The options under the spelling of `names`.
+    """Return the options in the spelling of `names`.
 
-    Raises InvalidOptionError (DELTA_UNKNOWN_OPTION) for a name that is not among them.
+    Raises InvalidOptionError (DELTA_UNKNOWN_OPTION) for a name that is not in `names`.
     """
     spelling = {name.lower(): name for name in names}
     known: dict[str, str] = {}
@@ -202,19 +203,19 @@ def version(given: Mapping[str, str], name: str) -> int | None:
 
 
 def confs_of_session(given: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings of the session that stand in for options, or have none, by their names."""
+    """Return the settings of the session that replace missing options, and those that have no option, by name."""
     confs: Mapping[str, str] = json.loads(given.get(SESSION, "{}")).get(CONFS, {})
     return confs
 
 
 def storage_of_session(given: Mapping[str, str]) -> dict[str, str]:
-    """What the session says of stores: session_storage in storage.py."""
+    """Return the session's settings for stores: see session_storage in storage.py."""
     storage: dict[str, str] = json.loads(given.get(SESSION, "{}")).get(STORAGE, {})
     return storage
 
 
 def property_defaults(confs: Mapping[str, str]) -> dict[str, str]:
-    """Properties of new tables that the session's settings say."""
+    """Return the properties of new tables from the session's settings."""
     found = ((name.removeprefix(PROPERTY_DEFAULTS), value) for name, value in confs.items() if name.startswith(PROPERTY_DEFAULTS))
     return {f"delta.{name}": value for name, value in found}
 
@@ -233,7 +234,7 @@ def session_of(given: Mapping[str, str]) -> SessionSettings:
 
 
 def _time_zone(given: Mapping[str, str]) -> str | None:
-    """Of the option. Raises InvalidOptionError for a name of no zone, which may show nowhere else."""
+    """Return the time zone of the option. Raises InvalidOptionError for an unknown name, which no later step might detect."""
     name = given.get("timeZone")
     if name is not None and offset_seconds(name) is None and not _is_zone(region_name(name)):
         raise InvalidOptionError(
@@ -246,7 +247,7 @@ def _time_zone(given: Mapping[str, str]) -> str | None:
 
 
 def local_time_zone() -> str:
-    """The machine's own zone, which is also the JVM's and so Spark's default; UTC when its name cannot be found out."""
+    """Return the machine's own zone, which is also the JVM's and so Spark's default; UTC if its name cannot be determined."""
     candidates = [os.environ.get("TZ", "").removeprefix(":"), _linked_zone()]
     return next((name for name in candidates if name and _is_zone(name)), "UTC")
 

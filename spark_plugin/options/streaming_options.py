@@ -1,4 +1,5 @@
-"""Options of streams: what those of batches lack, and which of those have no meaning here; see common.py for all options."""
+"""Options of streams: those that batches do not have, and those that have no meaning in streams; see common.py for all
+options."""
 
 from __future__ import annotations
 
@@ -33,9 +34,9 @@ from spark_plugin.options.write_options import WriteOptions, write_options
 
 CHECKPOINT_LOCATION = "checkpointLocation"
 
-# Options of DataStreamWriter itself, which Spark hands over with those of the sink.
+# Options of DataStreamWriter itself, which Spark passes together with those of the sink.
 _OF_SPARK = (CHECKPOINT_LOCATION.lower(), "queryname")
-# What a stream says by itself, or does not do, and what to do instead.
+# Options whose value a stream itself defines, or that it does not support, and what to do instead.
 _NOT_IN_STREAMS = {
     "txnAppId": "The stream records its own query id and batch id in each commit. In foreachBatch the option works.",
     "txnVersion": "The stream records its own query id and batch id in each commit. In foreachBatch the option works.",
@@ -57,7 +58,7 @@ def is_stream_write(options: Mapping[str, str]) -> bool:
 def stream_write_options(options: Mapping[str, str], *, complete: bool) -> WriteOptions:
     """complete: the output mode is complete, not append.
 
-    Raises as write_options; UnsupportedOperationError for an option that streams do not have.
+    Raises the same as write_options; UnsupportedOperationError for an option that streams do not have.
     """
     given = {key: value for key, value in options.items() if key.lower() not in _OF_SPARK}
     for key, value in given.items():
@@ -76,7 +77,7 @@ def _says_nothing(name: str, value: str) -> bool:
 
 
 def _without_confs(given: Mapping[str, str]) -> dict[str, str]:
-    """The session's settings for the options that streams do not have are meant for batches."""
+    """Remove the session's settings for options that streams do not have: these settings are for batches."""
     key = next((key for key in given if key.lower() == SESSION.lower()), None)
     if key is None:
         return dict(given)
@@ -94,7 +95,7 @@ _STARTS = ("startingVersion", "startingTimestamp")
 _SCHEMA_LOCATIONS = ("schemaTrackingLocation", "schemaLocation")
 _TRACKING_ID = "streamingSourceTrackingId"
 _ALLOW = {kind: f"allowSourceColumn{kind}" for kind in ("Rename", "Drop", "TypeChange")}
-# Options of streams alone, and how the batch's options that a stream takes are spelled.
+# Options that only streams have, and the spelling of the batch options that a stream takes.
 _OWN_NAMES = (
     *_STARTS,
     *CHANGE_FEED,
@@ -139,7 +140,8 @@ _REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaTracking:
-    """A log of schemas below `location`, the checkpoint or a directory in it. tracking_id: tells sources of one query apart."""
+    """A log of schemas below `location`, the checkpoint or a directory in it. tracking_id: distinguishes the sources of one
+    query."""
 
     location: str
     tracking_id: str | None
@@ -148,8 +150,8 @@ class SchemaTracking:
 
 @dataclass(frozen=True, slots=True)
 class StreamReadOptions:
-    """One streaming read. batch: the options that it has in common with batches. exclude: a regular expression of Java's.
-    tracking: None to read all with one schema."""
+    """One streaming read. batch: the options that it shares with batches. exclude: a regular expression of Java.
+    tracking: None to read everything with one schema."""
 
     batch: ReadOptions
     start: StreamStart = field(default_factory=StreamStart)
@@ -163,13 +165,14 @@ class StreamReadOptions:
 
 
 def tracks_schema(options: Mapping[str, Any]) -> bool:
-    """Whether a log of schemas is named, so that settings of the session say what changes it may follow."""
+    """Return whether the options name a log of schemas, so that settings of the session say which changes the stream may
+    follow."""
     return any(name.lower() in (key.lower() for key in options) for name in _SCHEMA_LOCATIONS)
 
 
 def is_stream_read(options: Mapping[str, str]) -> bool:
-    """Whether a read is a stream. The patched methods of Spark say it, and give the session to batches too; without them, what
-    has no meaning in a batch does."""
+    """Return whether a read is a stream. The patched methods of Spark mark it, and pass the session for batches too. Without
+    these methods, options that have no meaning in a batch show it."""
     given = {key.lower(): value for key, value in options.items()}
     if STREAM.lower() in given or SESSION.lower() in given:
         return STREAM.lower() in given
@@ -179,7 +182,7 @@ def is_stream_read(options: Mapping[str, str]) -> bool:
 
 
 def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
-    """Raises InvalidOptionError for an unknown name, a value that cannot be meant, or options that contradict each other;
+    """Raises InvalidOptionError for an unknown name, an invalid value, or options that contradict each other;
     UnsupportedOperationError for an option that streams do not have."""
     given = known(without_storage(options), (*_OWN_NAMES, *_AS_IN_BATCHES, *_REFUSED), "streaming read")
     for name, instead in _REFUSED.items():
@@ -301,6 +304,6 @@ def _positive(given: Mapping[str, str], name: str) -> int | None:
 def _exclude(pattern: str | None) -> str | None:
     if pattern is None:
         return None
-    from delta_py.expressions.functions.regex import to_re2  # few streams have one
+    from delta_py.expressions.functions.regex import to_re2  # few streams use a regular expression
 
     return to_re2(pattern, only_tests=True)

@@ -1,7 +1,7 @@
-"""Spark's string options -> WriteOptions; see common.py for what holds for all options.
+"""Spark's string options -> WriteOptions; see common.py for the rules of all options.
 
-An option of the write counts first; where there is none, the session's setting that the reference reads (WRITE_CONFS),
-which the patched methods send along in the option SESSION. Without register() nobody sends any, and options alone count.
+An option of the write takes precedence. If it is missing, the session's setting that the reference reads (WRITE_CONFS) applies;
+the patched methods send it in the option SESSION. Without register() there is no SESSION, and only options apply.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _LONG = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """One batch write. request: names of table properties are as Spark hands them over (lower case)."""
+    """One batch write. request: names of table properties are as Spark passes them (lower case)."""
 
     path: str
     request: WriteRequest
@@ -96,17 +96,17 @@ class WriteOptions:
 
 
 def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
-    """overwrite: what Spark says; the option MODE, which the patched methods add, says more.
+    """overwrite: Spark's flag; the option MODE, which the patched methods add, is more precise.
 
-    Raises InvalidOptionError for an unknown name and for a text that is no value of its option; what WriteRequest.check raises;
-    UnsupportedOperationError for replaceUsing and replaceOn, which saves of registered sessions carry out by themselves.
+    Raises InvalidOptionError for an unknown name and for a text that is no value of its option; the errors of WriteRequest.check;
+    UnsupportedOperationError for replaceUsing and replaceOn, which saves of registered sessions handle themselves.
     """
     given = known({key: value for key, value in without_storage(options).items() if not _is_property(key)}, _NAMES, "write")
     if save_mode(given.get(MODE, "overwrite" if overwrite else "append")) == "overwrite":
         _refuse_matching(given)
     path = single_path(given)
     txn_app_id, txn_version = _transaction(given)
-    flag(given, "optimizeWrite")  # the patched method has acted on it, before Spark divided the rows into tasks
+    flag(given, "optimizeWrite")  # the patched method used it before Spark divided the rows into tasks
     statement = json.loads(given.get(AS_SELECT, "{}"))
     request = WriteRequest(
         mode=save_mode(given.get(MODE, "overwrite" if overwrite else "append")),
@@ -144,7 +144,7 @@ def _is_property(key: str) -> bool:
 
 
 def _refuse_matching(given: Mapping[str, str]) -> None:
-    """Other modes than overwrite take no notice of them, as in the reference."""
+    """Modes other than overwrite ignore these options, as in the reference."""
     name = next((name for name in _MATCHING if name in given), None)
     if name is not None:
         raise UnsupportedOperationError(
@@ -156,19 +156,19 @@ def _refuse_matching(given: Mapping[str, str]) -> None:
 
 
 def _recorded(given: Mapping[str, str]) -> dict[str, str]:
-    """Of options that modes other than overwrite take no notice of, what the history says all the same, as the reference's."""
+    """Return what the history records of options that modes other than overwrite ignore; the reference records it too."""
     said = {"replaceUsingCols": f"({given['replaceUsing']})"} if "replaceUsing" in given else {}
     return said | ({"replaceOnCond": given["replaceOn"]} if "replaceOn" in given else {})
 
 
 def save_mode(text: str) -> str:
-    """A mode of DataFrameWriter.mode in the words of WriteRequest, which says what modes there are."""
+    """Return a mode of DataFrameWriter.mode in the words of WriteRequest, which defines the modes."""
     mode = text.lower()
     return {"errorifexists": "error", "default": "error"}.get(mode, mode)
 
 
 def _with_conf(given: Mapping[str, str], name: str) -> dict[str, str]:
-    """The options, and the session's setting in the place of one that was not given."""
+    """Return the options, with the session's setting in place of a missing one."""
     conf = confs_of_session(given).get(WRITE_CONFS[name])
     return {**given, name: conf} if name not in given and conf is not None else dict(given)
 
@@ -182,13 +182,13 @@ def _json_names(given: Mapping[str, str], name: str) -> tuple[str, ...] | None:
 
 
 def _partition_overwrite_mode(given: Mapping[str, str]) -> str:
-    """replaceWhere says by itself what is replaced, and outweighs the session's setting."""
+    """replaceWhere itself defines what is replaced, so it takes precedence over the session's setting."""
     said = given if "replaceWhere" in given else _with_conf(given, "partitionOverwriteMode")
     return said.get("partitionOverwriteMode", "static").strip().lower()
 
 
 def _transaction(given: Mapping[str, str]) -> tuple[str | None, int | None]:
-    """From the options or, when they have neither, from the session."""
+    """Return the transaction of the options or, if they have none, of the session."""
     if "txnAppId" not in given and "txnVersion" not in given:
         given = _with_conf(_with_conf(given, "txnAppId"), "txnVersion")
     text = given.get("txnVersion")
@@ -196,7 +196,7 @@ def _transaction(given: Mapping[str, str]) -> tuple[str | None, int | None]:
 
 
 def _max_records(given: Mapping[str, str]) -> int | None:
-    """0 and less mean no limit, as in Spark."""
+    """0 and negative numbers mean no limit, as in Spark."""
     text = given.get("maxRecordsPerFile")
     count = 0 if text is None else _integer("maxRecordsPerFile", text)
     return count if count > 0 else None

@@ -1,4 +1,4 @@
-"""Geometry and geography on the way to Spark, which wants the SRID beside each WKB; delta_py has WKB alone."""
+"""Converts geometry and geography for Spark, which needs the SRID next to each WKB value; delta_py has only the WKB."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from delta_py.parquet.buffers import list_parts
 
 
 def is_shape(wanted: pa.DataType) -> bool:
-    """Whether an Arrow type of Spark's stands for geometry or geography."""
+    """Return whether one of Spark's Arrow types stands for geometry or geography."""
     return pa.types.is_struct(wanted) and any({b"geometry", b"geography"} & (f.metadata or {}).keys() for f in wanted)
 
 
 def has_shapes(wanted: pa.DataType) -> bool:
-    """The same, at any depth."""
+    """Return whether the type contains geometry or geography at any depth."""
     return is_shape(wanted) or any(has_shapes(wanted.field(i).type) for i in range(wanted.num_fields))
 
 
 def with_srids(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The array, in which each shape is a struct of SRID and WKB, at any depth. wanted: as Spark has the type."""
+    """Return the array with each shape, at any depth, as a struct of SRID and WKB. wanted: the type in Spark's form."""
     if not has_shapes(wanted):
         return array
     if is_shape(wanted):
@@ -38,7 +38,7 @@ def with_srids(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _shapes(wkb: pa.Array, wanted: pa.StructType) -> pa.Array:
-    """Below a null shape stand no bytes, as both parts are required."""
+    """A null shape has no bytes below it, because both fields are required."""
     (number,) = (int(f.metadata[b"srid"]) for f in wanted if f.metadata and b"srid" in f.metadata)
     mask = wkb.is_null() if wkb.null_count else None
     parts = {"srid": pa.repeat(pa.scalar(number, pa.int32()), len(wkb)), "wkb": wkb.fill_null(b"") if wkb.null_count else wkb}

@@ -1,7 +1,7 @@
-"""DELETE, UPDATE and MERGE INTO over Spark Connect, where the methods of DeltaTable get the texts of their clauses.
+"""DELETE, UPDATE and MERGE INTO over Spark Connect: DeltaTable's methods get the texts of the clauses.
 
-A client has no parser. Values of parameters are put into the texts of the clauses. A statement with a WITH in front goes to the
-server, which refuses it.
+A client has no parser. Values of parameters are inserted into the texts of the clauses. A statement with a leading WITH goes to
+the server, which refuses it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WrittenChange:
-    """A statement on a table of ours, as a client can read it. alias: by what its conditions and values may call the table."""
+    """A statement on a Delta table, as far as a client can read it. alias: the names that its conditions and values may use for
+    it."""
 
     asked: Change
     target: Target
@@ -35,8 +36,9 @@ class WrittenChange:
 
     @classmethod
     def of(cls, spark: SparkSession, words: Words) -> WrittenChange | None:
-        """Of the words that are left. None for another statement, for one about no table of ours, and for one that cannot be
-        read: the server says what is wrong."""
+        """Parse the remaining words. Returns None for another statement, for one about a table that pydelta does not handle, and
+        for
+        one that cannot be read: the server reports the error."""
         try:
             asked = change_of(words)
         except SyntaxFault:
@@ -48,7 +50,7 @@ class WrittenChange:
 
 
 def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """As rows.change_rows, of the text."""
+    """Do the same as rows.change_rows, for the text."""
     try:
         words = Words(statement.text, statement.args, binds=True)
     except SyntaxFault:
@@ -69,7 +71,7 @@ def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
 
 
 def merge_builder(spark: SparkSession, asked: MergeRows, change: WrittenChange) -> DeltaMergeBuilder:
-    """The MERGE that a text asks for."""
+    """Return the builder of the MERGE in a text."""
     clauses = tuple(
         Clause(
             one.kind,
@@ -85,6 +87,6 @@ def merge_builder(spark: SparkSession, asked: MergeRows, change: WrittenChange) 
 
 
 def values_of(assignments: Assignments, action: str = "UPDATE") -> dict[str, Column]:
-    """The values of SET, by the names of columns."""
+    """Return the values of SET, by the names of columns."""
     return as_assignments(by_name(assignments, action), "SET")
 

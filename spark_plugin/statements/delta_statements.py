@@ -1,8 +1,8 @@
-"""The statements of grammar.py, carried out by DeltaTable's methods; classic and over Spark Connect.
+"""The statements of grammar.py, run by DeltaTable's methods; classic and over Spark Connect.
 
     OPTIMIZE pydelta.`/data/events` WHERE day = '2024-01-01'       -- path, metrics
 
-A statement about something that is not a table of ours goes to Spark if Spark, or delta-spark, can read the statement. Otherwise
+A statement about something that pydelta does not handle goes to Spark if Spark, or delta-spark, can read the statement. Otherwise
 other_tables.py answers it.
 """
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 def run_utility(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """Raises SqlSyntaxError (PARSE_SYNTAX_ERROR), and what the methods of DeltaTable raise."""
+    """Raises SqlSyntaxError (PARSE_SYNTAX_ERROR), and the errors of DeltaTable's methods."""
     try:
         utility = parse_utility(statement.text, statement.args)
     except SyntaxFault as fault:
         if _is_read_by_others(spark, statement):
             return None
         raise fault.raised() from fault
-    if utility is None or (isinstance(utility, grammar.Convert) and has_delta_spark(spark)):  # that makes tables of its own
+    if utility is None or (isinstance(utility, grammar.Convert) and has_delta_spark(spark)):  # delta-spark makes its own tables
         return None
     try:
         return carry_out(spark, utility)
@@ -52,7 +52,7 @@ def run_utility(spark: SparkSession, statement: Statement) -> DataFrame | None:
 
 
 class NotOurs(Exception):
-    """What is asked for is about no table of ours, and nothing was done. named: the table."""
+    """The statement is about a table that pydelta does not handle, and nothing was done. named: the table."""
 
     def __init__(self, named: TableName) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class NotOurs(Exception):
 
 
 def carry_out(spark: SparkSession, utility: Utility) -> DataFrame:
-    """Raises NotOurs, and what the methods of DeltaTable raise."""
+    """Run the statement. Raises NotOurs, and the errors of DeltaTable's methods."""
     match utility:
         case grammar.Clone():
             return _clone(spark, utility)
@@ -84,7 +84,7 @@ def _target(spark: SparkSession, named: TableName) -> Target | None:
 
 
 def _is_read_by_others(spark: SparkSession, statement: Statement) -> bool:
-    """Whether Spark's parser, or that of an extension, knows the statement."""
+    """Return whether Spark's parser, or that of an extension, knows the statement."""
     if has_delta_spark(spark):
         return True
     if is_connect(spark):
@@ -97,13 +97,13 @@ _OF_SPARK = ("DESCRIBE", "DESC", "ALTER", "CREATE", "DROP")
 
 
 def _is_of_table(spark: SparkSession, utility: Utility) -> bool:
-    """Whether DESCRIBE HISTORY x, which Spark reads as the column x of a table HISTORY, can be meant so."""
+    """Return whether DESCRIBE HISTORY x, which Spark reads as the column x of a table HISTORY, can mean that."""
     if not isinstance(utility, grammar.History | grammar.Detail):
         return True
     return bool(spark.catalog.tableExists(type(utility).__name__.lower()))
 
 
-# ---------------------------------------------------------------- on a table that is there
+# ---------------------------------------------------------------- on an existing table
 
 
 def _optimize(spark: SparkSession, target: Target, asked: grammar.Optimize) -> DataFrame:
@@ -114,7 +114,7 @@ def _optimize(spark: SparkSession, target: Target, asked: grammar.Optimize) -> D
 
 
 def _vacuum(spark: SparkSession, target: Target, asked: grammar.Vacuum) -> DataFrame:
-    """The files that would go, of a dry run; else the table's path."""
+    """Return the files that a dry run would delete; otherwise the table's path."""
     inventory = None if asked.inventory is None else _inventory(spark, asked.inventory)
     table = target.delta_table(spark)
     found = table.vacuum(asked.hours, dryRun=asked.dry_run, lite=asked.lite, inventory=inventory)
@@ -166,7 +166,7 @@ def _fsck(spark: SparkSession, target: Target, asked: grammar.Fsck) -> DataFrame
     return target.delta_table(spark).fsck(dryRun=asked.dry_run, checkData=asked.check_data)
 
 
-# ---------------------------------------------------------------- what the table is
+# ---------------------------------------------------------------- the table's definition
 
 
 def _add_constraint(spark: SparkSession, target: Target, asked: grammar.AddConstraint) -> DataFrame:
@@ -214,7 +214,7 @@ def _drop_index(spark: SparkSession, target: Target, asked: grammar.DropIndex) -
 
 
 def refuse(statement: str, what: str, instead: str) -> NoReturn:
-    """For what no method of DeltaTable can do."""
+    """Refuse a statement that no method of DeltaTable can run."""
     raise UnsupportedOperationError(
         f"{statement}: this version of pydelta cannot {what}. Nothing was changed. {instead}", operation=statement
     )
@@ -240,7 +240,7 @@ _RUN: dict[type[Any], Callable[[SparkSession, Target, Any], DataFrame]] = {
 }
 
 
-# ---------------------------------------------------------------- what becomes a table
+# ---------------------------------------------------------------- new Delta tables
 
 
 def _convert(spark: SparkSession, asked: grammar.Convert) -> DataFrame:
@@ -280,8 +280,8 @@ def _clone(spark: SparkSession, asked: grammar.Clone) -> DataFrame:
 
 
 def _is_for_us(spark: SparkSession, name: str, named: tuple[str, str] | None) -> bool:
-    """Whether a clone of what is no Delta table is to be one of ours. name: of the clone; named: its format and path, of a path.
-    delta-spark, where it is, makes its own, but under names of ours."""
+    """Return whether a clone of a source that is no Delta table becomes a table of pydelta. name: of the clone; named: its format
+    and path, if it is a path. If delta-spark is loaded it makes its own clones, except under names of pydelta."""
     if named is not None or not has_delta_spark(spark):
         return True
     entry = catalog.find_stored(spark, name)
@@ -331,7 +331,7 @@ _CLONE_RESULT = ", ".join(f"{name} bigint" for name in _CLONE_METRICS)
 
 
 def _clone_metrics(spark: SparkSession, done: Cloned) -> dict[str, int]:
-    """Over Spark Connect the clone's history has the numbers."""
+    """Return the metrics. Over Spark Connect the clone's history has the numbers."""
     history = DeltaTable.forPath(spark, done.place.path).history().filter("operation = 'CLONE'")
     row = history.select("operationMetrics").first()
     assert row is not None

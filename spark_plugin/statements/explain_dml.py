@@ -1,9 +1,9 @@
-"""EXPLAIN of DELETE, UPDATE and MERGE INTO: what they would do, and Spark's plan of the rows that change. Nothing is changed.
+"""EXPLAIN of DELETE, UPDATE and MERGE INTO: what they would do, and Spark's plan of the changed rows. Nothing is changed.
 
     EXPLAIN FORMATTED DELETE FROM pydelta.`/data/events` WHERE id = 3       -- plan
 
-Which files matter is found as when the statement runs, by the log. Of a MERGE the source is not read: what it tells when it runs,
-the keys that it has and how large it is, may make it read fewer files and join in another way.
+The log decides which files matter, as when the statement runs. The source of a MERGE is not read: when the statement runs, the
+source's keys and its size may make it read fewer files and join in another way.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NO_ROWS = "== Physical Plan ==\nNo row has to be read.\n"
 
 
 def explain_change(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
-    """Returns one row with the text, or, as Spark does, the lines of the error that the statement meets before it runs."""
+    """Returns one row with the text. As in Spark, an error that the statement raises before it runs is also returned as text."""
     explained, mode = plan.explained()
     if explained.kind not in STATEMENTS:
         return None
@@ -53,7 +53,7 @@ def explain_change(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFram
 
 
 def explain_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """The same over Spark Connect, of the text."""
+    """Do the same over Spark Connect, for the text."""
     try:
         words = Words(statement.text, statement.args, binds=True)
     except SyntaxFault:
@@ -71,7 +71,7 @@ def explain_of_client(spark: SparkSession, statement: Statement) -> DataFrame | 
 
 @contextmanager
 def _told() -> Iterator[list[str]]:
-    """The lines of an explanation; those of the error instead."""
+    """Yield the lines of an explanation; the lines of the error if there is one."""
     lines: list[str] = []
     try:
         yield lines
@@ -85,7 +85,7 @@ def _lines(spark: SparkSession, lines: Sequence[str]) -> DataFrame:
 
 @contextmanager
 def _planned(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> Iterator[tuple[Target, PlannedChange]]:
-    """While the target is open."""
+    """Yield the plan while the target is open."""
     if plan.kind == "MergeIntoTable":
         with _planned_merge(merge_builder(spark, plan, table)) as planned:
             yield planned
@@ -140,7 +140,7 @@ def _explained(spark: SparkSession, frame: DataFrame, mode: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A parameter of the history: a text, or what clauses say, each as a mapping."""
+    """Format a parameter of the history: a text, or the clauses, each as a mapping."""
     parts = [value] if isinstance(value, str) else value
     return "; ".join(
         ", ".join(f"{name} {text}" for name, text in one.items()) if isinstance(one, Mapping) else str(one) for one in parts
