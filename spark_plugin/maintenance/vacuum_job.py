@@ -1,4 +1,4 @@
-"""VACUUM from Spark: carried out where the table is, on the driver or over Spark Connect in a task."""
+"""VACUUM from Spark. It runs where the table is: on the driver, or over Spark Connect in a task."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run_vacuum(
     keep_clones: bool | None,
     inventory: DataFrame | None,
 ) -> DataFrame:
-    """As DeltaTable.vacuum. asked: what is not by the session's settings."""
+    """Do the same as DeltaTable.vacuum. asked: the part that does not come from the session's settings."""
     with as_spark_raises(), active(spark):
         is_lite = (inventory is None and is_on(spark, LITE, default=False)) if lite is None else lite
         request = replace(
@@ -80,7 +80,7 @@ def run_vacuum(
 
 
 def run_restore_quarantined(spark: SparkSession, table: TablePath, *, dry_run: bool) -> DataFrame:
-    """As DeltaTable.restoreQuarantined."""
+    """Do the same as DeltaTable.restoreQuarantined."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
         found = at_table(spark, partial(restore_quarantined, store, dry_run=dry_run), once=not dry_run)
@@ -88,7 +88,7 @@ def run_restore_quarantined(spark: SparkSession, table: TablePath, *, dry_run: b
 
 
 def _rows_of(inventory: DataFrame) -> pa.Table:
-    """The files, not the directories."""
+    """Return the files, without the directories."""
     check_inventory(to_arrow_schema(inventory.schema))
     return inventory.filter("NOT isDir").select("path", "length", "isDir", "modificationTime").toArrow()
 
@@ -102,7 +102,7 @@ def _find(store: ObjectStore, request: VacuumRequest) -> pa.Table:
 
 
 def _as_spark_has_it(root: str, found: pa.Table, time: str) -> pa.Table:
-    """With whole paths, and times. time: the column."""
+    """Return the rows with complete paths, and with times as Spark has them. time: the column."""
     paths = pc.binary_join_element_wise(location_of(root), found["path"], "/")
     times = found[time].cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
     for name, column in (("path", paths), (time, times)):

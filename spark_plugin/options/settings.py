@@ -135,7 +135,8 @@ def _default_parallelism(spark: Any) -> int | None:
 @contextmanager
 def active(spark: Any) -> Iterator[None]:
     """Make the session the active one of this thread inside the block. Spark looks for Python sources in the active session, and
-    a thread that the user started has none. A Spark Connect client treats the server's cached state as the active session's."""
+    a thread that the user started has none. A Spark Connect client assumes that the server's cached data is the active
+    session's."""
     with activated_client(spark) if is_connect(spark) else SparkInternals(spark).activated():
         yield
 

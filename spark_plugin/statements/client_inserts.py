@@ -212,7 +212,7 @@ def _behind(query: WrittenQuery, before: str) -> WrittenQuery:
 
 
 def _at_query(words: Words) -> bool:
-    """A column may have the name of such a word too: then a comma or the end of a list stands behind it."""
+    """A column may also have such a name: then a comma or the end of a list follows."""
     ahead = 0
     while words.at("(", ahead=ahead):
         ahead += 1

@@ -1,4 +1,4 @@
-"""What ALTER TABLE methods of DeltaTable are told, as commands that travel: columns, changes of columns, constraints.
+"""The arguments of DeltaTable's ALTER TABLE methods as commands that travel: columns, changes of columns, constraints.
 
 new_columns("x INT COMMENT 'c', y STRING")     # arguments of the command addColumns
 add_constraint(spark, table, "positive", "amount > 0")
@@ -33,7 +33,7 @@ _OF_CHANGES = frozenset({"dataType", "nullable", "comment", "default", "dropDefa
 
 
 def new_columns(columns: Any) -> list[dict[str, Any]]:
-    """columns: DDL, a StructType, or a list of StructFields and of dicts with name, dataType and what else is to be said."""
+    """columns: DDL, a StructType, or a list of StructFields and of dicts with name, dataType and optional entries."""
     if isinstance(columns, str):
         columns = spark_types.StructType.fromDDL(columns)
     if isinstance(columns, spark_types.StructType):
@@ -55,12 +55,12 @@ def _of_given(column: Any) -> dict[str, Any]:
 
 
 def _new_column(name: str, field: spark_types.StructField, *, quoted: bool = False) -> dict[str, Any]:
-    """quoted: the name is one name, whatever characters it has."""
+    """quoted: the name is one name, whatever characters it contains."""
     return {"name": [name] if quoted else name, "schema": _schema_of(field)}
 
 
 def column_changes(changes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """changes: by column, dicts with what is to be other."""
+    """changes: by column, dicts with the properties to change."""
     return [_change(name, change) for name, change in changes.items()]
 
 
@@ -83,7 +83,7 @@ def _change(name: Any, change: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_defaults(spark: Any, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The columns, new or changed. Raises InvalidOptionError for a default that the session's parser would read otherwise."""
+    """Return the columns, new or changed. Raises InvalidOptionError for a default that the session's parser reads differently."""
     with as_spark_raises():
         for column in columns:
             if "default" in column:
@@ -122,15 +122,16 @@ def _schema_of(field: spark_types.StructField) -> str:
 
 
 def add_constraint(spark: Any, table: TablePath, name: str, sql: str) -> None:
-    """Have Spark count the rows of the newest version that break the condition, and add it if there are none.
+    """Let Spark count the rows of the newest version that violate the condition, and add the constraint if there are none.
 
-    Raises as delta_py's add_constraint; InvalidOptionError for a condition that the session's parser would read otherwise.
+    Raises the same as delta_py's add_constraint; InvalidOptionError for a condition that the session's parser would read
+    differently.
     """
     zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
     with as_spark_raises():
         check_rule_text(spark, f"The constraint {name}", sql)
         version, condition = at_table(spark, partial(_checkable, table.open_store(spark), name, sql, zone))
-    # A missing file may have rows that break the condition, whatever the session says of missing files.
+    # A missing file may have rows that violate the condition, even if the session ignores missing files.
     strict = {"versionAsOf": str(version), "ignoreMissingFiles": "false"}
     rows = spark.read.format(FORMAT).options(**table.storage).options(**strict).load(table.url)
     with as_spark_raises():
@@ -141,7 +142,7 @@ def add_constraint(spark: Any, table: TablePath, name: str, sql: str) -> None:
 
 
 def _checkable(store: ObjectStore, name: str, sql: str, time_zone: str) -> tuple[int, str]:
-    """The newest version, and the condition as Spark is to compute it: where that can be, without functions of the session."""
+    """Return the newest version, and the condition for Spark: if possible, without functions of the session."""
     snapshot = Snapshot.load(store)
     rule = RowRule("check", name, sql)
     check_new_constraint(snapshot.config, rule, time_zone)
