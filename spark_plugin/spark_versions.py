@@ -41,8 +41,8 @@ def minor_version(version: str) -> tuple[int, int]:
 
 def supported_text() -> str:
     """`4.1, 4.2 and 4.3`."""
-    *others, newest = (f"{major}.{minor}" for major, minor in SUPPORTED)
-    return f"{', '.join(others)} and {newest}"
+    *other_versions, newest = (f"{major}.{minor}" for major, minor in SUPPORTED)
+    return f"{', '.join(other_versions)} and {newest}"
 
 
 def refuse_older(version: str) -> None:

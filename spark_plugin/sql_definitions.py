@@ -364,7 +364,7 @@ def _sql_text(generated: Any) -> str:
 def _partitioning(transforms: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
     """Return the columns to partition by, the columns to cluster by, and all other transforms."""
     columns: list[str] = []
-    clustering, others = None, []
+    clustering, other_transforms = None, []
     for transform in transforms:
         match str(transform.name()):
             case "identity":
@@ -372,8 +372,8 @@ def _partitioning(transforms: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str
             case "cluster_by" | "temp_cluster_by":  # delta-spark's parser uses the latter
                 clustering = tuple(map(joined_name, _paths(transform)))
             case _:
-                others.append(str(transform.toString()))
-    return tuple(columns), clustering, tuple(others)
+                other_transforms.append(str(transform.toString()))
+    return tuple(columns), clustering, tuple(other_transforms)
 
 
 def _paths(transform: Any) -> list[tuple[str, ...]]:

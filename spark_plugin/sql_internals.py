@@ -208,16 +208,18 @@ class SqlInternals:
         catalyst = self.jvm.org.apache.spark.sql.catalyst
         nothing = self.sequence([])
         renamed = []
-        for wanted in items(viewed.relation.output()):
-            column = columns.get(str(wanted.name()))
-            if column is None or column.dataType() != wanted.dataType():
+        for view_column in items(viewed.relation.output()):
+            column = columns.get(str(view_column.name()))
+            if column is None or column.dataType() != view_column.dataType():
                 raise SchemaMismatchError(
-                    f"The view was made of the table when its column {wanted.name()} was {wanted.dataType().sql()}; now it is "
-                    f"{'not there' if column is None else column.dataType().sql()}. Nothing was changed. Make the view anew.",
+                    f"The view was made of the table when its column {view_column.name()} was {view_column.dataType().sql()}; "
+                    "now "
+                    f"it is {'not there' if column is None else column.dataType().sql()}. Nothing was changed. Make the view "
+                    "anew.",
                     error_class="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
                 )
             none = self.jvm.scala.Option.empty()
-            renamed.append(catalyst.expressions.Alias(column, wanted.name(), wanted.exprId(), nothing, none, nothing))
+            renamed.append(catalyst.expressions.Alias(column, view_column.name(), view_column.exprId(), nothing, none, nothing))
         plan = catalyst.plans.logical.Project(self.sequence([*renamed, columns[kept]]), below)
         for project in reversed(viewed.projections):
             plan = catalyst.plans.logical.Project(self.sequence([*items(project.projectList()), columns[kept]]), plan)

@@ -130,8 +130,8 @@ class Save:
         from spark_plugin.merge.replace_matching import replace_matching  # imports all of MERGE, which few sessions need
 
         table = self.table_path(path or self.option("path") or "")
-        told = {name: text for name, text in self._texts().items() if name not in MATCHING_OPTIONS}
-        request = write_options({**told, "path": table.url, **self._own_options(table.url)}, overwrite=True).request
+        other_options = {name: text for name, text in self._texts().items() if name not in MATCHING_OPTIONS}
+        request = write_options({**other_options, "path": table.url, **self._own_options(table.url)}, overwrite=True).request
         replace_matching(self.spark, table, self.frame, matching, request, same_types=self.matching is None)
 
     def _with_rule_columns(self, path: str | None, refused: UnsupportedTableFeatureError) -> Save | None:
@@ -163,22 +163,22 @@ class Save:
         return TablePath(path, {name: str(value) for name, (_, value) in self.options.items() if is_storage_option(name)})
 
     def _own_options(self, path: str | None) -> dict[str, str]:
-        own = {MODE: self.mode, SESSION: write_settings(self.spark, path)}
+        private_options = {MODE: self.mode, SESSION: write_settings(self.spark, path)}
         for name, columns in ((PARTITION_BY, self.partition_by), (CLUSTER_BY, self.cluster_by)):
             if columns is not None:
-                own[name] = json.dumps(list(columns))
-        return own
+                private_options[name] = json.dumps(list(columns))
+        return private_options
 
     def _writer(self, frame: Any, target: str | None) -> Any:
         writer = new_writer(frame, self.callback).format(FORMAT).mode("overwrite" if self.mode == "overwrite" else "append")
         for key, value in self.options.values():
             writer = writer.option(key, value)
-        own = self._own_options(target)
+        private_options = self._own_options(target)
         if self.rule_nonce is not None:
-            own[RULE_NONCE] = self.rule_nonce
+            private_options[RULE_NONCE] = self.rule_nonce
         if self.as_select is not None:
-            own[AS_SELECT] = json.dumps(asdict(self.as_select))
-        return writer.options(**private(self.spark, own))
+            private_options[AS_SELECT] = json.dumps(asdict(self.as_select))
+        return writer.options(**private(self.spark, private_options))
 
 
 # ---------------------------------------------------------------- optimizeWrite
@@ -201,17 +201,17 @@ def _is_optimized(save: Save, snapshot: Snapshot | None) -> bool:
     """Decide by the option, else the session's setting, else the table's property. Over Spark Connect the table is on the
     server's
     side, and reading a property would cost as much as a small write: there the property counts only if it is an option."""
-    said = save.option("optimizeWrite") or conf(save.spark, OPTIMIZE_CONF) or save.option(_OPTIMIZE_PROPERTY)
-    if said is None and snapshot is not None:
+    setting = save.option("optimizeWrite") or conf(save.spark, OPTIMIZE_CONF) or save.option(_OPTIMIZE_PROPERTY)
+    if setting is None and snapshot is not None:
         properties = snapshot.metadata.configuration
-        said = next((value for name, value in properties.items() if name.lower() == _OPTIMIZE_PROPERTY.lower()), None)
-    if said is not None and said.lower() not in ("true", "false"):
+        setting = next((value for name, value in properties.items() if name.lower() == _OPTIMIZE_PROPERTY.lower()), None)
+    if setting is not None and setting.lower() not in ("true", "false"):
         raise InvalidOptionError(
-            f"Invalid value {said!r} for option 'optimizeWrite': it must be 'true' or 'false'.",
+            f"Invalid value {setting!r} for option 'optimizeWrite': it must be 'true' or 'false'.",
             option="optimizeWrite",
-            value=said,
+            value=setting,
         )
-    return said is not None and said.lower() == "true"
+    return setting is not None and setting.lower() == "true"
 
 
 def _adapts(spark: Any) -> bool:
@@ -221,11 +221,11 @@ def _adapts(spark: Any) -> bool:
 
 def _partition_columns(save: Save, path: str | None, snapshot: Snapshot | None) -> list[str]:
     """Return the partition columns of the table that the frame has."""
-    wanted = save.partition_by
-    if wanted is None and path is not None:
-        wanted = _table_partitioning(save.spark, path, snapshot)
-    known = {name.lower(): name for name in save.frame.columns}
-    return [known[name.lower()] for name in wanted or () if name.lower() in known]
+    partition_columns = save.partition_by
+    if partition_columns is None and path is not None:
+        partition_columns = _table_partitioning(save.spark, path, snapshot)
+    frame_columns = {name.lower(): name for name in save.frame.columns}
+    return [frame_columns[name.lower()] for name in partition_columns or () if name.lower() in frame_columns]
 
 
 def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Sequence[str]:

@@ -192,14 +192,14 @@ def has_catalogs(spark: Any) -> bool:
     return conf(spark, catalog_conf("spark_catalog")) in (TABLES_CATALOG, DELTA_SPARK_CATALOG)
 
 
-def _told_entry(name: str, told: Mapping[str, Any] | None) -> Entry | None:
-    if told is None:
+def _told_entry(name: str, fields: Mapping[str, Any] | None) -> Entry | None:
+    if fields is None:
         return None
-    options = catalog_options(told["options"]) if "options" in told else {}
+    options = catalog_options(fields["options"]) if "options" in fields else {}
     path = options.pop("path", None)
-    provider = (told.get("provider") or "").lower()
-    external, tracks = told["type"] == "EXTERNAL", bool(told.get("tracksPartitions"))
-    return Entry(name, provider, path, external, options, tracks, told.get("columns"))
+    provider = (fields.get("provider") or "").lower()
+    external, tracks = fields["type"] == "EXTERNAL", bool(fields.get("tracksPartitions"))
+    return Entry(name, provider, path, external, options, tracks, fields.get("columns"))
 
 
 def _type_and_provider(text: str) -> tuple[str, str]:
@@ -389,9 +389,9 @@ def _namespace_and_table(spark: Any, name: str) -> tuple[list[str], str]:
 def is_of_another_catalog(spark: Any, name: str) -> bool:
     """Return whether Spark looks the name up in another catalog than its own: the catalog with which the name begins, if there is
     one, else the current one."""
-    first, *others = _parts(name)
-    names_it = first.lower() == _SESSION_CATALOG or len(others) > 1
-    if others and (names_it or conf(spark, f"spark.sql.catalog.{first}") is not None):
+    first, *other_parts = _parts(name)
+    names_it = first.lower() == _SESSION_CATALOG or len(other_parts) > 1
+    if other_parts and (names_it or conf(spark, f"spark.sql.catalog.{first}") is not None):
         catalog: str = first
     else:
         catalog = spark.catalog.currentCatalog()

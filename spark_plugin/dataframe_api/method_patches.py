@@ -214,8 +214,8 @@ def _path_of(path: Any, options: Mapping[str, Any]) -> str | None:
     return given if isinstance(given, str) else None
 
 
-def _option(options: Mapping[str, Any], wanted: str) -> Any:
-    return next((value for name, value in options.items() if name.lower() == wanted), None)
+def _option(options: Mapping[str, Any], lowercase_name: str) -> Any:
+    return next((value for name, value in options.items() if name.lower() == lowercase_name), None)
 
 
 def _schema_text(schema: Any) -> str:

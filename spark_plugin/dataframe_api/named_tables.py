@@ -135,18 +135,18 @@ def insert_into(save: Save, name: str) -> None:
             option="partitionBy",
         )
     table = TableColumns.of(newest(save.spark, save.table_path(path)).config)
-    columns, given, evolves = table.schema.names, save.frame.columns, _merges_schema(save)
-    if len(given) < len(columns) or (len(given) > len(columns) and not evolves):
+    columns, data_columns, evolves = table.schema.names, save.frame.columns, _merges_schema(save)
+    if len(data_columns) < len(columns) or (len(data_columns) > len(columns) and not evolves):
         raise SchemaMismatchError(
             f"insertInto goes by position: table {name} has {len(columns)} columns ({', '.join(columns)}), the data has "
-            f"{len(given)} ({', '.join(given)}). Nothing was written. Select the table's columns in its order.",
+            f"{len(data_columns)} ({', '.join(data_columns)}). Nothing was written. Select the table's columns in its order.",
             error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
             sql_state="42802",
             table=name,
         )
     mode = "overwrite" if save.mode == "overwrite" else "append"
     matching = save.replaced() if mode == "overwrite" else None
-    check_aligned(() if matching is None else matching.columns, columns, given)
+    check_aligned(() if matching is None else matching.columns, columns, data_columns)
     frame, matching = _by_position(save, table, matching, evolves=evolves)
     with overflows_as_the_gates("CAST_OVERFLOW_IN_TABLE_INSERT"):
         write_to_entry(replace(save, frame=frame, mode=mode, matching=matching), entry)
@@ -172,13 +172,15 @@ def _by_position(
     return frame, replace(matching, values=values)
 
 
-def check_aligned(asked: Sequence[str], columns: Sequence[str], given: Sequence[str]) -> None:
-    """Columns that are written by position but match rows by name must be the same ones. asked: of replaceUsing. columns: of the
-    table; given: of the data.
+def check_aligned(matched_columns: Sequence[str], columns: Sequence[str], data_columns: Sequence[str]) -> None:
+    """Columns that are written by position but match rows by name must be the same ones. matched_columns: of replaceUsing.
+    columns: of the table; data_columns: of the data.
 
     Raises SchemaMismatchError (INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS) for one that the data has at another position.
     """
-    misaligned = [name for name in asked if (place := _place(given, name)) is not None and place != _place(columns, name)]
+    misaligned = [
+        name for name in matched_columns if (place := _place(data_columns, name)) is not None and place != _place(columns, name)
+    ]
     if misaligned:
         raise SchemaMismatchError(
             f"Rows are to be matched by {', '.join(misaligned)}, and they are elsewhere in the data than in the table, which has "
@@ -243,14 +245,14 @@ def run_verb(verb: str, save: Save, name: str, condition: Any = None) -> None:
 
 
 def _refuse_matching(save: Save) -> None:
-    asked = [name for key, (name, _) in save.options.items() if key in ("replaceusing", "replaceon")]
-    if asked:
+    option_names = [name for key, (name, _) in save.options.items() if key in ("replaceusing", "replaceon")]
+    if option_names:
         raise InvalidOptionError(
-            f"create, replace and createOrReplace of writeTo do not go with the option {asked[0]}: they make a new table. "
+            f"create, replace and createOrReplace of writeTo do not go with the option {option_names[0]}: they make a new table. "
             "Nothing was written. Use df.write.mode('overwrite') to replace rows.",
             error_class="DELTA_DFV2_CREATE_REPLACE_INCOMPATIBLE_REPLACE_ON_OR_USING",
             sql_state="42000",
-            option=asked[0],
+            option=option_names[0],
         )
 
 

@@ -53,8 +53,8 @@ def asks_for_saves(spark: Any, table: TablePath) -> bool:
 
     Raises the same as `load` for a table that does not exist.
     """
-    asked = private(spark, {FACTS: FACTS_OF_WRITES})
-    fields = spark.read.format(FORMAT).options(**asked, **table.storage).load(table.url).schema.fields
+    private_options = private(spark, {FACTS: FACTS_OF_WRITES})
+    fields = spark.read.format(FORMAT).options(**private_options, **table.storage).load(table.url).schema.fields
     return bool(fields) and bool(json.loads(fields[0].metadata[FACTS]).get("asks_for_saves"))
 
 
@@ -96,30 +96,32 @@ def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
 def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
     """Return the frame's columns, those that rules name under the table's names and in its types; then the columns that are
     null."""
-    wanted = {field.name.lower(): field for field in rules.inputs}
+    fields_by_name = {field.name.lower(): field for field in rules.inputs}
     spark = frame.sparkSession
     assigning = Assigning(None if is_connect(spark) else SparkInternals(spark), "ANSI", evolves=False)
     columns = []
-    for given in frame.schema.fields:
-        column, field = F.col(quoted(given.name)), wanted.get(given.name.lower())
+    for frame_field in frame.schema.fields:
+        column, field = F.col(quoted(frame_field.name)), fields_by_name.get(frame_field.name.lower())
         if field is None:
-            columns.append(column.alias(given.name))
+            columns.append(column.alias(frame_field.name))
         else:
-            columns.append(_assigned(column, given, field, assigning).alias(field.name))
+            columns.append(_assigned(column, frame_field, field, assigning).alias(field.name))
     return [*columns, *(F.lit(None).cast(spark_type(field.data_type)).alias(field.name) for field in rules.absent)]
 
 
-def _assigned(column: Column, given: StructField, field: DeltaField, assigning: Assigning) -> Column:
-    wanted = spark_type(field.data_type)
-    if given.dataType.simpleString() == wanted.simpleString():
+def _assigned(column: Column, frame_field: StructField, field: DeltaField, assigning: Assigning) -> Column:
+    table_type = spark_type(field.data_type)
+    if frame_field.dataType.simpleString() == table_type.simpleString():
         return column
-    if not may_assign(delta_type(given.dataType), field.data_type):
+    if not may_assign(delta_type(frame_field.dataType), field.data_type):
         raise SchemaMismatchError(
-            f"Column {field.name} of the table is {wanted.simpleString()} and cannot take {given.dataType.simpleString()} from "
-            "the data: a rule of the table names it, and Spark computes the rule. Nothing was written. Cast the column before "
+            f"Column {field.name} of the table is {table_type.simpleString()} and cannot take "
+            f"{frame_field.dataType.simpleString()} "
+            "from the data: a rule of the table names it, and Spark computes the rule. Nothing was written. Cast the column "
+            "before "
             "writing.",
             error_class="DELTA_FAILED_TO_MERGE_FIELDS",
             sql_state="22005",
             column=field.name,
         )
-    return assigning.cast(Typed(column, given.dataType), wanted, field.name)
+    return assigning.cast(Typed(column, frame_field.dataType), table_type, field.name)

@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 def alter_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
     """Returns a frame without columns, as Spark does. Raises the errors of DeltaTable's methods."""
-    asked = parsed_alteration(plan)
-    target = None if asked is None else find_target(spark, asked.parts)
-    if asked is None or target is None:
+    alteration = parsed_alteration(plan)
+    target = None if alteration is None else find_target(spark, alteration.parts)
+    if alteration is None or target is None:
         return None
-    if asked.method == "truncate":
+    if alteration.method == "truncate":
         truncate(spark, target.place)
     else:
         if is_case_sensitive(spark):
-            _check_spelling(newest(spark, target.place).config.schema, asked)
-        getattr(target.delta_table(spark), asked.method)(*asked.arguments, **asked.more)
+            _check_spelling(newest(spark, target.place).config.schema, alteration)
+        getattr(target.delta_table(spark), alteration.method)(*alteration.arguments, **alteration.more)
     return nothing(spark)
 
 
-def _check_spelling(schema: StructType, asked: ParsedAlteration) -> None:
+def _check_spelling(schema: StructType, alteration: ParsedAlteration) -> None:
     """Raise SchemaMismatchError for a column or field that exists in another spelling."""
-    strange = [name for name in asked.present if not _is_spelled(schema, split_name(name))]
+    strange = [name for name in alteration.present if not _is_spelled(schema, split_name(name))]
     if strange:
         raise SchemaMismatchError(
             f"{', '.join(strange)}: the table spells it otherwise, and spark.sql.caseSensitive is true. It has "

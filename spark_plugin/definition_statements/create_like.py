@@ -39,33 +39,33 @@ if TYPE_CHECKING:
 
 def create_like(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
     """Returns a frame without columns, as Spark does. Raises the errors of delta.tables' builders."""
-    asked = parsed_likeness(plan)
-    return None if asked is None else create_parsed(spark, asked)
+    likeness = parsed_likeness(plan)
+    return None if likeness is None else create_parsed(spark, likeness)
 
 
-def create_parsed(spark: SparkSession, asked: ParsedLikeness) -> DataFrame | None:
+def create_parsed(spark: SparkSession, likeness: ParsedLikeness) -> DataFrame | None:
     """Run a statement that was parsed elsewhere."""
-    source = find_target(spark, asked.source)
-    named, ours = catalog.format_and_path(asked.name), our_formats(spark)
+    source = find_target(spark, likeness.source)
+    named, ours = catalog.format_and_path(likeness.name), our_formats(spark)
     if named is not None:
-        is_ours = named[0] in ours and (asked.provider is None or asked.provider.lower() in ours)
-    elif catalog.is_of_another_catalog(spark, asked.name):
+        is_ours = named[0] in ours and (likeness.provider is None or likeness.provider.lower() in ours)
+    elif catalog.is_of_another_catalog(spark, likeness.name):
         is_ours = False
-    elif asked.provider is not None:
-        is_ours = asked.provider.lower() in ours
+    elif likeness.provider is not None:
+        is_ours = likeness.provider.lower() in ours
     else:
         is_ours = source is not None
     if not is_ours:
         return None
-    if asked.if_not_exists and has_name(spark, asked.name):
+    if likeness.if_not_exists and has_name(spark, likeness.name):
         return nothing(spark)
     request = TableRequest(
-        "createIfNotExists" if asked.if_not_exists else "create", name=asked.name, location=asked.location
+        "createIfNotExists" if likeness.if_not_exists else "create", name=likeness.name, location=likeness.location
     )
-    request = _of_other(spark, request, asked) if source is None else _of_table(newest(spark, source.place), request)
-    given = {name.lower() for name in asked.properties}
-    inherited = {name: value for name, value in (request.properties or {}).items() if name.lower() not in given}
-    build_table(spark, replace(request, properties={**inherited, **asked.properties}))
+    request = _of_other(spark, request, likeness) if source is None else _of_table(newest(spark, source.place), request)
+    stated_properties = {name.lower() for name in likeness.properties}
+    inherited = {name: value for name, value in (request.properties or {}).items() if name.lower() not in stated_properties}
+    build_table(spark, replace(request, properties={**inherited, **likeness.properties}))
     return nothing(spark)
 
 
@@ -88,8 +88,8 @@ def _as_new(field: StructField) -> StructField:
     return replace(field, metadata=metadata)
 
 
-def _of_other(spark: SparkSession, request: TableRequest, asked: ParsedLikeness) -> TableRequest:
-    name = ".".join(map(quoted, asked.source))
+def _of_other(spark: SparkSession, request: TableRequest, likeness: ParsedLikeness) -> TableRequest:
+    name = ".".join(map(quoted, likeness.source))
     if catalog.format_and_path(name) is not None:
         raise UnsupportedOperationError(
             f"CREATE TABLE LIKE {name}: files of another format do not say how they are partitioned; nothing was created. Name "

@@ -93,11 +93,11 @@ def _check(definition: ParsedDefinition) -> None:
             "for what the table is to know, and options of the reader for what a query asks.",
             option=definition.options[0],
         )
-    others = sorted({constraint.kind for constraint in definition.constraints if constraint.condition is None})
-    if others:
+    other_kinds = sorted({constraint.kind for constraint in definition.constraints if constraint.condition is None})
+    if other_kinds:
         raise UnsupportedOperationError(
-            f"{definition.name} would have constraints of the kind {', '.join(others)}: Delta tables have CHECK and NOT NULL, "
-            "and no keys. Nothing was created. Leave them out.",
+            f"{definition.name} would have constraints of the kind {', '.join(other_kinds)}: Delta tables have CHECK and "
+            "NOT NULL, and no keys. Nothing was created. Leave them out.",
             error_class="UNSUPPORTED_FEATURE.TABLE_OPERATION",
             sql_state="0A000",
         )

@@ -38,15 +38,16 @@ def check_location(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
         )
     location = str(plan.node.location())
     try:
-        there = newest(spark, TablePath(local_path(location)))
+        new_snapshot = newest(spark, TablePath(local_path(location)))
     except TableNotFoundError as error:
         what = f"There is no table at {location}, which {target.name} is to stand for. Nothing was changed."
         raise TableNotFoundError(f"{what} {error.message}", path=location) from error
-    present, wanted = _columns(newest(spark, target.place)), _columns(there)
-    if present != wanted and not is_on(spark, BYPASS_CONF, default=False):
+    present, new_columns = _columns(newest(spark, target.place)), _columns(new_snapshot)
+    if present != new_columns and not is_on(spark, BYPASS_CONF, default=False):
         raise SchemaMismatchError(
-            f"The table at {location} has other columns than {target.name}: {wanted}, and not {present}. Nothing was changed. If "
-            f"that is meant, set {BYPASS_CONF} to true.",
+            f"The table at {location} has other columns than {target.name}: {new_columns}, and not {present}. Nothing was "
+            "changed. "
+            f"If that is meant, set {BYPASS_CONF} to true.",
             error_class="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
             sql_state="42KD7",
             table=target.name,

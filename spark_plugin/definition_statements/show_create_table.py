@@ -166,19 +166,19 @@ def _text(value: str) -> str:
 def _expression(text: object, of: str) -> str:
     """Check that a text of the log cannot extend into the rest of the statement: it is one expression, without comments. of: the
     owner of the text, for errors."""
-    shown = str(text)
+    sql = str(text)
     try:
-        syntax_tree(shown)
+        syntax_tree(sql)
         end = 0
-        for token in tokens(shown):
-            if shown[end : token.start].strip():
-                raise _untold(of, shown, "it holds a comment")
+        for token in tokens(sql):
+            if sql[end : token.start].strip():
+                raise _untold(of, sql, "it holds a comment")
             end = token.end + 1
     except ExpressionError as error:
-        raise _untold(of, shown, "it is no expression that pydelta can read") from error
-    if shown[end:].strip():
-        raise _untold(of, shown, "it holds a comment")
-    return shown
+        raise _untold(of, sql, "it is no expression that pydelta can read") from error
+    if sql[end:].strip():
+        raise _untold(of, sql, "it holds a comment")
+    return sql
 
 
 def _untold(of: str, text: str, why: str) -> UnsupportedOperationError:

@@ -126,10 +126,10 @@ def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignmen
     }
 
 
-def _cast(rule: Assigning, value: Typed, wanted: DataType, name: str) -> Column:
-    if wanted == STRING or not is_storable(value.data_type):  # pydelta does not know how Spark casts every type
-        return rule.cast(value, spark_type(wanted), name)
+def _cast(rule: Assigning, value: Typed, target_type: DataType, name: str) -> Column:
+    if target_type == STRING or not is_storable(value.data_type):  # pydelta does not know how Spark casts every type
+        return rule.cast(value, spark_type(target_type), name)
     data_type = delta_type(value.data_type)
-    if is_atomic(data_type) and is_atomic(wanted) and may_assign(data_type, wanted):
+    if is_atomic(data_type) and is_atomic(target_type) and may_assign(data_type, target_type):
         return value.column
-    return rule.cast(value, spark_type(wanted), name)
+    return rule.cast(value, spark_type(target_type), name)

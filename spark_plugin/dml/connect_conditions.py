@@ -65,8 +65,8 @@ def wanted_by(spark: Any, condition: Column | None, schema: StructType, alias: A
         parts = tree.conjuncts(_Reader(schema, alias, spark).resolved(client_expression(condition)))
     except (_NotRead, DeltaError):
         return Wanted(None)
-    known = tuple(part for part in parts if _is_read(part) and not _has_char(part, schema))
-    return Wanted(tree.conjunction(known) if known else None, exact=len(known) == len(parts))
+    readable = tuple(part for part in parts if _is_read(part) and not _has_char(part, schema))
+    return Wanted(tree.conjunction(readable) if readable else None, exact=len(readable) == len(parts))
 
 
 def condition_text(condition: Column) -> str:

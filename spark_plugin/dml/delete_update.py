@@ -49,8 +49,8 @@ def planned_delete(target: Target, condition: Column | None) -> PlannedChange:
     text = analyzer_of(target.spark).filter_text(target.shape, condition, "DELETE")
     _note_what_is_read(target, [condition])
     matched = target.frame.where(condition)
-    wanted = target.wanted(matched, condition)
-    count = 0 if wanted.none else target.choose_files(wanted.predicate, whole=wanted.exact)
+    needed_rows = target.wanted(matched, condition)
+    count = 0 if needed_rows.none else target.choose_files(needed_rows.predicate, whole=needed_rows.exact)
     return PlannedChange(matched.select(*target.address(DELETED)) if count else None, _parameters(text))
 
 
@@ -92,8 +92,8 @@ def planned_update(target: Target, condition: Column | None, assignments: Mappin
     matched = target.frame if condition is None else target.frame.where(condition)
     row = new_row(schema, matched, paths)
     _note_what_is_read(target, [*paths.values(), *([] if condition is None else [condition])])
-    wanted = target.wanted(matched, condition)
-    count = 0 if wanted.none or not assignments else target.choose_files(wanted.predicate)
+    needed_rows = target.wanted(matched, condition)
+    count = 0 if needed_rows.none or not assignments else target.choose_files(needed_rows.predicate)
     changed = matched.select(*target.address(UPDATED), row)
     return PlannedChange(changed if count else None, _parameters(text))
 

@@ -125,8 +125,8 @@ class Target:
         frame, if the frame is only a filter. No job runs."""
         if is_connect(self.spark):
             return wanted_by(self.spark, condition, self.dml.snapshot.schema, self.alias)
-        wanted = wanted_rows(self.spark, frame, FILES, self.listed)
-        return wanted.without(METADATA_COLUMN) if self.has_metadata else wanted
+        needed_rows = wanted_rows(self.spark, frame, FILES, self.listed)
+        return needed_rows.without(METADATA_COLUMN) if self.has_metadata else needed_rows
 
     def choose_files(self, predicate: Expression | None, *, whole: bool = False) -> int:
         """Choose the files to read: those that may contain such rows. whole: the predicate describes exactly the rows to delete,
@@ -137,9 +137,9 @@ class Target:
         return int(chosen.candidates.num_rows)
 
 
-def _choose_files(dml: Dml, predicate: Expression | None, whole: bool, listed: str) -> ChosenFiles:
+def _choose_files(dml: Dml, predicate: Expression | None, is_exact: bool, listed: str) -> ChosenFiles:
     candidates = dml.candidates(predicate)
-    if whole:
+    if is_exact:
         candidates = dml.take_whole_files(predicate)
     with pa.OSFile(listed, "wb") if os.path.isabs(listed) else dml.store.open_output(listed) as sink:
         candidates.spool(sink)

@@ -138,9 +138,9 @@ def _comparisons(parts: Sequence[Any], of_target: Any, of_source: Any) -> Iterat
         if comparison is None or uses_only(part, of_target) or uses_only(part, of_source):
             continue
         left, right = operands_of(part)
-        for ours, theirs, operator in ((left, right, comparison), (right, left, TURNED[comparison])):
-            if uses_only(ours, of_target) and uses_only(theirs, of_source):
-                yield ours, operator, theirs
+        for ours, source_attributes, operator in ((left, right, comparison), (right, left, TURNED[comparison])):
+            if uses_only(ours, of_target) and uses_only(source_attributes, of_source):
+                yield ours, operator, source_attributes
 
 
 def _has_char(expression: Any) -> bool:

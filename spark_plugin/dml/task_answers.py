@@ -126,8 +126,8 @@ def _packed_or_text(value: Any) -> Any:
 
 def _unpacked_error(value: Mapping[str, Any]) -> Exception:
     if "message" in value:
-        known = {cls.__name__: cls for cls in _classes_from(DeltaError)}
-        nearest, *_ = (known[name] for name in value["classes"] if name in known)
+        error_classes = {cls.__name__: cls for cls in _classes_from(DeltaError)}
+        nearest, *_ = (error_classes[name] for name in value["classes"] if name in error_classes)
         parameters = {str(name): _unpacked(item) for name, item in value["parameters"].items()}
         return rebuilt(nearest, str(value["message"]), value["error_class"], value["sql_state"], parameters)
     if "errno" in value:

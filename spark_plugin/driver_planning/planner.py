@@ -70,10 +70,12 @@ def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) 
 
 def opened(body: bytes) -> bytes:
     """Return a DataSource for options of SQL's catalogs, and its columns. Raises the errors of making the DataSource."""
-    told = orjson.loads(body)
-    source = source_here(told["options"], told["directory"])
+    request = orjson.loads(body)
+    source = source_here(request["options"], request["directory"])
     if source is None:
-        raise ValueError(f"{told['options']['path']} is counted from {told['directory']}, and this process is in {os.getcwd()}")
+        raise ValueError(
+            f"{request['options']['path']} is counted from {request['directory']}, and this process is in {os.getcwd()}"
+        )
     schema = source.schema().json()
     pickled = pickled_whole(source)
     return _LENGTH.pack(len(pickled)) + pickled + schema.encode()

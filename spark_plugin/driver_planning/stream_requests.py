@@ -49,13 +49,13 @@ class Streams:
     def answer(self, body: bytes) -> bytes:
         """Raises the errors of the call, and KeyError for a stream that is not open."""
         (length,) = _LENGTH.unpack_from(body)
-        behind = _LENGTH.size + length
-        asked = orjson.loads(body[_LENGTH.size : behind])
-        stream, call, arguments = asked["stream"], asked["call"], asked["arguments"]
+        text_end = _LENGTH.size + length
+        request = orjson.loads(body[_LENGTH.size : text_end])
+        stream, call, arguments = request["stream"], request["call"], request["arguments"]
         with counted_elsewhere():
             match call:
                 case "open":
-                    return self._open(stream, body[behind:], *arguments)
+                    return self._open(stream, body[text_end:], *arguments)
                 case "close":
                     return self._close(stream)
                 case _:

@@ -29,14 +29,14 @@ def planned_write(body: bytes) -> bytes:
     whether the write overwrites, and the columns that tasks return.
     Raises the errors that make the write impossible, and ValueError if the path is another place for this process.
     """
-    told = orjson.loads(body)
-    source = source_here(told["options"], told["directory"])
+    request = orjson.loads(body)
+    source = source_here(request["options"], request["directory"])
     if source is None:
-        raise ValueError(f"{told['options']['path']} is counted from {told['directory']}")
-    schema, given_back = data_type_of_json(told["schema"]), data_type_of_json(told["given back"])
+        raise ValueError(f"{request['options']['path']} is counted from {request['directory']}")
+    schema, given_back = data_type_of_json(request["schema"]), data_type_of_json(request["given back"])
     assert isinstance(schema, StructType) and isinstance(given_back, StructType)
     with counted_elsewhere():
-        return written_as_by_worker(source.writer(schema, told["overwrite"]), given_back)
+        return written_as_by_worker(source.writer(schema, request["overwrite"]), given_back)
 
 
 def committed_write(body: bytes) -> bytes:

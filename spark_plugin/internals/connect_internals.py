@@ -83,12 +83,12 @@ def client_node(expression: Any) -> ClientNode | None:
     return None
 
 
-def client_cast(column: Any, wanted: DataType, mode: str) -> Any:
+def client_cast(column: Any, target_type: DataType, mode: str) -> Any:
     """Return CAST of a client's Column, in the evaluation mode of this name."""
     from pyspark.sql.connect.column import Column as ClientColumn
     from pyspark.sql.connect.expressions import CastExpression
 
-    return ClientColumn(CastExpression(column._expr, wanted, mode))
+    return ClientColumn(CastExpression(column._expr, target_type, mode))
 
 
 # ---------------------------------------------------------------- sessions
@@ -99,12 +99,12 @@ def activated_client(spark: Any) -> Iterator[None]:
     """Make a client's session the active one of this thread inside the block: pyspark looks in the active session for what
     localCheckpoint releases, whichever session the frame belongs to."""
     threads = type(spark)._active_session
-    before = getattr(threads, "session", None)
+    previous_session = getattr(threads, "session", None)
     threads.session = spark
     try:
         yield
     finally:
-        threads.session = before
+        threads.session = previous_session
 
 
 # ---------------------------------------------------------------- plans

@@ -132,8 +132,8 @@ class NotRowByRow(Enum):
 
 def nodes_repeat(plan: Any, source: str) -> bool:
     children = plan.children()
-    known = str(plan.nodeName()) in _REPEATABLE or _is_pinned(plan, source)
-    return known and all(nodes_repeat(children.apply(number), source) for number in range(children.length()))
+    is_repeatable = str(plan.nodeName()) in _REPEATABLE or _is_pinned(plan, source)
+    return is_repeatable and all(nodes_repeat(children.apply(number), source) for number in range(children.length()))
 
 
 def read_paths(plan: Any) -> set[str]:

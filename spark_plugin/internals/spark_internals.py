@@ -73,13 +73,13 @@ class SparkInternals:
     def activated(self) -> Iterator[None]:
         """Make the session the active one of this thread inside the block."""
         sessions = type(self._spark)._get_j_spark_session_class(self._jvm)
-        before = sessions.getActiveSession()
+        previous_session = sessions.getActiveSession()
         sessions.setActiveSession(self._spark._jsparkSession)
         try:
             yield
         finally:
-            if before.isDefined():
-                sessions.setActiveSession(before.get())
+            if previous_session.isDefined():
+                sessions.setActiveSession(previous_session.get())
             else:
                 sessions.clearActiveSession()
 
@@ -102,16 +102,16 @@ class SparkInternals:
         if not self.has_java_class("pydelta.catalog.Catalogs"):
             return []
         try:
-            told = self._jvm.pydelta.catalog.Catalogs.heldTables(self._spark._jsparkSession)
+            answer = self._jvm.pydelta.catalog.Catalogs.heldTables(self._spark._jsparkSession)
         except Py4JError as error:
             raise NotImplementedError(f"Spark does not tell of which tables it holds rows: {error}") from error
-        return [(name, path) for name, path in orjson.loads(told)]
+        return [(name, path) for name, path in orjson.loads(answer)]
 
     def settings(self) -> dict[str, str]:
         """Return the settings of the session and its context. They come as one text: Py4J would need two calls for each."""
         settings = self._spark._jsparkSession.conf().getAllAsJava()
-        given: dict[str, str] = orjson.loads(self._json_writer.writeValueAsString(settings))
-        return given
+        text: dict[str, str] = orjson.loads(self._json_writer.writeValueAsString(settings))
+        return text
 
     @property
     def _json_writer(self) -> Any:
@@ -120,8 +120,8 @@ class SparkInternals:
 
     def hadoop_settings(self, prefix: str) -> dict[str, str]:
         """Return the settings of Hadoop's file systems, by full names: settings of the session, and of its context."""
-        found = self._spark._jsparkSession.sessionState().newHadoopConf().getPropsWithPrefix(prefix)
-        return {f"{prefix}{name}": str(value) for name, value in dict(found).items()}
+        properties = self._spark._jsparkSession.sessionState().newHadoopConf().getPropsWithPrefix(prefix)
+        return {f"{prefix}{name}": str(value) for name, value in dict(properties).items()}
 
     def register_source(self, source: Any) -> None:
         """Register a Python source with the session, in place of one with the same name.
@@ -144,19 +144,19 @@ class SparkInternals:
         """Replace a source of the session by the result of `change`. Does nothing if there is no such source, and in a build
         of Spark that stores sources elsewhere."""
         try:
-            known = self._known_sources()
+            sources = self._known_sources()
         except Py4JError:
             return
-        source = known.get(name)
+        source = sources.get(name)
         if source is not None:
-            known.put(name, change(source))
+            sources.put(name, change(source))
 
     def _known_sources(self) -> Any:
         """Return the Python sources that the session has registered, by lower-case name."""
         manager = self._spark._jsparkSession.sessionState().dataSourceManager()
-        known = manager.getClass().getDeclaredField("runtimeDataSourceBuilders")
-        known.setAccessible(True)
-        return known.get(manager)
+        sources_field = manager.getClass().getDeclaredField("runtimeDataSourceBuilders")
+        sources_field.setAccessible(True)
+        return sources_field.get(manager)
 
     @property
     def java_context(self) -> Any:
@@ -190,8 +190,8 @@ class SparkInternals:
         if not jar_for(self.version).is_for_older_spark:
             return {}
         check = "pydelta.rule.LinkCheck"
-        found: str = self._once(f"problems of {check}", lambda: self.java_class(check).newInstance().problems())
-        problems: dict[str, list[str]] = orjson.loads(found)
+        problems_json: str = self._once(f"problems of {check}", lambda: self.java_class(check).newInstance().problems())
+        problems: dict[str, list[str]] = orjson.loads(problems_json)
         return problems
 
     def require_links(self, *packages: str) -> None:
@@ -284,8 +284,8 @@ class SparkInternals:
     def entry(self, database: str | None, table: str) -> dict[str, Any] | None:
         """Return the session catalog's entry of a name, in the form of Entry.java; None if there is none. The session has our
         catalogs."""
-        told = self._jvm.pydelta.catalog.Catalogs.entry(self._spark._jsparkSession, database, table)
-        return None if told is None else orjson.loads(told)
+        entry_json = self._jvm.pydelta.catalog.Catalogs.entry(self._spark._jsparkSession, database, table)
+        return None if entry_json is None else orjson.loads(entry_json)
 
     def is_free(self, path: str) -> bool:
         """Whether a path is empty, as far as Hadoop's file systems can tell. The session has our catalogs."""
@@ -305,11 +305,11 @@ class SparkInternals:
         classes: Spark then finds catalogs there. Otherwise the classes get their own loader."""
         content = jar_for(self.version).path.read_bytes()
         context, jar_name = self._context_loader(), f"pydelta-{hashlib.sha256(content).hexdigest()}.jar"
-        known = context.getResource(f"{RULE.replace('.', '/')}.class")
-        if known is not None and jar_name in str(known.toString()):
+        rule_resource = context.getResource(f"{RULE.replace('.', '/')}.class")
+        if rule_resource is not None and jar_name in str(rule_resource.toString()):
             return context  # an earlier Python process that used the same JVM has added it
         url = self._jar_file(content, jar_name).toUri().toURL()
-        if known is None and context.getClass().getName() in _GROWING_LOADERS:
+        if rule_resource is None and context.getClass().getName() in _GROWING_LOADERS:
             context.addURL(url)
             return context
         urls = self._gateway.new_array(self._jvm.java.net.URL, 1)
@@ -356,8 +356,8 @@ class SparkInternals:
     def told_of_load(self, loads: Any, reader: Any, path: str | None) -> dict[str, Any] | None:
         """Return what a DataFrameReader would pass to its DataSource, in the form of DriverLoads.java; None if only Spark can
         load."""
-        told = loads.told(self._spark._jsparkSession, reader._jreader, path)
-        return None if told is None else orjson.loads(told)
+        answer = loads.told(self._spark._jsparkSession, reader._jreader, path)
+        return None if answer is None else orjson.loads(answer)
 
     def loaded(
         self, loads: Any, reader: Any, format: str, path: str | None, made: bytes, schema: str, own: Mapping[str, str]
@@ -467,16 +467,18 @@ class SparkInternals:
     def has_subquery(self, expression: Any) -> bool:
         return bool(self._expressions.SubqueryExpression.hasSubquery(expression))
 
-    def can_up_cast(self, found: DataType, wanted: DataType) -> bool:
+    def can_up_cast(self, source_type: DataType, target_type: DataType) -> bool:
         """Whether every value of one type is a value of the other, by Spark's rules."""
-        return bool(self._expressions.Cast.canUpCast(self._type_of_json(found.json()), self._type_of_json(wanted.json())))
+        return bool(
+            self._expressions.Cast.canUpCast(self._type_of_json(source_type.json()), self._type_of_json(target_type.json()))
+        )
 
-    def cast(self, column: Any, wanted: DataType, *, ansi: bool, overflow_of: str | None = None) -> Column:
+    def cast(self, column: Any, target_type: DataType, *, ansi: bool, overflow_of: str | None = None) -> Column:
         """Return CAST whatever spark.sql.ansi.enabled is. overflow_of: the column that the error names if a value is too
         large."""
         expressions, operand = self._expressions, self._utils.expression(column._jc)
         mode = expressions.EvalMode.ANSI() if ansi else expressions.EvalMode.LEGACY()
-        cast = expressions.Cast(operand, self._type_of_json(wanted.json()), self._jvm.scala.Option.empty(), mode)
+        cast = expressions.Cast(operand, self._type_of_json(target_type.json()), self._jvm.scala.Option.empty(), mode)
         return self.column(cast if overflow_of is None else expressions.CheckOverflowInTableInsert(cast, overflow_of))
 
     # Py4J calls the JVM for each part of such a name.

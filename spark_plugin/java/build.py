@@ -57,9 +57,9 @@ def compiled(sources: Mapping[str, Path], spark_jars: Path) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="pydelta-javac-") as classes:
         options = ["--release", JAVA_RELEASE, lint, "-Werror", "-proc:none", "-encoding", "UTF-8", "-cp", f"{spark_jars}/*"]
         command = [find_javac(), *options, "-d", classes, *map(str, sources.values())]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise BuildError(f"javac refuses the sources:\n{done.stderr}")
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        if process.returncode != 0:
+            raise BuildError(f"javac refuses the sources:\n{process.stderr}")
         root = Path(classes)
         return {file.relative_to(root).as_posix(): file.read_bytes() for file in root.rglob("*.class")}
 
@@ -86,10 +86,10 @@ def find_javac() -> str:
 
 def jars_of_pyspark() -> Path:
     """The directory with Spark's jars. Raises BuildError."""
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
+    module_spec = importlib.util.find_spec("pyspark")
+    if module_spec is None or module_spec.origin is None:
         raise BuildError(f"{sys.executable} has no pyspark, which the Java sources are compiled against")
-    return Path(found.origin).parent / "jars"
+    return Path(module_spec.origin).parent / "jars"
 
 
 def version_of_spark(spark_jars: Path) -> str:

@@ -59,9 +59,9 @@ def jar_for(spark_version: str) -> Jar:
     if the jar cannot be used.
     """
     refuse_older(spark_version)
-    wanted = minor_version_of(spark_version)
+    requested_version = minor_version_of(spark_version)
     newest = MINOR_VERSIONS[-1]
-    of_jar = wanted if wanted in MINOR_VERSIONS else newest
+    of_jar = requested_version if requested_version in MINOR_VERSIONS else newest
     path = DIRECTORY / jar_name(of_jar)
     _require_current(path, of_jar)
     return Jar(path, of_jar, is_for_older_spark=minor_version(newest) < minor_version(spark_version))
@@ -78,8 +78,8 @@ def minor_version_of(spark_version: str) -> str:
 
 def sources_for(minor_version: str) -> dict[str, Path]:
     """`rule/PruneScans.java` -> the file that is compiled for this minor version of Spark. Empty in a wheel."""
-    own = SOURCES / f"spark_{minor_version.replace('.', '_')}"
-    sources = {file.relative_to(root).as_posix(): file for root in (SOURCES, own) for file in root.glob("*/*.java")}
+    version_sources = SOURCES / f"spark_{minor_version.replace('.', '_')}"
+    sources = {file.relative_to(root).as_posix(): file for root in (SOURCES, version_sources) for file in root.glob("*/*.java")}
     return dict(sorted(sources.items()))
 
 

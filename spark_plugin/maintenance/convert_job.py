@@ -55,7 +55,7 @@ def run_parquet_clone(
     """arguments: replace_table, properties, and others that do not apply to Parquet files, as in the command for shallow clones.
     Returns the clone's version and the metrics of its commit. Raises the same as delta_py's clone_parquet, as Spark errors."""
     with as_spark_raises(), active(spark):
-        done = clone_parquet(
+        clone = clone_parquet(
             source.place.open_store(spark),
             target.open_store(spark),
             source.request,
@@ -65,7 +65,7 @@ def run_parquet_clone(
             at=_at(spark),
         )
     read_anew(spark, None, target.url)
-    return done
+    return clone
 
 
 def _at(spark: SparkSession) -> AtTable:

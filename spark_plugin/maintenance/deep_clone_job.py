@@ -55,12 +55,12 @@ def _copy_in_tasks(spark: SparkSession, source: ObjectStore, target: ObjectStore
 
 def _groups(copies: Sequence[Copy]) -> Iterator[list[Copy]]:
     group: list[Copy] = []
-    held = 0
+    group_bytes = 0
     for copy in copies:
-        if group and (held + copy["least"] > _TASK_BYTES or len(group) == _TASK_FILES):
+        if group and (group_bytes + copy["least"] > _TASK_BYTES or len(group) == _TASK_FILES):
             yield group
-            group, held = [], 0
+            group, group_bytes = [], 0
         group.append(copy)
-        held += copy["least"]
+        group_bytes += copy["least"]
     if group:
         yield group

@@ -31,8 +31,8 @@ def run_fsck(
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
         step = partial(fsck, store, dry_run=dry_run, allow_data_loss=allow_data_loss, check_data=check_data)
-        found = at_table(spark, step, once=not dry_run)
-    return to_frame(spark, found, FAULTS)
+        faults = at_table(spark, step, once=not dry_run)
+    return to_frame(spark, faults, FAULTS)
 
 
 def run_restore_check(spark: SparkSession, table: TablePath, wanted: int | str) -> DataFrame:
@@ -40,5 +40,5 @@ def run_restore_check(spark: SparkSession, table: TablePath, wanted: int | str) 
     with as_spark_raises(), active(spark):
         zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
         past = {"version": wanted} if isinstance(wanted, int) else {"timestamp_ms": parse_timestamp_ms(wanted, zone)}
-        found = at_table(spark, partial(restore_faults, table.open_store(spark), **past))
-    return to_frame(spark, found, FAULTS)
+        faults = at_table(spark, partial(restore_faults, table.open_store(spark), **past))
+    return to_frame(spark, faults, FAULTS)

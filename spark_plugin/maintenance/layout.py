@@ -29,19 +29,19 @@ def run_layout(spark: SparkSession, table: TablePath, columns: Sequence[str]) ->
     """Do the same as DeltaTable.layout."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
-        found = at_table(spark, partial(_layout, store, tuple(columns) or None, filtered_columns(spark, store)))
-        return to_frame(spark, found)
+        layout = at_table(spark, partial(_layout, store, tuple(columns) or None, filtered_columns(spark, store)))
+        return to_frame(spark, layout)
 
 
 def filtered_columns(spark: SparkSession, store: ObjectStore) -> Counter[Path]:
     """Return how many scans of this session compared each column of the table."""
-    found: Counter[Path] = Counter()
+    counts_by_path: Counter[Path] = Counter()
     tables = compared_columns(spark)
     below_root = pc.replace_substring_regex(pa.array([f"{path}/" for path in tables], pa.string()), below(store.root), "")
     for rest, counts in zip(below_root.to_pylist(), tables.values(), strict=True):
         if not rest:
-            found.update(counts)
-    return found
+            counts_by_path.update(counts)
+    return counts_by_path
 
 
 def _layout(store: ObjectStore, columns: Sequence[str] | None, filtered: Counter[Path]) -> pa.Table:

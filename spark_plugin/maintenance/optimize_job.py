@@ -95,9 +95,9 @@ def run_optimize(
         def at(step: Callable[[], T], *, once: bool = False) -> T:
             return at_table(spark, step, once=once)
 
-        done = optimize(store, request, SparkBinWriters(spark), at, kind)
-        metrics = done.metrics()
-    return spark.createDataFrame([(location_of(done.table_root), metrics)], RESULT)
+        result = optimize(store, request, SparkBinWriters(spark), at, kind)
+        metrics = result.metrics()
+    return spark.createDataFrame([(location_of(result.table_root), metrics)], RESULT)
 
 
 class SparkBinWriters:
@@ -179,8 +179,8 @@ def _ratio(spark: SparkSession, name: str, default: float) -> float:
         raise _illegal(name, str(text), "a number between 0 and 1") from None
 
 
-def _illegal(name: str, text: str, wanted: str) -> InvalidOptionError:
-    return InvalidOptionError(f"The setting {name} is {text!r}: give {wanted}.", option=name)
+def _illegal(name: str, text: str, expected: str) -> InvalidOptionError:
+    return InvalidOptionError(f"The setting {name} is {text!r}: give {expected}.", option=name)
 
 
 # ---------------------------------------------------------------- the result

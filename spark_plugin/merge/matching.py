@@ -1,7 +1,7 @@
 """Decides which rows of a table match the source of an overwrite: the options replaceUsing and replaceOn.
 
-    matching_of({"replaceusing": "id, day"})      # Matching.using(("id", "day"))
-    Matching.on("t.id = s.id", "t")
+matching_of({"replaceusing": "id, day"})      # Matching.using(("id", "day"))
+Matching.on("t.id = s.id", "t")
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Matching:
         if not self.columns:
             return source, F.expr(self.condition) if self.parsed is None else self.parsed
         for name in self.columns:
-            for relation, known in (("table", columns), ("query", source.columns)):
-                _check_known(name, relation, known, case_sensitive=case_sensitive)
+            for relation, column_names in (("table", columns), ("query", source.columns)):
+                _check_known(name, relation, column_names, case_sensitive=case_sensitive)
         equal = [F.col(f"{_TARGET}.{_name(name)}") == F.col(f"{_SOURCE}.{_name(name)}") for name in self.columns]
         return source.alias(_SOURCE), reduce(and_, equal)
 
@@ -65,14 +65,15 @@ def _name(text: str) -> str:
     return quoted(split_name(text)[0])
 
 
-def _check_known(text: str, relation: str, known: Sequence[str], *, case_sensitive: bool) -> None:
+def _check_known(text: str, relation: str, column_names: Sequence[str], *, case_sensitive: bool) -> None:
     path = split_name(text)
-    names = known if case_sensitive else [name.lower() for name in known]
+    names = column_names if case_sensitive else [name.lower() for name in column_names]
     if len(path) == 1 and (path[0] if case_sensitive else path[0].lower()) in names:
         return
     raise SchemaMismatchError(
-        f"The option replaceUsing names {text}, and the {relation} has the columns {', '.join(known)}. Nothing was written. Name "
-        "columns that both have, fields of structs not among them.",
+        f"The option replaceUsing names {text}, and the {relation} has the columns {', '.join(column_names)}. Nothing was "
+        "written. "
+        "Name columns that both have, fields of structs not among them.",
         error_class="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
         sql_state="42703",
         column=text,
@@ -96,9 +97,7 @@ def matching_of(options: Mapping[str, str]) -> Matching | None:
     if "replacewhere" in options:
         raise _incompatible("replaceWhere", name, "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING")
     if options.get("partitionoverwritemode", "static").strip().lower() != "static":
-        raise _incompatible(
-            "partitionOverwriteMode", name, "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING"
-        )
+        raise _incompatible("partitionOverwriteMode", name, "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING")
     for other, wrong in (("overwriteSchema", "true"), ("dataChange", "false")):
         if options.get(other.lower(), "").strip().lower() == wrong:
             raise _incompatible(other, name)
@@ -116,9 +115,7 @@ def matching_of(options: Mapping[str, str]) -> Matching | None:
     return Matching.using(columns, using)
 
 
-def _incompatible(
-    first: str, second: str, error_class: str = "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS"
-) -> InvalidOptionError:
+def _incompatible(first: str, second: str, error_class: str = "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS") -> InvalidOptionError:
     return InvalidOptionError(
         f"The options {first} and {second} cannot be given together: each says by itself which rows are replaced, or {first} "
         "contradicts that rows are. Nothing was written. Give one of them.",

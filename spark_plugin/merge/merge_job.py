@@ -169,25 +169,25 @@ class MergeRequest:
             return {}
         shape = self.spark.createDataFrame([], to_spark_schema(snapshot.schema))
         resolved = self._resolve(called(shape, self.alias), snapshot.schema.names)
-        wanted = resolved.evolved_columns()
-        if not wanted.fields:
+        new_columns = resolved.evolved_columns()
+        if not new_columns.fields:
             return {}
         request = WriteRequest(mode="append", merge_schema=True, merge_casts=True)
-        given = _with_texts_cast(from_spark_schema(wanted.toNullable()), snapshot.schema)
-        metadata, protocol = changed_metadata(snapshot, given, request)
+        cast_columns = _with_texts_cast(from_spark_schema(new_columns.toNullable()), snapshot.schema)
+        metadata, protocol = changed_metadata(snapshot, cast_columns, request)
         return {"metadata": metadata, "protocol": protocol}
 
 
-def _with_texts_cast(given: StructType, known: StructType) -> StructType:
+def _with_texts_cast(source_columns: StructType, table_columns: StructType) -> StructType:
     """Return the source's columns after SET and VALUES have cast texts to the numbers, times and bytes of the table."""
     fields = []
-    for f in given.fields:
-        column, kind = known.find(f.name), f.data_type
-        wanted = None if column is None else column.data_type
-        if isinstance(kind, StructType) and isinstance(wanted, StructType):
-            kind = _with_texts_cast(kind, wanted)
-        elif kind == STRING and wanted is not None and (is_numeric(wanted) or wanted in (*DATETIME, BINARY)):
-            kind = wanted
+    for f in source_columns.fields:
+        column, kind = table_columns.find(f.name), f.data_type
+        table_type = None if column is None else column.data_type
+        if isinstance(kind, StructType) and isinstance(table_type, StructType):
+            kind = _with_texts_cast(kind, table_type)
+        elif kind == STRING and table_type is not None and (is_numeric(table_type) or table_type in (*DATETIME, BINARY)):
+            kind = table_type
         fields.append(replace(f, data_type=kind))
     return StructType(tuple(fields))
 
@@ -205,9 +205,9 @@ class MergeRun:
     def run(self) -> DmlResult:
         conditional = not self.merge.only_inserts and not self.merge.changes_every_match
         facts = source_facts(self.merge, self.source, ask_unique=conditional)
-        near = self._near(facts)
-        if near is not None and conditional and not facts.unique:
-            self._check_matches(near)
+        target_rows = self._near(facts)
+        if target_rows is not None and conditional and not facts.unique:
+            self._check_matches(target_rows)
         dml = self.target.dml
         dml.only_inserts = self.merge.only_inserts
         if reads_table(self.merge.source, self.target.table):
@@ -215,26 +215,26 @@ class MergeRun:
         elif self.merge.changes_every_match or not self.merge.of_kind("not matched"):
             dml.transaction.only_taken_rows_matter()  # otherwise a row that stays may be why another row is not inserted
         dml.repeats = Repeats.IGNORED if self.merge.deletes_all_matches else Repeats.AMBIGUOUS
-        return run_changes(self.target, self._changed_rows(near, facts), self._parameters(), self._metrics(facts))
+        return run_changes(self.target, self._changed_rows(target_rows, facts), self._parameters(), self._metrics(facts))
 
     def planned(self) -> PlannedChange:
         """Return the plan for the case that nothing is known about the source's rows. No job runs."""
         facts = facts_without_rows(self.merge, self.source)
         return PlannedChange(self._changed_rows(self._near(facts), facts), self._parameters())
 
-    def _changed_rows(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
+    def _changed_rows(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
         """Return the rows in the form that run_changes takes."""
-        decided = self._decided(near, facts)
+        decided = self._decided(target_rows, facts)
         return None if decided is None else self._arranged(self.rows.with_generated(self._changed(decided)), facts)
 
-    def _decided(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
-        """Return ROW_ADDRESS (unless `near` is None), the number of the clause that applies, and NEW if clauses make rows; None
-        if no row can change."""
-        if near is None and not self.merge.of_kind("not matched"):
+    def _decided(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
+        """Return ROW_ADDRESS (unless `target_rows` is None), the number of the clause that applies, and NEW if clauses make rows;
+        None if no row can change."""
+        if target_rows is None and not self.merge.of_kind("not matched"):
             return None
         if is_connect(self.target.spark):
-            return MergeScopes(self.target, self.merge, self.rows, self.source).changed(near)
-        joined = self._unmatched() if near is None else join(self.merge, self.source, near, facts)
+            return MergeScopes(self.target, self.merge, self.rows, self.source).changed(target_rows)
+        joined = self._unmatched() if target_rows is None else join(self.merge, self.source, target_rows, facts)
         matched = joined.columns.count(ROW_ADDRESS) > 0
         clause = asked_where_it_stands(self.merge, self._first_clause(matched))
         decided = joined.select("*", clause.alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
@@ -251,11 +251,11 @@ class MergeRun:
         clauses = [clause.condition for _, clause in self.merge.of_kind("not matched by source")]
         limits = facts.restriction
         if limits is not None and clauses:
-            known = [condition.column for condition in clauses if condition is not None]
-            limits = reduce(or_, known, limits) if len(known) == len(clauses) else None
+            conditions = [condition.column for condition in clauses if condition is not None]
+            limits = reduce(or_, conditions, limits) if len(conditions) == len(clauses) else None
         frame = self.target.frame if limits is None else self.target.frame.where(limits)
-        wanted = self.target.wanted(frame, limits)
-        if wanted.none or not self.target.choose_files(wanted.predicate):
+        needed_rows = self.target.wanted(frame, limits)
+        if needed_rows.none or not self.target.choose_files(needed_rows.predicate):
             return None
         return frame
 
@@ -263,10 +263,10 @@ class MergeRun:
         """Return all rows of the source, for the case that no row of the target can matter."""
         return self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
 
-    def _check_matches(self, near: DataFrame) -> None:
+    def _check_matches(self, target_rows: DataFrame) -> None:
         """Raises MultipleMatchesError if a row of the target matches several of the source. If every match is a change, the jobs
         detect this themselves; here a match may change nothing."""
-        pairs = self.source.frame.join(near, self.merge.condition.column, "inner")
+        pairs = self.source.frame.join(target_rows, self.merge.condition.column, "inner")
         place = [F.col(ROW_ADDRESS).getField(name) for name in ("file_number", "row_index")]
         if pairs.groupBy(*place).count().where("count > 1").limit(1).count():
             raise multiple_matches("a row of the target matches more than one row of the source")

@@ -26,8 +26,8 @@ FROM_SOURCE = "__pydelta_from_source"
 _MATCH = "__pydelta_match"
 
 
-def join(merge: ResolvedMerge, source: Source, near: DataFrame, facts: SourceFacts) -> DataFrame:
-    """near: the rows of the target that may match, and those that clauses for rows without a match may need.
+def join(merge: ResolvedMerge, source: Source, target_rows: DataFrame, facts: SourceFacts) -> DataFrame:
+    """target_rows: the rows of the target that may match, and those that clauses for rows without a match may need.
 
     In an outer join Spark broadcasts neither side whose rows it preserves, and would sort the whole target for a source of few
     rows. So if the source has few keys, they are broadcast to the target, and the matching rows are joined to the source by the
@@ -36,26 +36,26 @@ def join(merge: ResolvedMerge, source: Source, near: DataFrame, facts: SourceFac
     rows = source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
     condition = merge.condition.column
     inserts, lone = bool(merge.of_kind("not matched")), bool(merge.of_kind("not matched by source"))
-    limit = broadcast_limit(near) if facts.equal else sys.maxsize
+    limit = broadcast_limit(target_rows) if facts.equal else sys.maxsize
     if lone or (not inserts and facts.source_bytes <= limit):
         send = facts.source_bytes <= limit and not (inserts and facts.equal)
         sent = F.broadcast(rows) if send else rows
-        return near.join(sent, condition, "full_outer" if inserts else ("left_outer" if lone else "inner"))
+        return target_rows.join(sent, condition, "full_outer" if inserts else ("left_outer" if lone else "inner"))
     matched = bool(merge.of_kind("matched"))
     how = "left_anti" if not matched else ("left_outer" if inserts else "inner")
     if not source.held or facts.key_bytes > limit:
-        return rows.join(near, condition, how)
-    matches = _matches(merge, source, near, [] if not matched else _columns(near))
+        return rows.join(target_rows, condition, how)
+    matches = _matches(merge, source, target_rows, [] if not matched else _columns(target_rows))
     return rows.join(matches, F.col(SOURCE_ROW) == F.col(_MATCH), how)
 
 
-def _matches(merge: ResolvedMerge, source: Source, near: DataFrame, columns: list[Column]) -> DataFrame:
+def _matches(merge: ResolvedMerge, source: Source, target_rows: DataFrame, columns: list[Column]) -> DataFrame:
     """Return for each matching pair the number of the source's row, and columns of the target."""
     used = used_by(merge.condition.expression)
-    internals = SparkInternals(near.sparkSession)
+    internals = SparkInternals(target_rows.sparkSession)
     keys = [internals.column(attribute) for attribute in internals.attributes(source.frame) if holds(used, attribute)]
     narrow = source.frame.select(*keys, F.col(SOURCE_ROW).alias(_MATCH))
-    return near.join(F.broadcast(narrow), merge.condition.column, "inner").select(F.col(_MATCH), *columns)
+    return target_rows.join(F.broadcast(narrow), merge.condition.column, "inner").select(F.col(_MATCH), *columns)
 
 
 def _columns(frame: DataFrame) -> list[Column]:

@@ -105,8 +105,8 @@ class MergeRows:
 
     def _defaults(self, names: Sequence[str]) -> dict[Path, Given]:
         """Return the defaults of columns; generated columns are computed."""
-        wanted = frozenset(names) - self._generated.keys()
-        fields = [f for f in self._delta.fields if f.name in wanted]
+        default_names = frozenset(names) - self._generated.keys()
+        fields = [f for f in self._delta.fields if f.name in default_names]
         values = self._analyzer.resolve(self._merge.source, [default_of(self._target.spark, f) for f in fields], "default")
         return {(f.name,): Given(Typed(value.column, value.data_type)) for f, value in zip(fields, values, strict=True)}
 

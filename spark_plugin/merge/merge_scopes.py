@@ -55,14 +55,14 @@ class MergeScopes:
     rows: MergeRows
     source: Source
 
-    def changed(self, near: DataFrame | None) -> DataFrame:
-        """Return ROW_ADDRESS (if `near` is not None), CLAUSE and NEW (if a clause makes rows) of the rows that some clause
-        applies to. near: the target's rows that may matter."""
+    def changed(self, target_rows: DataFrame | None) -> DataFrame:
+        """Return ROW_ADDRESS (if `target_rows` is not None), CLAUSE and NEW (if a clause makes rows) of the rows that some clause
+        applies to. target_rows: the target's rows that may matter."""
         source = self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
-        if near is None:
+        if target_rows is None:
             rows = self._decided(source, "not matched", F.lit(True))
         else:
-            rows = near.join(source, self.merge.condition.column, self._how())
+            rows = target_rows.join(source, self.merge.condition.column, self._how())
             of_target, of_source = F.col(f"{ROW_ADDRESS}.file_number").isNotNull(), F.col(FROM_SOURCE).isNotNull()
             rows = self._decided(rows, "matched", of_target & of_source)
             rows = rows.select(source["*"], *self._beside(rows), self._packed())
@@ -71,7 +71,7 @@ class MergeScopes:
             rows = self._decided(called(rows, self.target.alias), "not matched by source", of_target & ~of_source)
         new_names = [name for name in rows.columns if name.startswith(f"{NEW}_")]
         clause = F.coalesce(*(F.col(name) for name in rows.columns if name.startswith(f"{CLAUSE}_"))).alias(CLAUSE)
-        places = [] if near is None else [ROW_ADDRESS]
+        places = [] if target_rows is None else [ROW_ADDRESS]
         new = [F.coalesce(*(F.col(name) for name in new_names)).alias(NEW)] if new_names else []
         return rows.select(*places, clause, *new).where(F.col(CLAUSE).isNotNull())
 

@@ -85,11 +85,11 @@ def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
         return
     started = time.monotonic()
     numbered = frame.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW))
-    held = numbered.localCheckpoint(True, level)
+    cached_frame = numbered.localCheckpoint(True, level)
     try:
-        yield Source(held, True, round((time.monotonic() - started) * 1000))
+        yield Source(cached_frame, True, round((time.monotonic() - started) * 1000))
     finally:
-        internals.unpersist_checkpoint(held)
+        internals.unpersist_checkpoint(cached_frame)
 
 
 @contextmanager
@@ -98,10 +98,10 @@ def _held_by_server(source: DataFrame, level: StorageLevel) -> Iterator[Source]:
     cached frame."""
     started = time.monotonic()
     checkpoint = source.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW)).localCheckpoint(True, level)
-    held = checkpoint.select("*")
-    stand_in_for(held, source)
+    cached_frame = checkpoint.select("*")
+    stand_in_for(cached_frame, source)
     try:
-        yield Source(held, True, round((time.monotonic() - started) * 1000))
+        yield Source(cached_frame, True, round((time.monotonic() - started) * 1000))
     finally:
         release_checkpoint(checkpoint)
 
@@ -257,31 +257,31 @@ def _restricted(bound: _Bound, number: int, aggregated: Any, keys: list[Any] | N
     """Return the condition that the target's value must fulfil to match any value of the source."""
     kind, count = bound.data_type, aggregated[f"count{number}"]
     if count == 0:
-        known = F.lit(False)
+        condition = F.lit(False)
     elif keys is not None:
         plain = isinstance(kind, (IntegralType, StringType, BooleanType))
-        known = bound.target.isin(keys if plain else [_back(key, kind) for key in keys])
+        condition = bound.target.isin(keys if plain else [_back(key, kind) for key in keys])
     else:
         low, high = _back(aggregated[f"min{number}"], kind), _back(aggregated[f"max{number}"], kind)
         match bound.comparison:
             case "=" | "<=>":
-                known = (bound.target >= low) & (bound.target <= high)
+                condition = (bound.target >= low) & (bound.target <= high)
             case "<":
-                known = bound.target < high
+                condition = bound.target < high
             case "<=":
-                known = bound.target <= high
+                condition = bound.target <= high
             case ">":
-                known = bound.target > low
+                condition = bound.target > low
             case _:
-                known = bound.target >= low
-    return known | bound.target.isNull() if bound.comparison == "<=>" and count < aggregated["rows"] else known
+                condition = bound.target >= low
+    return condition | bound.target.isNull() if bound.comparison == "<=>" and count < aggregated["rows"] else condition
 
 
 def _is_unique(frame: DataFrame, equal: Sequence[_Bound]) -> bool:
     """Return whether no two rows of the source have the same non-null keys: then no row of the target matches two."""
     keys = [bound.source.alias(f"k{number}") for number, bound in enumerate(equal)]
-    known = reduce(and_, (bound.source.isNotNull() for bound in equal))
-    twice = frame.where(known).select(*keys).groupBy(*(f"k{number}" for number in range(len(keys)))).count().where("count > 1")
+    has_keys = reduce(and_, (bound.source.isNotNull() for bound in equal))
+    twice = frame.where(has_keys).select(*keys).groupBy(*(f"k{number}" for number in range(len(keys)))).count().where("count > 1")
     return twice.limit(1).count() == 0
 
 

@@ -160,30 +160,30 @@ class _ReplaceRun(MergeRun):
     matching: Matching
     request: WriteRequest
 
-    def _decided(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame:
+    def _decided(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame:
         """Unlike in a MERGE, a row of the source that matches is added too."""
         (delete, _), (insert, clause) = enumerate(self.merge.clauses)
         added = self.source.frame.select(F.lit(insert).alias(CLAUSE), self.rows.new_row(clause).alias(NEW))
-        if near is None:
+        if target_rows is None:
             self.target.dml.transaction.read_rows(FALSE)  # otherwise it would count as a blind append
             return added
-        sent = F.broadcast(self.source.frame) if facts.key_bytes <= broadcast_limit(near) else self.source.frame
-        matched = near.join(sent, self.merge.condition.column, "left_semi")
+        sent = F.broadcast(self.source.frame) if facts.key_bytes <= broadcast_limit(target_rows) else self.source.frame
+        matched = target_rows.join(sent, self.merge.condition.column, "left_semi")
         no_row = F.lit(None).cast(added.schema[NEW].dataType)
-        gone = matched.select(F.col(ROW_ADDRESS), F.lit(delete).alias(CLAUSE), no_row.alias(NEW))
-        nowhere = F.lit(None).cast(gone.schema[ROW_ADDRESS].dataType)
-        return gone.unionAll(added.select(nowhere.alias(ROW_ADDRESS), CLAUSE, NEW))
+        deleted_rows = matched.select(F.col(ROW_ADDRESS), F.lit(delete).alias(CLAUSE), no_row.alias(NEW))
+        nowhere = F.lit(None).cast(deleted_rows.schema[ROW_ADDRESS].dataType)
+        return deleted_rows.unionAll(added.select(nowhere.alias(ROW_ADDRESS), CLAUSE, NEW))
 
     def _parameters(self) -> dict[str, Any]:
-        said = {"canMergeSchema": True} if self.request.merge_schema else {}
+        schema_parameters = {"canMergeSchema": True} if self.request.merge_schema else {}
         if self.request.partition_overwrite_mode == "dynamic":  # from the session, and without effect here
-            said["isDynamicPartitionOverwrite"] = True
+            schema_parameters["isDynamicPartitionOverwrite"] = True
         partitions = list(self.request.partition_by or ())
-        return {"mode": "Overwrite", "partitionBy": partitions, **said, **self.matching.recorded()}
+        return {"mode": "Overwrite", "partitionBy": partitions, **schema_parameters, **self.matching.recorded()}
 
     def _metrics(self, facts: SourceFacts) -> MetricNames:
         return _write_metrics
 
 
-def _write_metrics(done: Mapping[str, int], by_clause: Mapping[int, int]) -> dict[str, int]:
-    return {name: value for name, value in done.items() if not name.endswith("Ms")}
+def _write_metrics(metrics: Mapping[str, int], by_clause: Mapping[int, int]) -> dict[str, int]:
+    return {name: value for name, value in metrics.items() if not name.endswith("Ms")}

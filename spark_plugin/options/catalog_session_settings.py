@@ -84,12 +84,12 @@ def with_session(options: Mapping[str, str]) -> dict[str, str]:
     text = next((value for name, value in options.items() if name.lower() == TOLD), None)
     if text is None:
         return dict(options)
-    rest = {name: value for name, value in options.items() if name.lower() != TOLD}
-    told = json.loads(text)
-    path = next((value for name, value in rest.items() if name.lower() == "path"), "")
-    storage = storage_part(told["confs"], told["hadoop"], path)
-    parts = {**read_part(told["confs"], told["parallelism"]), **write_part(told["confs"]), STORAGE: storage or None}
-    return {**rest, SESSION: as_option(parts)}
+    remaining_options = {name: value for name, value in options.items() if name.lower() != TOLD}
+    settings = json.loads(text)
+    path = next((value for name, value in remaining_options.items() if name.lower() == "path"), "")
+    storage = storage_part(settings["confs"], settings["hadoop"], path)
+    parts = {**read_part(settings["confs"], settings["parallelism"]), **write_part(settings["confs"]), STORAGE: storage or None}
+    return {**remaining_options, SESSION: as_option(parts)}
 
 
 def _partitions(confs: Mapping[str, str], default_parallelism: int | None, per_core: int) -> int | None:

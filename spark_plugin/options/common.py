@@ -86,9 +86,9 @@ class SessionSettings:
 # ---------------------------------------------------------------- the path
 
 
-def single_path(given: Mapping[str, str]) -> str:
+def single_path(options: Mapping[str, str]) -> str:
     """Return the path as the user wrote it. Spark passes several paths, or a list of one, as JSON in `paths`."""
-    paths = [given["path"]] if given.get("path") else _listed(given.get("paths", "[]"))
+    paths = [options["path"]] if options.get("path") else _listed(options.get("paths", "[]"))
     if len(paths) == 1:
         return paths[0]
     if paths:
@@ -155,8 +155,8 @@ def known(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict
 
 def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
     public = [name for name in names if not is_private(name) and name != "paths"]
-    near = difflib.get_close_matches(key.lower(), [name.lower() for name in public], n=1, cutoff=0.0)
-    nearest = next(name for name in public if name.lower() == near[0])
+    similar_names = difflib.get_close_matches(key.lower(), [name.lower() for name in public], n=1, cutoff=0.0)
+    nearest = next(name for name in public if name.lower() == similar_names[0])
     return InvalidOptionError(
         f"The {verb} option {key!r} is unknown. The nearest known one is {nearest!r}. Correct the name or leave it out: "
         "an option that is ignored silently would give a result that was not asked for.",
@@ -170,8 +170,8 @@ CHANGE_FEED = ("readChangeFeed", "readChangeData")
 """Flags of reads and streams, either of which asks for the change feed."""
 
 
-def flag(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    value = given.get(name)
+def flag(options: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    value = options.get(name)
     if value is None:
         return default
     if value.lower() not in ("true", "false"):
@@ -181,8 +181,8 @@ def flag(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
     return value.lower() == "true"
 
 
-def version(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name)
+def version(options: Mapping[str, str], name: str) -> int | None:
+    text = options.get(name)
     if text is None:
         return None
     number = whole_number(text.removeprefix("+"), _MAX_VERSION)
@@ -202,27 +202,27 @@ def version(given: Mapping[str, str], name: str) -> int | None:
 # ---------------------------------------------------------------- the session's settings
 
 
-def confs_of_session(given: Mapping[str, str]) -> Mapping[str, str]:
+def confs_of_session(options: Mapping[str, str]) -> Mapping[str, str]:
     """Return the settings of the session that replace missing options, and those that have no option, by name."""
-    confs: Mapping[str, str] = json.loads(given.get(SESSION, "{}")).get(CONFS, {})
+    confs: Mapping[str, str] = json.loads(options.get(SESSION, "{}")).get(CONFS, {})
     return confs
 
 
-def storage_of_session(given: Mapping[str, str]) -> dict[str, str]:
+def storage_of_session(options: Mapping[str, str]) -> dict[str, str]:
     """Return the session's settings for stores: see session_storage in storage.py."""
-    storage: dict[str, str] = json.loads(given.get(SESSION, "{}")).get(STORAGE, {})
+    storage: dict[str, str] = json.loads(options.get(SESSION, "{}")).get(STORAGE, {})
     return storage
 
 
 def property_defaults(confs: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of new tables from the session's settings."""
-    found = ((name.removeprefix(PROPERTY_DEFAULTS), value) for name, value in confs.items() if name.startswith(PROPERTY_DEFAULTS))
-    return {f"delta.{name}": value for name, value in found}
+    pairs = ((name.removeprefix(PROPERTY_DEFAULTS), value) for name, value in confs.items() if name.startswith(PROPERTY_DEFAULTS))
+    return {f"delta.{name}": value for name, value in pairs}
 
 
-def session_of(given: Mapping[str, str]) -> SessionSettings:
-    session = json.loads(given.get(SESSION, "{}"))
-    zone = _time_zone(given) or session.get("timeZone") or local_time_zone()
+def session_of(options: Mapping[str, str]) -> SessionSettings:
+    session = json.loads(options.get(SESSION, "{}"))
+    zone = _time_zone(options) or session.get("timeZone") or local_time_zone()
     defaults, cores = SessionSettings(), os.cpu_count() or 1
     return SessionSettings(
         time_zone=zone,
@@ -233,9 +233,9 @@ def session_of(given: Mapping[str, str]) -> SessionSettings:
     )
 
 
-def _time_zone(given: Mapping[str, str]) -> str | None:
+def _time_zone(options: Mapping[str, str]) -> str | None:
     """Return the time zone of the option. Raises InvalidOptionError for an unknown name, which no later step might detect."""
-    name = given.get("timeZone")
+    name = options.get("timeZone")
     if name is not None and offset_seconds(name) is None and not _is_zone(region_name(name)):
         raise InvalidOptionError(
             f"Invalid value {shown(name)} for option 'timeZone': it must be the name of a time zone, such as Europe/Paris, or an "

@@ -148,40 +148,40 @@ class ReadOptions:
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Raises InvalidOptionError for an unknown name, an invalid value, or options that contradict each other."""
     options = _without_catalog(options)
-    given = known(without_storage(options), (*_READ_NAMES, *_STREAM_NAMES), "read")
-    session = session_of(given)
+    known_options = known(without_storage(options), (*_READ_NAMES, *_STREAM_NAMES), "read")
+    session = session_of(known_options)
     parsed = ReadOptions(
-        path=single_path(given),
-        version=version(given, "versionAsOf"),
-        timestamp_ms=_timestamp(given, "timestampAsOf", session.time_zone),
-        changes=_changes(given, session.time_zone),
-        filter=given.get("filter"),
-        columns=_column_list(given),
-        metadata_column=flag(given, "metadataColumn"),
-        ignore_missing_files=_flag_or_setting(given, "ignoreMissingFiles"),
-        verify_checksums=_flag_or_setting(given, "verifyChecksums"),
-        follow_latest=flag(given, "followLatest"),
-        lease_seconds=_lease_seconds(given),
-        pruning=flag(given, "pruning", default=True),
-        disabled=_disabled(given),
-        view=given.get(VIEW, "table"),
-        view_limit=int(given[VIEW_LIMIT]) if VIEW_LIMIT in given else None,
-        files=given.get(FILES),
-        asked_schema=given.get(ASKED_SCHEMA),
+        path=single_path(known_options),
+        version=version(known_options, "versionAsOf"),
+        timestamp_ms=_timestamp(known_options, "timestampAsOf", session.time_zone),
+        changes=_changes(known_options, session.time_zone),
+        filter=known_options.get("filter"),
+        columns=_column_list(known_options),
+        metadata_column=flag(known_options, "metadataColumn"),
+        ignore_missing_files=_flag_or_setting(known_options, "ignoreMissingFiles"),
+        verify_checksums=_flag_or_setting(known_options, "verifyChecksums"),
+        follow_latest=flag(known_options, "followLatest"),
+        lease_seconds=_lease_seconds(known_options),
+        pruning=flag(known_options, "pruning", default=True),
+        disabled=_disabled(known_options),
+        view=known_options.get(VIEW, "table"),
+        view_limit=int(known_options[VIEW_LIMIT]) if VIEW_LIMIT in known_options else None,
+        files=known_options.get(FILES),
+        asked_schema=known_options.get(ASKED_SCHEMA),
         session=session,
-        storage=storage_options(options, storage_of_session(given)),
+        storage=storage_options(options, storage_of_session(known_options)),
     )
     _refuse_contradictions(parsed)
     return parsed
 
 
-def _disabled(given: Mapping[str, str]) -> frozenset[str]:
+def _disabled(options: Mapping[str, str]) -> frozenset[str]:
     older = {"logAnswers": (Road.LOG, Road.DRIVER, Road.PARTIAL), "joinPlanning": (Road.JOINS,)}
-    disabled = parse_disabled(given.get(DISABLED, ""))
+    disabled = parse_disabled(options.get(DISABLED, ""))
     for name, roads in older.items():
-        if name in given:
+        if name in options:
             warn_deprecated(f"read option {name}", f"to {','.join(roads)} in the place of false")
-            disabled |= frozenset() if flag(given, name) else frozenset(roads)
+            disabled |= frozenset() if flag(options, name) else frozenset(roads)
     return disabled
 
 
@@ -210,18 +210,18 @@ def _without_catalog(options: Mapping[str, str]) -> dict[str, str]:
     """
     if not _is_catalog(options):
         return dict(options)
-    given = {key.lower(): value for key, value in options.items()}
-    properties = [key for key in given if key.startswith("delta.")]
+    lowercase_options = {key.lower(): value for key, value in options.items()}
+    properties = [key for key in lowercase_options if key.startswith("delta.")]
     if properties:
         raise UnsupportedOperationError(
             f"TBLPROPERTIES ({', '.join(properties)}) of CREATE TABLE would stand in Spark's catalog and not in the table. Leave "
             "them out; options of df.write.format('pydelta') with these names set them when the table is created.",
             properties=properties,
         )
-    named = {key: value for key, value in given.items() if f"option.{key}" in given}
+    named = {key: value for key, value in lowercase_options.items() if f"option.{key}" in lowercase_options}
     refuse_private(named, _ENTRY)
     refuse_secrets(named)
-    path = given.get("path")
+    path = lowercase_options.get("path")
     return named if path is None else {**named, "path": local_path(path)}
 
 
@@ -233,8 +233,8 @@ def local_path(location: str) -> str:
 
 def with_catalog_entry(options: Mapping[str, str], entry: str | None) -> dict[str, str]:
     """Return the options, completed by those of the entry if Spark has passed no path."""
-    given = {key.lower(): value for key, value in options.items()}
-    return given if entry is None or has_path(given) else {**_options_in(entry), **given}
+    lowercase_options = {key.lower(): value for key, value in options.items()}
+    return lowercase_options if entry is None or has_path(lowercase_options) else {**_options_in(entry), **lowercase_options}
 
 
 def _options_in(entry: str) -> dict[str, str]:
@@ -273,10 +273,10 @@ def _refuse_contradictions(parsed: ReadOptions) -> None:
         raise InvalidOptionError(f"{VIEW} is {parsed.view!r}. It can be table, history or detail.", option=VIEW)
 
 
-def _changes(given: Mapping[str, str], time_zone: str) -> ChangeRange | None:
+def _changes(options: Mapping[str, str], time_zone: str) -> ChangeRange | None:
     """If a version and a timestamp bound the same side, the version takes precedence, as with delta-spark."""
-    bounds = [name for name in ("startingVersion", "endingVersion", "startingTimestamp", "endingTimestamp") if name in given]
-    if not any(flag(given, name) for name in CHANGE_FEED):
+    bounds = [name for name in ("startingVersion", "endingVersion", "startingTimestamp", "endingTimestamp") if name in options]
+    if not any(flag(options, name) for name in CHANGE_FEED):
         if bounds:
             raise InvalidOptionError(
                 f"{bounds[0]} bounds a change feed, and readChangeFeed is not set. Add option('readChangeFeed', 'true'), or "
@@ -290,18 +290,18 @@ def _changes(given: Mapping[str, str], time_zone: str) -> ChangeRange | None:
             error_class="DELTA_NO_START_FOR_CDC_READ",
             sql_state="42601",
         )
-    first, last = version(given, "startingVersion"), version(given, "endingVersion")
+    first, last = version(options, "startingVersion"), version(options, "endingVersion")
     return ChangeRange(
         starting_version=first,
         ending_version=last,
-        starting_timestamp_ms=_timestamp(given, "startingTimestamp", time_zone) if first is None else None,
-        ending_timestamp_ms=_timestamp(given, "endingTimestamp", time_zone) if last is None else None,
+        starting_timestamp_ms=_timestamp(options, "startingTimestamp", time_zone) if first is None else None,
+        ending_timestamp_ms=_timestamp(options, "endingTimestamp", time_zone) if last is None else None,
     )
 
 
-def _column_list(given: Mapping[str, str]) -> tuple[str, ...] | None:
+def _column_list(options: Mapping[str, str]) -> tuple[str, ...] | None:
     """Parse `a, b`, with backticks around names that contain commas or blanks, into the names, in order."""
-    text = given.get("columns")
+    text = options.get("columns")
     if text is None:
         return None
     names = [unquoted(name) for name in split_list(text)]
@@ -321,16 +321,16 @@ def _column_list(given: Mapping[str, str]) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _flag_or_setting(given: Mapping[str, str], name: str) -> bool:
+def _flag_or_setting(options: Mapping[str, str], name: str) -> bool:
     """Return the option's value, or the session's setting if the option is missing."""
-    setting = json.loads(given.get(SESSION, "{}")).get(name)
+    setting = json.loads(options.get(SESSION, "{}")).get(name)
     session = {} if setting is None else {name: setting}
-    return flag({**session, **given}, name)
+    return flag({**session, **options}, name)
 
 
-def _lease_seconds(given: Mapping[str, str]) -> int | None:
+def _lease_seconds(options: Mapping[str, str]) -> int | None:
     """Parse `true`, `false`, or a time such as `2 hours`; if the option is missing, use the session's setting."""
-    text = given.get("readLease", json.loads(given.get(SESSION, "{}")).get("readLease", "false"))
+    text = options.get("readLease", json.loads(options.get(SESSION, "{}")).get("readLease", "false"))
     if text.lower() in ("true", "false"):
         return DEFAULT_SECONDS if text.lower() == "true" else None
     try:
@@ -347,6 +347,6 @@ def _lease_seconds(given: Mapping[str, str]) -> int | None:
     return seconds
 
 
-def _timestamp(given: Mapping[str, str], name: str, time_zone: str) -> int | None:
-    text = given.get(name)
+def _timestamp(options: Mapping[str, str], name: str, time_zone: str) -> int | None:
+    text = options.get(name)
     return None if text is None else parse_timestamp_ms(text, time_zone)

@@ -74,8 +74,8 @@ class _Settings:
         """Return for each name the session's value, or Spark's own default; defaults of others, such as delta-spark, do not
         count.
         Over Spark Connect each name is a separate call: a server may hide a setting."""
-        said = ((name, self._said(name)) for name in names)
-        return {name: value for name, value in said if value is not None}
+        values = ((name, self._said(name)) for name in names)
+        return {name: value for name, value in values if value is not None}
 
     def _said(self, name: str) -> str | None:
         if is_connect(self._spark) or (name.startswith(_OF_SPARK) and name not in self.given):
@@ -182,8 +182,8 @@ def read_otherwise(spark: Any, text: str) -> str | None:
     None if both read it in the same way."""
     if "${" in text and is_on(spark, VARIABLES):
         return VARIABLES
-    found = next((name for mark, name in _TEXT_SETTINGS.items() if mark in text and is_on(spark, name, default=False)), None)
-    return None if found == _QUOTES and not is_on(spark, "spark.sql.ansi.enabled") else found
+    setting = next((name for mark, name in _TEXT_SETTINGS.items() if mark in text and is_on(spark, name, default=False)), None)
+    return None if setting == _QUOTES and not is_on(spark, "spark.sql.ansi.enabled") else setting
 
 
 def check_condition_text(spark: Any, option: str, text: Any) -> None:

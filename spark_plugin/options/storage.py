@@ -29,8 +29,8 @@ def session_storage(confs: Mapping[str, str], hadoop: Mapping[str, str], path: s
     systems."""
     of_session = {name.removeprefix(_HADOOP): value for name, value in confs.items() if name.startswith(_HADOOP)}
     named = {name.removeprefix(_OWN): value for name, value in confs.items() if name.startswith(_OWN)}
-    own = {name: value for name, value in named.items() if is_storage_option(name)}
-    return {**of_hadoop({**of_session, **hadoop}, path), **_of_log_store(confs, path), **own}
+    pydelta_options = {name: value for name, value in named.items() if is_storage_option(name)}
+    return {**of_hadoop({**of_session, **hadoop}, path), **_of_log_store(confs, path), **pydelta_options}
 
 
 def storage_options(options: Mapping[str, str], session: Mapping[str, str]) -> StorageOptions:

@@ -44,10 +44,10 @@ class _LimitedReader(DataSourceReader):
 
 def first_rows(batches: Iterable[Any], limit: int) -> Iterator[pa.RecordBatch]:
     """Yield this many rows of the Arrow batches, or all if there are fewer. It reads no batch after that."""
-    left = limit
+    remaining_rows = limit
     for batch in batches:
         assert isinstance(batch, pa.RecordBatch)
-        yield batch.slice(0, left)
-        left -= min(left, batch.num_rows)
-        if left == 0:
+        yield batch.slice(0, remaining_rows)
+        remaining_rows -= min(remaining_rows, batch.num_rows)
+        if remaining_rows == 0:
             return

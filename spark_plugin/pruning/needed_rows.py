@@ -30,5 +30,5 @@ class Wanted:
     def without(self, column: str) -> Wanted:
         """Remove all that depends on a column that the scan itself makes; no file's statistics describe such a column."""
         parts = () if self.predicate is None else tree.conjuncts(self.predicate)
-        known = tuple(part for part in parts if all(path[0] != column for path in tree.columns_of(part)))
-        return self if len(known) == len(parts) else Wanted(conjunction_of(known), none=self.none)
+        other_parts = tuple(part for part in parts if all(path[0] != column for path in tree.columns_of(part)))
+        return self if len(other_parts) == len(parts) else Wanted(conjunction_of(other_parts), none=self.none)

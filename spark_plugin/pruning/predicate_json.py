@@ -31,8 +31,8 @@ def parse_predicate(value: dict[str, Any]) -> tree.Expression | None:
 
 def conjunction_of(parts: Iterable[tree.Expression | None]) -> tree.Expression | None:
     """Combine all predicates that Python can represent; None if there are none."""
-    known = tuple(part for part in parts if part is not None)
-    return tree.conjunction(known) if known else None
+    readable_parts = tuple(part for part in parts if part is not None)
+    return tree.conjunction(readable_parts) if readable_parts else None
 
 
 def predicate_of(text: str) -> tree.Expression:

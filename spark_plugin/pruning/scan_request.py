@@ -91,23 +91,23 @@ class ScanRequest:
         text = next((field.metadata[MARKER_KEY] for field in schema.fields if MARKER_KEY in (field.metadata or {})), None)
         if text is None:
             return cls(schema, is_pruned=not schema.fields)
-        asked = json.loads(text)
-        limit, native, scan_id = asked.get("limit"), asked.get("native"), asked.get("scan_id")
+        request = json.loads(text)
+        limit, native, scan_id = request.get("limit"), request.get("native"), request.get("scan_id")
         return cls(
             StructType([_without_marker(field) for field in schema.fields]),
             is_pruned=True,
-            predicates=tuple(parse_predicate(value) for value in asked.get("predicates", ())),
+            predicates=tuple(parse_predicate(value) for value in request.get("predicates", ())),
             limit=None if limit is None else int(limit),
             scan_id=None if scan_id is None else str(scan_id),
-            is_planned_again=bool(asked.get("again", False)),
-            wants_statistics=bool(asked.get("statistics", False)),
-            wants_metadata_column=bool(asked.get("metadata_column", False)),
+            is_planned_again=bool(request.get("again", False)),
+            wants_statistics=bool(request.get("statistics", False)),
+            wants_metadata_column=bool(request.get("metadata_column", False)),
             native=None if native is None else NativeWish(native),
-            why_not_native=str(asked.get("why_not_native", _NOT_ASKED)),
-            is_columnar=bool(asked.get("columnar", False)),
-            why_not_columnar=str(asked.get("why_not_columnar", "")),
-            log_question=_log_question(asked.get("question")),
-            partial=_partial(asked.get("partial")),
+            why_not_native=str(request.get("why_not_native", _NOT_ASKED)),
+            is_columnar=bool(request.get("columnar", False)),
+            why_not_columnar=str(request.get("why_not_columnar", "")),
+            log_question=_log_question(request.get("question")),
+            partial=_partial(request.get("partial")),
         )
 
     @property
@@ -137,21 +137,21 @@ def _without_marker(field: StructField) -> StructField:
     return StructField(field.name, field.dataType, field.nullable, metadata)
 
 
-def _log_question(asked: dict[str, Any] | None) -> LogQuestion | None:
-    if asked is None:
+def _log_question(request: dict[str, Any] | None) -> LogQuestion | None:
+    if request is None:
         return None
     from delta_py.scan.log_answers import Question  # few scans need it
 
-    question = Question(*(tuple(asked[name]) for name in ("by", "valued", "minima", "maxima")))
-    return LogQuestion(question, is_only_question=bool(asked["only"]))
+    question = Question(*(tuple(request[name]) for name in ("by", "valued", "minima", "maxima")))
+    return LogQuestion(question, is_only_question=bool(request["only"]))
 
 
-def _partial(asked: dict[str, Any] | None) -> PartialRowsRequest | None:
-    if asked is None:
+def _partial(question: dict[str, Any] | None) -> PartialRowsRequest | None:
+    if question is None:
         return None
     from delta_py.scan.partial_rows import PartialRows  # few scans need it
     from delta_py.scan.summands import Summand
 
-    by, valued, minima, maxima = (tuple(asked[name]) for name in ("by", "valued", "minima", "maxima"))
-    rows = PartialRows(by, valued, minima, maxima, tuple(map(Summand.parse, asked["sums"])))
-    return PartialRowsRequest(rows, StructType.fromJson(asked["read"]))
+    by, valued, minima, maxima = (tuple(question[name]) for name in ("by", "valued", "minima", "maxima"))
+    rows = PartialRows(by, valued, minima, maxima, tuple(map(Summand.parse, question["sums"])))
+    return PartialRowsRequest(rows, StructType.fromJson(question["read"]))

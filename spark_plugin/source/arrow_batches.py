@@ -56,13 +56,13 @@ def unweighed(spark: Any, schema: StructType) -> Iterator[None]:
         yield
         return
     context = spark.sparkContext
-    before = {name: context.getLocalProperty(name) for name in properties}
+    original_values = {name: context.getLocalProperty(name) for name in properties}
     try:
         for name, value in properties.items():
             context.setLocalProperty(name, value)
         yield
     finally:
-        for name, present in before.items():
+        for name, present in original_values.items():
             context.setLocalProperty(name, present)
 
 

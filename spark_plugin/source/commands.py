@@ -25,8 +25,8 @@ BUILD_TABLE = "buildTable"
 
 def command_store(options: Mapping[str, str]) -> ObjectStore:
     """Return the store of a write that is a command, from its options."""
-    given = without_storage(options)
-    return open_store(single_path(given), storage_options(options, storage_of_session(given)))
+    lowercase_options = without_storage(options)
+    return open_store(single_path(lowercase_options), storage_options(options, storage_of_session(lowercase_options)))
 
 
 def carry_out(store: ObjectStore, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -150,9 +150,9 @@ def _change_columns(store: ObjectStore, *, changes: list[dict[str, Any]]) -> int
     from delta_py.alter.column_changes import ColumnChange
     from delta_py.types.schema import parse_schema
 
-    told = [dict(change) for change in changes]
-    types = [parse_schema(change.pop("schema")).fields[0].data_type if "schema" in change else None for change in told]
-    return change_columns(store, [ColumnChange(data_type=kind, **change) for kind, change in zip(types, told, strict=True)])
+    arguments = [dict(change) for change in changes]
+    types = [parse_schema(change.pop("schema")).fields[0].data_type if "schema" in change else None for change in arguments]
+    return change_columns(store, [ColumnChange(data_type=kind, **change) for kind, change in zip(types, arguments, strict=True)])
 
 
 def _replace_columns(store: ObjectStore, *, schema: str) -> int:

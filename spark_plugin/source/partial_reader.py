@@ -17,8 +17,8 @@ from spark_plugin.spark_versions import to_arrow_schema
 class PartialReader(DataSourceReader):
     """rows: reads the requested columns. schema: of the partial rows."""
 
-    def __init__(self, rows: DataSourceReader, wanted: PartialRows, schema: StructType) -> None:
-        self._rows, self._wanted = rows, wanted
+    def __init__(self, rows: DataSourceReader, partial_rows: PartialRows, schema: StructType) -> None:
+        self._rows, self._wanted = rows, partial_rows
         self._schema = to_arrow_schema(schema)
 
     def partitions(self) -> list[InputPartition]:

@@ -83,9 +83,9 @@ class PinnedTable:
     ) -> Scan:
         """limit: this many rows are enough, whichever they are. count_rows: the report must contain the row count, as it does for
         tables with a small log. is_exact: rows for which the predicate is not true are left out. counted: as in ScanState."""
-        snapshot, wanted = self._asked(predicate)
+        snapshot, full_predicate = self._asked(predicate)
         if self.options.files is not None:
-            return self._plan_files(self.options.files, columns, wanted)
+            return self._plan_files(self.options.files, columns, full_predicate)
         settings = scan_options(self.options)
         settings = replace(
             settings,
@@ -95,7 +95,7 @@ class PinnedTable:
             drop_rows=settings.drop_rows or is_exact,
             counted=counted,
         )
-        return plan_scan(snapshot, columns, wanted, settings)
+        return plan_scan(snapshot, columns, full_predicate, settings)
 
     def answer(self, question: Question, predicate: Expression | None) -> pa.Table | None:
         """Return what the log says about the rows that `plan` would read, as answer_from_log does, or None if it does not say."""
@@ -103,15 +103,15 @@ class PinnedTable:
             return None
         from delta_py.scan.log_answers import answer_from_log  # few scans need it
 
-        snapshot, wanted = self._asked(predicate)
-        return answer_from_log(snapshot, question, wanted, scan_options(self.options))
+        snapshot, full_predicate = self._asked(predicate)
+        return answer_from_log(snapshot, question, full_predicate, scan_options(self.options))
 
     def has_few_groups(self, by: Sequence[str], predicate: Expression | None) -> bool:
         """Return whether it likely pays to aggregate rows by these columns where they are read."""
         from delta_py.scan.group_estimate import has_few_groups  # few scans need it
 
-        snapshot, wanted = self._asked(predicate)
-        return has_few_groups(snapshot, by, wanted, scan_options(self.options).timezone)
+        snapshot, full_predicate = self._asked(predicate)
+        return has_few_groups(snapshot, by, full_predicate, scan_options(self.options).timezone)
 
     def keeping(self) -> PinnedTable:
         """Return the same table for a process that caches what it reads of logs."""

@@ -126,19 +126,21 @@ def plan_tasks(scan: Scan, request: ScanRequest, *, why_not_native: str | None) 
 # ---------------------------------------------------------------- answers instead of rows
 
 
-def _log_answer(pinned: PinnedTable | PinnedChanges, asked: LogQuestion, request: ScanRequest) -> tuple[pa.Table | None, str]:
+def _log_answer(pinned: PinnedTable | PinnedChanges, question: LogQuestion, request: ScanRequest) -> tuple[pa.Table | None, str]:
     """Return the log's answer that replaces the rows, or None if there is none; and why."""
     if not isinstance(pinned, PinnedTable):
         return None, "the log does not count changes"
     if not (pinned.options.pruning and Road.LOG not in pinned.options.disabled):
         return None, "an option of the read forbids it"
-    answer = pinned.answer(asked.question, request.predicate)
+    answer = pinned.answer(question.question, request.predicate)
     if answer is None:
         return None, "the log does not say it exactly of every file"
     return answer, "the log says exactly what the aggregate needs of every file"
 
 
-def _plan_partial_rows(pinned: PinnedTable | PinnedChanges, request: ScanRequest, wanted: PartialRowsRequest) -> ReadPlan:
+def _plan_partial_rows(
+    pinned: PinnedTable | PinnedChanges, request: ScanRequest, partial_request: PartialRowsRequest
+) -> ReadPlan:
     """If this road is disabled or does not pay, the rule requests the rows themselves."""
     if not isinstance(pinned, PinnedTable) or pinned.options.files is not None or not pinned.options.pruning:
         return _no_partial_rows("the rows are changes, or of a DELETE, UPDATE or MERGE, or an option of the read forbids it")
@@ -146,10 +148,10 @@ def _plan_partial_rows(pinned: PinnedTable | PinnedChanges, request: ScanRequest
         predicate = request.exact_predicate()
     except ValueError as error:
         return _no_partial_rows(str(error))
-    if not pinned.has_few_groups(wanted.rows.by, predicate):
+    if not pinned.has_few_groups(partial_request.rows.by, predicate):
         return _no_partial_rows("there are likely many groups, by what the log says of the columns")
-    requested = from_spark_schema(wanted.read_columns)
-    scan = pinned.plan(requested, predicate, is_exact=True, counted=wanted.rows.counted)
+    requested = from_spark_schema(partial_request.read_columns)
+    scan = pinned.plan(requested, predicate, is_exact=True, counted=partial_request.rows.counted)
     check_requested(scan.output_schema, requested)
     return ReadPlan(Road.PARTIAL, "tasks add up what the aggregate needs, and there are likely few groups", scan)
 

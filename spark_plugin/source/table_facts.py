@@ -25,12 +25,12 @@ def with_table_facts(schema: StructType, pinned: PinnedTable, *, of_writes: bool
     """Return the schema with the facts in its first field. of_writes: add how rows are written, which takes longer."""
     if not schema.fields:
         return schema
-    first, *others = schema.fields
+    first, *other_fields = schema.fields
     facts = _facts(pinned)
     if of_writes:
         facts["asks_for_saves"] = _asks_for_saves(pinned.snapshot)
     metadata = {**(first.metadata or {}), FACTS_KEY: json.dumps(facts)}
-    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *others])
+    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *other_fields])
 
 
 def _facts(pinned: PinnedTable) -> dict[str, Any]:

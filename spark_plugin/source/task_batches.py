@@ -113,9 +113,9 @@ def relabelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch(_Relabel(batch, schema))
 
 
-def check_layout(ours: pa.Schema, theirs: pa.Schema) -> None:
+def check_layout(ours: pa.Schema, target_schema: pa.Schema) -> None:
     """Check the input of relabelled: a batch under a schema of another layout would be read as garbage."""
-    assert _same_layout(pa.struct(list(ours)), pa.struct(list(theirs))), f"{ours} has not the layout of {theirs}"
+    assert _same_layout(pa.struct(list(ours)), pa.struct(list(target_schema))), f"{ours} has not the layout of {target_schema}"
 
 
 def _same_layout(one: pa.DataType, other: pa.DataType) -> bool:

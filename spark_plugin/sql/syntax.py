@@ -56,8 +56,8 @@ class SqlSyntaxError(ParseException):
     """
 
     def __init__(self, text: str, place: int, near: str | None, why: str = "") -> None:
-        before, lines = text[:place].split("\n"), text.split("\n")
-        self.line, self.position = len(before), len(before[-1])
+        text_before, lines = text[:place].split("\n"), text.split("\n")
+        self.line, self.position = len(text_before), len(text_before[-1])
         self._near = "end of input" if near is None else f"'{near}'"
         shown = "\n".join([*lines[: self.line], "-" * self.position + "^^^", *lines[self.line :]])
         super().__init__(

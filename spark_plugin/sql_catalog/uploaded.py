@@ -71,14 +71,14 @@ def _install(spark: Any) -> None:
 
 def link_problems(spark: Any) -> dict[str, list[str]]:
     """The same as SparkInternals.link_problems, for the server's JVM."""
-    found: dict[str, list[str]] = json.loads(conf(spark, _PROBLEMS_CONF) or "{}")
-    return found
+    problems_json: dict[str, list[str]] = json.loads(conf(spark, _PROBLEMS_CONF) or "{}")
+    return problems_json
 
 
 def _send(spark: Any, jar: Jar) -> None:
     nonce = nonce_of(spark)
     key = hashlib.sha256(f"key {nonce}".encode()).hexdigest()  # sessions may share a loader of classes
-    said = {
+    settings = {
         "checkLinks": jar.is_for_older_spark,
         "formats": [FORMAT],
         "metadata": metadata_schema(),
@@ -94,7 +94,7 @@ def _send(spark: Any, jar: Jar) -> None:
         copy = Path(directory) / f"pydelta-{key}.jar"
         shutil.copyfile(jar.path, copy)
         with zipfile.ZipFile(copy, "a") as archive:
-            archive.writestr(f"pydelta/{key}.json", json.dumps(said))
+            archive.writestr(f"pydelta/{key}.json", json.dumps(settings))
         spark.addArtifacts(str(copy))
     spark.conf.set(_KEY_CONF, key)
 

@@ -65,23 +65,23 @@ def parse_call(text: str, args: Any = None) -> Mapping[str, Any] | None:
 
 def _arguments(words: Words, procedure: Procedure) -> dict[str, Any]:
     by_name = {parameter.name: parameter for parameter in procedure.parameters}
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     is_named = False
     words.expect("(")
     while not words.take(")"):
-        if given:
+        if arguments:
             words.expect(",")
-        parameter = None if is_named or len(given) == len(by_name) else procedure.parameters[len(given)]
+        parameter = None if is_named or len(arguments) == len(by_name) else procedure.parameters[len(arguments)]
         if words.at("=>", ahead=1):
             is_named, parameter = True, by_name.get(words.part().lower())
             words.expect("=>")
-        if parameter is None or parameter.name in given:
+        if parameter is None or parameter.name in arguments:
             words.fault("expected an argument of the procedure")
-        given[parameter.name] = _argument(words, parameter)
-    missing = [one.name for one in procedure.parameters if one.name not in given and one.default is None]
+        arguments[parameter.name] = _argument(words, parameter)
+    missing = [one.name for one in procedure.parameters if one.name not in arguments and one.default is None]
     if missing:
         words.fault(f"expected the argument {missing[0]}")
-    return {one.name: given.get(one.name, _DEFAULTS[one.default or "NULL"]) for one in procedure.parameters}
+    return {one.name: arguments.get(one.name, _DEFAULTS[one.default or "NULL"]) for one in procedure.parameters}
 
 
 _DEFAULTS = {"NULL": None, "false": False, "'symlink_format_manifest'": "symlink_format_manifest"}

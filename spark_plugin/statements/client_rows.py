@@ -40,13 +40,13 @@ class WrittenChange:
         for
         one that cannot be read: the server reports the error."""
         try:
-            asked = change_of(words)
+            parsed_change = change_of(words)
         except SyntaxFault:
             return None
-        target = None if asked is None else find_target(spark, asked.table.parts)
-        if asked is None or target is None:
+        target = None if parsed_change is None else find_target(spark, parsed_change.table.parts)
+        if parsed_change is None or target is None:
             return None
-        return cls(asked, target, short_alias(asked.alias, asked.table.parts, target))
+        return cls(parsed_change, target, short_alias(parsed_change.alias, parsed_change.table.parts, target))
 
 
 def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
@@ -61,16 +61,16 @@ def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
     place, alias = change.target.place, change.alias
     match change.asked:
         case DeleteRows(where=where):
-            done = delete_update.delete(spark, place, as_condition(where), alias=alias)
-            return counted(spark, done.metrics.get("numDeletedRows", 0))
+            result = delete_update.delete(spark, place, as_condition(where), alias=alias)
+            return counted(spark, result.metrics.get("numDeletedRows", 0))
         case UpdateRows(assignments=assignments, where=where):
-            done = delete_update.update(spark, place, as_condition(where), values_of(assignments), alias=alias)
-            return counted(spark, done.metrics.get("numUpdatedRows", 0))
+            result = delete_update.update(spark, place, as_condition(where), values_of(assignments), alias=alias)
+            return counted(spark, result.metrics.get("numUpdatedRows", 0))
         case MergeRows() as merge:
             return merge_builder(spark, merge, change).execute()
 
 
-def merge_builder(spark: SparkSession, asked: MergeRows, change: WrittenChange) -> DeltaMergeBuilder:
+def merge_builder(spark: SparkSession, merge: MergeRows, change: WrittenChange) -> DeltaMergeBuilder:
     """Return the builder of the MERGE in a text."""
     clauses = tuple(
         Clause(
@@ -79,11 +79,11 @@ def merge_builder(spark: SparkSession, asked: MergeRows, change: WrittenChange) 
             as_condition(one.condition),
             None if one.assignments is None else values_of(one.assignments, one.action.upper()),
         )
-        for one in asked.clauses
+        for one in merge.clauses
     )
-    source, condition = spark_sql(spark, f"SELECT * FROM {asked.source}"), as_condition(asked.condition)
+    source, condition = spark_sql(spark, f"SELECT * FROM {merge.source}"), as_condition(merge.condition)
     assert condition is not None
-    return DeltaMergeBuilder(spark, change.target.place, change.alias, source, condition, clauses, asked.evolves)
+    return DeltaMergeBuilder(spark, change.target.place, change.alias, source, condition, clauses, merge.evolves)
 
 
 def values_of(assignments: Assignments, action: str = "UPDATE") -> dict[str, Column]:

@@ -40,10 +40,10 @@ def run_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None
             return _show_create(spark, words)
         if words.take("TRUNCATE", "TABLE"):
             return _truncate(spark, words)
-        asked = _likeness(words) if words.take("CREATE", "TABLE") else None
+        request = _likeness(words) if words.take("CREATE", "TABLE") else None
     except SyntaxFault:
         return None
-    return None if asked is None else create_parsed(spark, asked)
+    return None if request is None else create_parsed(spark, request)
 
 
 def _partitions(words: Words) -> ParsedPartitions:

@@ -60,12 +60,12 @@ def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
     place, alias = table.target.place, table.alias
     match plan.kind:
         case "DeleteFromTable":
-            done = delete_update.delete(spark, place, plan.deleted().condition, alias=alias, shown=table.shown)
-            return counted(spark, done.metrics.get("numDeletedRows", 0))
+            result = delete_update.delete(spark, place, plan.deleted().condition, alias=alias, shown=table.shown)
+            return counted(spark, result.metrics.get("numDeletedRows", 0))
         case "UpdateTable":
             change = plan.updated()
-            done = delete_update.update(spark, place, change.condition, by_name(change.assignments), alias=alias)
-            return counted(spark, done.metrics.get("numUpdatedRows", 0))
+            result = delete_update.update(spark, place, change.condition, by_name(change.assignments), alias=alias)
+            return counted(spark, result.metrics.get("numUpdatedRows", 0))
     return merge_builder(spark, plan, table).execute()
 
 

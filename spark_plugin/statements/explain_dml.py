@@ -43,13 +43,13 @@ def explain_change(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFram
     explained, mode = plan.explained()
     if explained.kind not in STATEMENTS:
         return None
-    with _told() as told:
+    with _told() as lines:
         table = changed_table(spark, explained, text)
         if table is None:
             return None
         with _planned(spark, explained, table) as (target, planned):
-            told.append(_explanation(target, planned, mode))
-    return _lines(spark, told)
+            lines.append(_explanation(target, planned, mode))
+    return _lines(spark, lines)
 
 
 def explain_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None:
@@ -60,13 +60,13 @@ def explain_of_client(spark: SparkSession, statement: Statement) -> DataFrame | 
         return None
     words.take("EXPLAIN")
     mode = next((mode for mode in _MODES if words.take(mode)), "SIMPLE").lower()
-    with _told() as told:
+    with _told() as lines:
         change = WrittenChange.of(spark, words)
         if change is None:
             return None
         with _planned_by_text(spark, change) as (target, planned):
-            told.append(_explanation(target, planned, mode))
-    return _lines(spark, told)
+            lines.append(_explanation(target, planned, mode))
+    return _lines(spark, lines)
 
 
 @contextmanager
@@ -115,8 +115,8 @@ def _planned_by_text(spark: SparkSession, change: WrittenChange) -> Iterator[tup
 
 @contextmanager
 def _planned_merge(merge: DeltaMergeBuilder) -> Iterator[tuple[Target, PlannedChange]]:
-    asked = (merge.spark, merge.table, merge.alias, merge.source, merge.condition, merge.clauses, merge.schema_evolution)
-    with MergeRequest.of(*asked).planned() as planned:
+    request = (merge.spark, merge.table, merge.alias, merge.source, merge.condition, merge.clauses, merge.schema_evolution)
+    with MergeRequest.of(*request).planned() as planned:
         yield planned
 
 
@@ -131,8 +131,8 @@ def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
         **{name: _shown(value) for name, value in planned.parameters.items() if value},
         "Files": files,
     }
-    told = [f"{name}: {value}" for name, value in facts.items()]
-    return "\n".join((rows.rstrip("\n"), "", f"== {dml.operation} ==", *told, ""))
+    text = [f"{name}: {value}" for name, value in facts.items()]
+    return "\n".join((rows.rstrip("\n"), "", f"== {dml.operation} ==", *text, ""))
 
 
 def _explained(spark: SparkSession, frame: DataFrame, mode: str) -> str:

@@ -135,8 +135,8 @@ def _check(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
 def _check_listed(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
     """Check the columns that the statement lists: each exists, occurs once, and has no value in PARTITION."""
     listed = Counter(name.lower() for name in insert.columns)
-    known, static = among(table.schema.names, case_sensitive=case_sensitive), among(insert.values, case_sensitive=False)
-    unknown = [name for name in insert.columns if not known(name)]
+    column_names, static = among(table.schema.names, case_sensitive=case_sensitive), among(insert.values, case_sensitive=False)
+    unknown = [name for name in insert.columns if not column_names(name)]
     twice = [name for name in insert.columns if listed[name.lower()] > 1]
     both = [name for name in insert.columns if static(name)]
     if unknown:
@@ -235,17 +235,17 @@ def _static_columns(table: _Table, insert: ParsedInsert, rule: Assigning) -> Ite
 
 def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple[DataFrame, list[tuple[str, Column]]]:
     """Return the query, and the table's columns that it fills, including those of PARTITION, with values in their types."""
-    wanted, query, evolves = _wanted(table, insert), insert.query, may_evolve(spark, insert)
+    target_names, query, evolves = _wanted(table, insert), insert.query, may_evolve(spark, insert)
     width = query.width()
-    if width is not None and width <= len(wanted) and not insert.by_name:
-        query = query.with_defaults(lambda number: _default_text(spark, table, wanted[number]))
+    if width is not None and width <= len(target_names) and not insert.by_name:
+        query = query.with_defaults(lambda number: _default_text(spark, table, target_names[number]))
     frame = query.frame()
-    given = frame.columns
+    query_fields = frame.columns
     if not insert.by_name:
-        _check_count(table, insert, wanted, given, evolves)
+        _check_count(table, insert, target_names, query_fields, evolves)
         if not insert.columns:
-            named_tables.check_aligned(insert.replaces_using, wanted, given)
-    names = given if insert.by_name else [*wanted, *given[len(wanted) :]]
+            named_tables.check_aligned(insert.replaces_using, target_names, query_fields)
+    names = query_fields if insert.by_name else [*target_names, *query_fields[len(target_names) :]]
     rule = Assigning.of(spark, evolves=evolves)
     if insert.replaces_on is None:  # REPLACE ON refers to columns by name, and a query may have two of one name
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
@@ -257,9 +257,9 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
     return frame, [*columns, *_null_partitions(table, filled)]
 
 
-def _check_filled(table: _Table, given: Set[str]) -> None:
-    """given: names in lower case."""
-    missing = [f.name for f in table.fields if not f.nullable and f.name.lower() not in given and not has_own_value(f)]
+def _check_filled(table: _Table, filled_names: Set[str]) -> None:
+    """filled_names: names in lower case."""
+    missing = [f.name for f in table.fields if not f.nullable and f.name.lower() not in filled_names and not has_own_value(f)]
     if missing:
         raise InvariantViolationError(
             f"INSERT leaves out {', '.join(missing)}, which is NOT NULL and has no default. Nothing was written. Give it values.",
@@ -269,11 +269,11 @@ def _check_filled(table: _Table, given: Set[str]) -> None:
         )
 
 
-def _null_partitions(table: _Table, given: Set[str]) -> Iterator[tuple[str, Column]]:
+def _null_partitions(table: _Table, filled_names: Set[str]) -> Iterator[tuple[str, Column]]:
     """Yield the partition columns that the statement leaves out and for which the table has no rule: an INSERT may do this, a
-    saved DataFrame may not. given: names in lower case."""
+    saved DataFrame may not. filled_names: names in lower case."""
     for field in table.fields:
-        if field.name in table.partition_columns and field.name.lower() not in given and not has_own_value(field):
+        if field.name in table.partition_columns and field.name.lower() not in filled_names and not has_own_value(field):
             wanted = table.columns.find(field.name)
             assert wanted is not None
             yield field.name, F.lit(None).cast(wanted.dataType)
@@ -289,20 +289,27 @@ def _default_text(spark: SparkSession, table: _Table, name: str) -> str:
     """Return the value of DEFAULT, in the column's type. Raises UnsupportedTableFeatureError for a default that Spark must not
     evaluate."""
     field = _log_column(table, name)
-    wanted, text = table.columns.find(field.name), default_text(spark, field)
-    return f"CAST({text} AS {wanted.dataType.simpleString()})" if wanted and isinstance(wanted.dataType, WIDENED) else text
+    target_field, text = table.columns.find(field.name), default_text(spark, field)
+    return (
+        f"CAST({text} AS {target_field.dataType.simpleString()})"
+        if target_field and isinstance(target_field.dataType, WIDENED)
+        else text
+    )
 
 
-def _check_count(table: _Table, insert: ParsedInsert, wanted: Sequence[str], given: Sequence[str], evolves: bool) -> None:
-    if len(given) == len(wanted) or (evolves and len(given) > len(wanted) and not insert.columns):
+def _check_count(
+    table: _Table, insert: ParsedInsert, target_names: Sequence[str], query_names: Sequence[str], evolves: bool
+) -> None:
+    if len(query_names) == len(target_names) or (evolves and len(query_names) > len(target_names) and not insert.columns):
         return
     error_class = "DELTA_INSERT_COLUMN_ARITY_MISMATCH"
     if insert.columns:  # in this case Spark's own parser counts
-        fault = "TOO_MANY" if len(given) > len(wanted) else "NOT_ENOUGH"
+        fault = "TOO_MANY" if len(query_names) > len(target_names) else "NOT_ENOUGH"
         error_class = f"INSERT_COLUMN_ARITY_MISMATCH.{fault}_DATA_COLUMNS"
     raise SchemaMismatchError(
-        f"INSERT goes by position: {len(wanted)} columns are to be filled ({', '.join(wanted)}), and the query has {len(given)} "
-        f"({', '.join(given)}). Nothing was written. List the columns that the query has, or INSERT ... BY NAME.",
+        f"INSERT goes by position: {len(target_names)} columns are to be filled ({', '.join(target_names)}), and the query has "
+        f"{len(query_names)} ({', '.join(query_names)}). Nothing was written. List the columns that the query has, or INSERT "
+        "... BY NAME.",
         error_class=error_class,
         sql_state="21S01" if insert.columns else "42802",
         table=table.target.label,

@@ -135,13 +135,13 @@ def _detail(spark: SparkSession, facts: dict[str, Any]) -> DataFrame:
 def _facts_of_table(spark: SparkSession, name: str) -> dict[str, Any]:
     """Return the catalog's facts about the table, by the columns of DESCRIBE DETAIL."""
     row = spark_sql(spark, f"DESCRIBE TABLE EXTENDED {catalog.quoted_name(name)} AS JSON").first()
-    held = json.loads(row[0])
+    facts = json.loads(row[0])
     return {
-        "format": held["provider"].lower(),
-        "name": ".".join([held["catalog_name"], *held["namespace"], held["table_name"]]),
-        "description": held.get("comment", ""),
-        "location": held.get("location"),
-        "createdAt": datetime.fromisoformat(held["created_time"]),
-        "partitionColumns": held.get("partition_columns", []),
-        "properties": held.get("table_properties", {}),
+        "format": facts["provider"].lower(),
+        "name": ".".join([facts["catalog_name"], *facts["namespace"], facts["table_name"]]),
+        "description": facts.get("comment", ""),
+        "location": facts.get("location"),
+        "createdAt": datetime.fromisoformat(facts["created_time"]),
+        "partitionColumns": facts.get("partition_columns", []),
+        "properties": facts.get("table_properties", {}),
     }

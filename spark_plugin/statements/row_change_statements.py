@@ -45,9 +45,9 @@ def alias_of(spark: SparkSession, named: ParsedTarget, target: Target, text: str
     parts of that name are used only if columns may have several qualifiers: the history records conditions with the names of the
     plan. text: of the statement."""
     if named.alias is None:
-        whole = named.parts if target.name is None else _whole_name(spark, named.parts)
-        if _has_qualifiers(text, whole):
-            return whole
+        full_name = named.parts if target.name is None else _whole_name(spark, named.parts)
+        if _has_qualifiers(text, full_name):
+            return full_name
     return short_alias(named.alias, named.parts, target)
 
 
@@ -60,8 +60,8 @@ def short_alias(alias: str | None, parts: tuple[str, ...], target: Target) -> Al
 
 def _whole_name(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, ...]:
     """Return the name with the catalog and the database, which names of the session catalog may leave out."""
-    whole = parts if len(parts) > 1 else (spark.catalog.currentDatabase(), *parts)
-    return whole if len(whole) > 2 else (_CATALOG, *whole)
+    full_name = parts if len(parts) > 1 else (spark.catalog.currentDatabase(), *parts)
+    return full_name if len(full_name) > 2 else (_CATALOG, *full_name)
 
 
 def _has_qualifiers(text: str, parts: tuple[str, ...]) -> bool:
@@ -70,7 +70,7 @@ def _has_qualifiers(text: str, parts: tuple[str, ...]) -> bool:
     return re.search(rf"{written}`?\s*\.", text, re.IGNORECASE) is not None
 
 
-def among(known: Iterable[str], *, case_sensitive: bool) -> Callable[[str], bool]:
+def among(known_names: Iterable[str], *, case_sensitive: bool) -> Callable[[str], bool]:
     """Return a function that tells whether a statement's name is one of these."""
-    names = frozenset(known if case_sensitive else (name.lower() for name in known))
+    names = frozenset(known_names if case_sensitive else (name.lower() for name in known_names))
     return lambda name: (name if case_sensitive else name.lower()) in names

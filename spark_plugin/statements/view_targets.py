@@ -83,7 +83,7 @@ def _target(spark: SparkSession, viewed: ViewedTable) -> Target | None:
 
 def _fault_of_options(viewed: ViewedTable) -> str | None:
     """Return a fault if options of the read, other than the path, may select only some rows, or apply only to some rows."""
-    others = [name.lower() for name in viewed.options if name.lower() != "path" and not is_private(name)]
-    if not others:
+    other_options = [name.lower() for name in viewed.options if name.lower() != "path" and not is_private(name)]
+    if not other_options:
         return None
-    return "version" if any(name in _OF_TIME_TRAVEL for name in others) else "options"
+    return "version" if any(name in _OF_TIME_TRAVEL for name in other_options) else "options"

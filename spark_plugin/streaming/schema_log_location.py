@@ -63,8 +63,8 @@ def _source_path(tracking: SchemaTracking, log: SchemaLog, options: StorageOptio
 
 def _checkpoint_of(location: str, options: StorageOptions) -> str:
     """Return the location, or the nearest directory above it in which Spark has stored a query's id."""
-    here = open_store(location, options).root
-    above = [here.rsplit("/", depth)[0] for depth in range(here.partition("://")[2].count("/") or here.count("/"))]
+    directory = open_store(location, options).root
+    above = [directory.rsplit("/", depth)[0] for depth in range(directory.partition("://")[2].count("/") or directory.count("/"))]
     checkpoint = next((path for path in above if _is_checkpoint(path, options)), None)
     if checkpoint is None:
         raise InvalidOptionError(

@@ -38,8 +38,8 @@ def new_columns(columns: Any) -> list[dict[str, Any]]:
         columns = spark_types.StructType.fromDDL(columns)
     if isinstance(columns, spark_types.StructType):
         return [_new_column(f.name, f, quoted=True) for f in columns.fields]
-    given = columns if isinstance(columns, list | tuple) else [columns]
-    return [_of_given(column) for column in given]
+    column_list = columns if isinstance(columns, list | tuple) else [columns]
+    return [_of_given(column) for column in column_list]
 
 
 def _of_given(column: Any) -> dict[str, Any]:
@@ -50,8 +50,8 @@ def _of_given(column: Any) -> dict[str, Any]:
     _check_keys(column, _OF_NEW_COLUMNS)
     check_text(column.get("name"), "name")
     field = spark_types.StructField("column", _type_of(column.get("dataType")), column.get("nullable", True))
-    told = {key: column[key] for key in ("comment", "default", "first", "after") if column.get(key) is not None}
-    return _new_column(column["name"], field) | told
+    arguments = {key: column[key] for key in ("comment", "default", "first", "after") if column.get(key) is not None}
+    return _new_column(column["name"], field) | arguments
 
 
 def _new_column(name: str, field: spark_types.StructField, *, quoted: bool = False) -> dict[str, Any]:
@@ -67,19 +67,19 @@ def column_changes(changes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, A
 def _change(name: Any, change: Mapping[str, Any]) -> dict[str, Any]:
     check_text(name, "name")
     _check_keys(change, _OF_CHANGES)
-    told: dict[str, Any] = {"name": name}
+    arguments: dict[str, Any] = {"name": name}
     for key, value in change.items():
         if value is None:
             continue
         if key == "dataType":
-            told["schema"] = _schema_of(spark_types.StructField("column", _type_of(value)))
+            arguments["schema"] = _schema_of(spark_types.StructField("column", _type_of(value)))
         elif key in ("nullable", "dropDefault", "first"):
             check_flag(value, key)
-            told["drop_default" if key == "dropDefault" else key] = value
+            arguments["drop_default" if key == "dropDefault" else key] = value
         else:
             check_text(value, key)
-            told[key] = value
-    return told
+            arguments[key] = value
+    return arguments
 
 
 def check_defaults(spark: Any, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -102,16 +102,16 @@ def replaced_columns(columns: Any) -> str:
     return str(columns.json())
 
 
-def _check_keys(given: Mapping[str, Any], known: frozenset[str]) -> None:
-    strange = sorted(given.keys() - known)
+def _check_keys(entries: Mapping[str, Any], allowed_keys: frozenset[str]) -> None:
+    strange = sorted(entries.keys() - allowed_keys)
     if strange:
-        raise ValueError(f"{', '.join(strange)}: of a column can be said {', '.join(sorted(known))}.")
+        raise ValueError(f"{', '.join(strange)}: of a column can be said {', '.join(sorted(allowed_keys))}.")
 
 
-def _type_of(given: Any) -> spark_types.DataType:
-    if not isinstance(given, str | spark_types.DataType):
-        wrong_type("Column data type must be str or DataType.", [given])
-    return spark_types.DataType.fromDDL(given) if isinstance(given, str) else given
+def _type_of(type_argument: Any) -> spark_types.DataType:
+    if not isinstance(type_argument, str | spark_types.DataType):
+        wrong_type("Column data type must be str or DataType.", [type_argument])
+    return spark_types.DataType.fromDDL(type_argument) if isinstance(type_argument, str) else type_argument
 
 
 def _schema_of(field: spark_types.StructField) -> str:

@@ -51,8 +51,8 @@ def check_rules(spark: Any, columns: Iterable[StructField], properties: Mapping[
             check_rule_text(spark, f"The constraint {name[len(CHECK_PREFIX) :]}", text)
 
 
-def wrong_type(message: str, found: Iterable[Any]) -> NoReturn:
-    raise TypeError(message + "".join(f" Found {item!r} of type {type(item)}." for item in found))
+def wrong_type(message: str, values: Iterable[Any]) -> NoReturn:
+    raise TypeError(message + "".join(f" Found {item!r} of type {type(item)}." for item in values))
 
 
 def as_condition(condition: Any, name: str = "'condition'") -> Column | None:
@@ -89,8 +89,8 @@ def as_assignments(given: Any, name: str) -> dict[str, Column]:
 
 def names_of(columns: tuple[Any, ...], what: str) -> list[str]:
     """Return names that were passed one by one, or as one list or tuple."""
-    given = columns[0] if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
-    for name in given:
+    names = columns[0] if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
+    for name in names:
         if not isinstance(name, str):
             wrong_type(f"{what} must be str.", [name])
-    return list(given)
+    return list(names)

@@ -88,12 +88,12 @@ def _no_clone(name: str, kind: str) -> UnsupportedOperationError:
     return unsupported_source(name, kind or "View", "Read it with spark.read or spark.table, and write a new table.")
 
 
-def _partitions(given: str | StructType | None) -> StructType | None:
-    schema = StructType.fromDDL(given) if isinstance(given, str) else given
+def _partitions(ddl_or_type: str | StructType | None) -> StructType | None:
+    schema = StructType.fromDDL(ddl_or_type) if isinstance(ddl_or_type, str) else ddl_or_type
     if schema is None:
         return None
     if not isinstance(schema, StructType):
-        wrong_type("partitionSchema must be StructType, or columns as DDL.", [given])
+        wrong_type("partitionSchema must be StructType, or columns as DDL.", [ddl_or_type])
     return StructType([stored_field(f) for f in schema.fields])
 
 

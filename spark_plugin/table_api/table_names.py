@@ -100,11 +100,11 @@ def clone_table(
             assert is_shallow, "nobody copies Parquet files"
             return dict(run_parquet_clone(spark, source, place, arguments)["metrics"])
         if is_shallow:
-            done = run_command(spark, place, "clone", {"source": source.url, **arguments})
+            result = run_command(spark, place, "clone", {"source": source.url, **arguments})
         else:
-            done = run_deep_clone(spark, source, place, arguments)
+            result = run_deep_clone(spark, source, place, arguments)
             read_anew(spark, None, path)
-        return None if done is None else done["metrics"]
+        return None if result is None else result["metrics"]
 
     origin = source.place if isinstance(source, ParquetSource) else source
     storage = {**storage_settings(spark, origin.url), **origin.storage}
