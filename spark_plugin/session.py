@@ -72,7 +72,7 @@ def _jar_of(spark: SparkSession) -> Jar:
     """Return the jar for the session. Wheels contain the jars. A source checkout that is installed in place (pip install -e)
     builds a missing jar when a session first needs it."""
     if spark not in _jars:
-        version = spark.version  # a client of Spark Connect asks the server
+        version = spark.version  # a Spark Connect client gets it from the server
         try:
             _jars[spark] = jar_for(version)
         except MissingJarError as error:

@@ -213,9 +213,8 @@ class SqlInternals:
             if column is None or column.dataType() != view_column.dataType():
                 raise SchemaMismatchError(
                     f"The view was made of the table when its column {view_column.name()} was {view_column.dataType().sql()}; "
-                    "now "
-                    f"it is {'not there' if column is None else column.dataType().sql()}. Nothing was changed. Make the view "
-                    "anew.",
+                    f"now it is {'not there' if column is None else column.dataType().sql()}. Nothing was changed. "
+                    "Make the view again.",
                     error_class="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
                 )
             none = self.jvm.scala.Option.empty()

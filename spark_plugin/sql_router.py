@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _REGISTERED = "spark.pydelta.registered"
-"""Set in the sessions that are routed: a clone of the session has it too."""
+"""Set in routed sessions: a clone of such a session has it too."""
 
 JVM_ENABLED = "spark.pydelta.sql.jvm.enabled"
-"""Set to false before `register` to leave statements to Spark that do not come through `spark.sql` of Python."""
+"""Set it to false before `register`, so that Spark runs statements that do not come through `spark.sql` of Python."""
 
 _log = logging.getLogger("pydelta")
 

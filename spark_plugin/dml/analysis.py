@@ -69,7 +69,7 @@ class ConditionParts:
 
 
 TURNED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""The same comparison with its sides exchanged."""
+"""The same comparison with its sides swapped."""
 
 
 # ---------------------------------------------------------------- analysis

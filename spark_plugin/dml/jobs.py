@@ -59,11 +59,11 @@ from spark_plugin.source.arrow_batches import unweighed
 
 Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
 Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]
-"""Other columns of a frame's rows, beside one of its own, which is named: those of a view."""
+"""Makes other columns from a frame's rows, in addition to one named column of the frame: the columns of a view."""
 
 
 _NOT_OF_A_DML = ",".join((Road.LOG, Road.DRIVER, Road.PARTIAL, Road.JOINS))
-"""Its jobs read the rows of the files that it has chosen, and say where each row is."""
+"""Jobs of a DML read the rows of the files that it has chosen, and return the address of each row."""
 
 
 @dataclass

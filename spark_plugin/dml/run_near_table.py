@@ -93,7 +93,7 @@ def _check_first_run() -> None:
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
         raise CommitOutcomeUnknownError(
-            "Spark lost the task that was to commit, and began it anew: whether the first had committed is not known. Nothing "
+            "Spark lost the task that was to commit, and started it again: whether the first had committed is not known. Nothing "
             "more was done, and the data files are kept. Look into the table's history before you run the operation again."
         )
 

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 
 Alias: TypeAlias = tuple[str, ...]
-"""The parts of a name, of which the last one, or the last ones, stand before a column's. Empty for none. Over Spark Connect only
-the last one does."""
+"""The parts of a name. The last part, or the last parts, can stand before a column's name. Empty if there is none. Over Spark
+Connect only the last part can."""
 
 
 def called(frame: DataFrame, alias: Alias) -> DataFrame:

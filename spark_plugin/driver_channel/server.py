@@ -47,13 +47,13 @@ MAX_CONNECTIONS = 128
 MAX_UNPROVED_CONNECTIONS = 16
 PROOF_SECONDS = 5.0
 REQUEST_SECONDS = 30.0
-"""A request that has begun must be whole after so long."""
+"""The time within which a request that has begun must be complete."""
 
 _UNSEEN_PROCESS = 0
-"""Linux gives this for a process outside of the container that this one runs in. No process inside of it gets this number."""
+"""Linux reports this for a process outside of this process's container. No process inside of it gets this number."""
 
 _COPIED_BYTES = 1 << 16
-"""Shorter answers are copied behind their head, to be sent in one call."""
+"""Shorter answers are copied after their head, to be sent in one call."""
 
 _MAX_PATH_BYTES = 100  # of a Unix domain socket: 104 on macOS, 108 on Linux, with a zero at the end
 

@@ -36,10 +36,10 @@ _LOADS = "pydelta.driver.DriverLoads"
 _log = logging.getLogger("pydelta")
 
 _loads: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
-"""DriverLoads of an application, None where it cannot be had."""
+"""The DriverLoads of an application, None if there is none."""
 
 _errors: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
-"""Loads in a row that workers could do and this process could not."""
+"""How many loads in a row workers could do and this process could not."""
 
 _MOST_ERRORS = 3
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from spark_plugin.source.small_scan import FewRows
 
 MOST_KEPT = 256
-"""Scans that were planned here and may yet be read, of at most some files each. Tasks read those that were planned before."""
+"""The most scans that are planned here and may still be read, each of a limited number of files. Tasks read older scans."""
 
 
 class SmallScans:

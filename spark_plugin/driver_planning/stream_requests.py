@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from spark_plugin.streaming.stream_reader import DeltaStreamReader
 
 MOST_STREAMS = 256
-"""Of more the one that was not asked for the longest goes on in a process, or has ended without a word."""
+"""If there are more streams, the one with the oldest request continues in a process, or has ended without notice."""
 
 _LENGTH = struct.Struct("!i")
 _DONE = b"\0"

@@ -22,7 +22,7 @@ _COMPARISONS = {
 }
 _REPEATABLE = frozenset({"Project", "Filter", "SubqueryAlias", "Union", "LocalRelation", "Range", "OneRowRelation"})
 HIDDEN_COLUMN = "__metadata_col"
-"""In the metadata of columns that `*` does not name."""
+"""A key in the metadata of columns that `*` does not include."""
 
 
 def expression_sql(expression: Any) -> str:

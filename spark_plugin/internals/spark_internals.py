@@ -34,11 +34,11 @@ from spark_plugin.java.jars import jar_for
 RULE = "pydelta.rule.PruneScans"
 
 _loaded: list[tuple[Any, str, Any]] = []
-"""(Py4J gateway, name, class or the one object of it) of each JVM, in practice one. Loaded once: Py4J remembers methods by the
-class's name."""
+"""(Py4J gateway, name, class or its only object) of each JVM, in practice one. Loaded once: Py4J caches methods by the class's
+name."""
 
 _routed: set[str] = set()
-"""Ids of sessions whose parser has our router."""
+"""The ids of sessions whose parser has our router."""
 
 _BESIDE = "org.apache.spark.sql.execution.datasources.v2.python.PythonScan"
 _GROWING_LOADERS = ("org.apache.spark.util.MutableURLClassLoader", "org.apache.spark.util.ChildFirstURLClassLoader")

@@ -1,9 +1,9 @@
 """Builds the jar of the Java part for the pyspark that this Python has.
 
-    python -m spark_plugin.java.build              # where the jar is missing, or was built from other sources
+    python -m spark_plugin.java.build              # if the jar is missing, or was built from other sources
     python -m spark_plugin.java.build --force      # in any case
 
-It takes the javac of a JDK (JAVA_HOME, or else PATH), and Spark's own jars. A warning of javac is an error. Equal sources give
+It uses the javac of a JDK (JAVA_HOME, or else PATH), and Spark's own jars. A warning of javac is an error. Equal sources give
 equal jars, byte by byte.
 """
 
@@ -27,7 +27,7 @@ from spark_plugin.java import jars
 JAVA_RELEASE = "17"
 """The oldest Java that Spark 4 runs on."""
 
-# Manifests of Spark's jars name jars that Spark does not have (path). Types of Spark's Scala API are used raw in many places.
+# Manifests of Spark's jars name jars that Spark does not have (path). Many places use types of Spark's Scala API as raw types.
 _NOT_LINTED = ("path", "rawtypes", "unchecked")
 _OLDEST_TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -37,7 +37,7 @@ class BuildError(RuntimeError):
 
 
 def build(*, force: bool = False) -> Path:
-    """The jar for the pyspark of this Python, which is written where need be. Raises BuildError."""
+    """Return the jar for the pyspark of this Python; build it if necessary. Raises BuildError."""
     spark_jars = jars_of_pyspark()
     spark_version = version_of_spark(spark_jars)
     minor_version = jars.minor_version_of(spark_version)
@@ -52,7 +52,7 @@ def build(*, force: bool = False) -> Path:
 
 
 def compiled(sources: Mapping[str, Path], spark_jars: Path) -> dict[str, bytes]:
-    """`pydelta/rule/PruneScans.class` -> its bytes. spark_jars: a directory. Raises BuildError with what javac says."""
+    """Map `pydelta/rule/PruneScans.class` to its bytes. spark_jars: a directory. Raises BuildError with the errors of javac."""
     lint = "-Xlint:all," + ",".join(f"-{name}" for name in _NOT_LINTED)
     with tempfile.TemporaryDirectory(prefix="pydelta-javac-") as classes:
         options = ["--release", JAVA_RELEASE, lint, "-Werror", "-proc:none", "-encoding", "UTF-8", "-cp", f"{spark_jars}/*"]
@@ -65,7 +65,7 @@ def compiled(sources: Mapping[str, Path], spark_jars: Path) -> dict[str, bytes]:
 
 
 def archive_of(files: Mapping[str, bytes]) -> bytes:
-    """A jar of the files, by their paths. The manifest comes first, as Java wants it; times are those of no clock."""
+    """Return a jar of the files, by their paths. The manifest comes first, as Java requires; all times are constant."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for path in sorted(files, key=lambda path: (path != jars.MANIFEST, path)):
@@ -76,7 +76,7 @@ def archive_of(files: Mapping[str, bytes]) -> bytes:
 
 
 def find_javac() -> str:
-    """JAVA_HOME's, as Spark chooses its Java, or else the one on the path. Raises BuildError."""
+    """Return the javac of JAVA_HOME, as Spark chooses its Java, or else the one on the path. Raises BuildError."""
     home = os.environ.get("JAVA_HOME")
     javac = shutil.which("javac", path=str(Path(home) / "bin")) if home else shutil.which("javac")
     if javac is None:
@@ -85,7 +85,7 @@ def find_javac() -> str:
 
 
 def jars_of_pyspark() -> Path:
-    """The directory with Spark's jars. Raises BuildError."""
+    """Return the directory with Spark's jars. Raises BuildError."""
     module_spec = importlib.util.find_spec("pyspark")
     if module_spec is None or module_spec.origin is None:
         raise BuildError(f"{sys.executable} has no pyspark, which the Java sources are compiled against")
@@ -93,7 +93,7 @@ def jars_of_pyspark() -> Path:
 
 
 def version_of_spark(spark_jars: Path) -> str:
-    """As the name of the jar of Spark SQL has it. Raises BuildError."""
+    """Return the version in the name of Spark SQL's jar. Raises BuildError."""
     names = [re.fullmatch(r"spark-sql_[\d.]+-(.+)\.jar", file.name) for file in spark_jars.glob("spark-sql_*.jar")]
     versions = [name[1] for name in names if name is not None]
     if len(versions) != 1:
@@ -102,7 +102,7 @@ def version_of_spark(spark_jars: Path) -> str:
 
 
 def _write(target: Path, content: bytes) -> None:
-    """At once: another process sees the old file or the new one."""
+    """Write atomically: another process sees the old file or the new one."""
     target.parent.mkdir(exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
         file.write(content)

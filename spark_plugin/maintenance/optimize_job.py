@@ -240,4 +240,4 @@ _METRICS = _struct(
     numTableColumnsWithStats=_LONG,
 )
 RESULT = _struct(path=StringType(), metrics=_METRICS)
-"""Of OPTIMIZE, as the reference's."""
+"""The result of OPTIMIZE, as in the reference."""

@@ -37,7 +37,7 @@ FOUND = StructType(
         StructField("reason", StringType()),
     ]
 )
-"""Of a dry run."""
+"""The result of a dry run."""
 
 RESTORED = StructType(
     [
@@ -47,7 +47,7 @@ RESTORED = StructType(
         StructField("restored", BooleanType()),
     ]
 )
-"""Of restoreQuarantined."""
+"""The result of restoreQuarantined."""
 
 
 def run_vacuum(

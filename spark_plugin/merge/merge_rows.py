@@ -33,7 +33,7 @@ from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.spark_versions import resolvable_rule_text
 
 PARTITION_VALUE = "__pydelta_partition_"
-"""With a number: the value of a partition column, beside a new row."""
+"""With a number: the value of a partition column, next to a new row."""
 
 
 class MergeRows:

@@ -45,7 +45,7 @@ from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import TablePath, is_on
 
 SOURCE_ROW = "__pydelta_source_row"
-"""A number of each row of the source, other than all others'."""
+"""A unique number of each row of the source."""
 
 _FEW_KEYS = 1000
 _HELD_BYTES = 64 * 1024 * 1024

@@ -43,8 +43,8 @@ READ_SETTINGS = (
 )
 WRITE_SETTINGS = (*WRITE_CONFS.values(), *OTHER_WRITE_CONFS)
 SETTINGS = (*READ_SETTINGS, *WRITE_SETTINGS, PROPERTY_DEFAULTS, COORDINATOR, TRANSACTION)
-"""What the catalogs tell of a session; a name that ends in a dot stands for all that begin with it. For a path of an object store
-they tell all settings that may be of stores, too."""
+"""The settings of a session that the catalogs send; a name that ends in a dot stands for all that begin with it. For a path of an
+object store they also send all settings that may apply to stores."""
 
 
 def read_part(confs: Mapping[str, str], default_parallelism: int | None) -> dict[str, Any]:

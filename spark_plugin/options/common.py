@@ -167,7 +167,7 @@ def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
 
 
 CHANGE_FEED = ("readChangeFeed", "readChangeData")
-"""Flags of reads and streams, either of which asks for the change feed."""
+"""Flags of reads and streams. Either of them requests the change feed."""
 
 
 def flag(options: Mapping[str, str], name: str, *, default: bool = False) -> bool:

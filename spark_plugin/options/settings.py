@@ -34,11 +34,11 @@ from spark_plugin.options.storage import storage_options
 from spark_plugin.roads import DISABLE_CONF, OLDER_SETTINGS, parse_disabled
 
 VARIABLES = "spark.sql.variable.substitute"
-"""Whether Spark's parser puts settings into texts that name them: ${setting}."""
+"""Whether Spark's parser replaces ${setting} in texts by the value of the setting."""
 _QUOTES = "spark.sql.ansi.doubleQuotedIdentifiers"  # has no effect without ANSI mode
 _TEXT_SETTINGS = {"\\": "spark.sql.parser.escapedStringLiterals", '"': _QUOTES}
 _OF_SPARK = "spark.sql."
-"""How the names of settings begin that have defaults."""
+"""The prefix of settings that have defaults."""
 _AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
 

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from delta_py.scan.planning import ScanReport
 
 _NEEDED_PACKAGES = ("rule", "scan", "streams")
-"""Packages of the Java part that the rule cannot do without. The others can be switched off (self_test.py)."""
+"""Packages of the Java part that the rule needs. The others can be disabled (self_test.py)."""
 
 _log = logging.getLogger("pydelta.pruning")
 
 _unavailable: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
-"""Sessions that were told that they go without the rule, and why."""
+"""Sessions that were warned that they run without the rule, and why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ LIMITS = Limits(
 )
 
 _BATCH_ROWS, _BATCH_BYTES = 1 << 14, 4 << 20
-"""So much more than few is decoded before it shows."""
+"""This much more than few may be decoded before the limit is detected."""
 
 
 @dataclass(frozen=True, slots=True)

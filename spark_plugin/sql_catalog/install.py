@@ -1,6 +1,6 @@
 """Installs the catalogs (the .java files next to this one) into a session, so that SQL knows tables by their paths and names.
 
-    install(spark)                                                  # after pruning.install, whose rule tells them of the session
+    install(spark)                                                  # after pruning.install, whose rule gives them the session
     spark.sql("SELECT * FROM pydelta.`/data/sales` VERSION AS OF 3")
     spark.sql("SELECT * FROM shop.sales VERSION AS OF 3")
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DELTA_NAMES_CONF = "spark.pydelta.deltaNames.enabled"
-"""Set to false before `register` to leave the name `delta` alone, where delta-spark is absent."""
+"""Set it to false before `register` so that pydelta does not handle the name `delta` if delta-spark is absent."""
 
 PATH_CATALOG = "pydelta.catalog.PathCatalog"
 TABLES_CATALOG = "pydelta.catalog.SessionTables"

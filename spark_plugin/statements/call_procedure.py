@@ -85,7 +85,7 @@ def _arguments(words: Words, procedure: Procedure) -> dict[str, Any]:
 
 
 _DEFAULTS = {"NULL": None, "false": False, "'symlink_format_manifest'": "symlink_format_manifest"}
-"""Values of defaults of parameters, by their SQL."""
+"""The default values of parameters, by their SQL."""
 
 
 def _argument(words: Words, parameter: Parameter) -> Any:

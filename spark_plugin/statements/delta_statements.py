@@ -93,7 +93,7 @@ def _is_read_by_others(spark: SparkSession, statement: Statement) -> bool:
 
 
 _OF_SPARK = ("DESCRIBE", "DESC", "ALTER", "CREATE", "DROP")
-"""What a server may be able to read, for clients, who cannot ask its parser."""
+"""Statements that a server may be able to read; for clients, which cannot call its parser."""
 
 
 def _is_of_table(spark: SparkSession, utility: Utility) -> bool:

@@ -48,7 +48,7 @@ _STATEMENTS: dict[type[Any], str] = {
     grammar.DropIndex: "DROP INDEX",
 }
 _BY_PATH_ALONE = (grammar.History, grammar.Optimize, grammar.Vacuum)
-"""Statements that name a directory as '/path', for which delta-spark has a condition of its own."""
+"""Statements that name a directory as '/path', for which delta-spark has a special condition."""
 
 
 def shown(named: TableName) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Runner: TypeAlias = "Callable[[SparkSession, ParsedPlan, str], DataFrame | None]"
-"""Of a plan and the text that it was made of. None, and nothing done, for one that is about no table of ours."""
+"""Takes a plan and its text. Returns None, and does nothing, for a statement about a table that pydelta does not handle."""
 
 _RUNNERS: Mapping[str, Runner] = {
     **dict.fromkeys(("DeleteFromTable", "UpdateTable", "MergeIntoTable"), change_rows),

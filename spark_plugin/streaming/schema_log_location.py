@@ -36,7 +36,7 @@ def open_tracker(tracking: SchemaTracking, snapshot: Snapshot, config: TableConf
     if log.newest is not None and not is_alike(config, log.newest.config(snapshot.config)):
         raise SchemaMismatchError(
             f"The stream of the table at {snapshot.table_root} was loaded before the schema of version {log.newest.version} was "
-            f"noted in its log of schemas at {log.location}. Load it again (readStream...load), and start the query anew.",
+            f"noted in its log of schemas at {log.location}. Load it again (readStream...load), and start the query again.",
             error_class="DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART",
             sql_state="KD007",
             version=log.newest.version,
