@@ -66,9 +66,9 @@ Handler: TypeAlias = "Callable[[SparkSession, Statement], DataFrame | None]"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """handlers: `module.function` in spark_plugin.sql. They are imported when the first statement needs them, because they use
-    DeltaTable, which itself registers sessions. having: words in capitals, one of which must also occur in the statement; empty
-    for no such rule."""
+    """handlers: `module.function` in spark_plugin.sql. They are imported when a statement is the first to need them: they work
+    by DeltaTable, which itself registers sessions. having: words, in capitals, of which one has to occur in the
+    statement too; none for no such rule."""
 
     handlers: tuple[str, ...]
     having: tuple[str, ...] = ()

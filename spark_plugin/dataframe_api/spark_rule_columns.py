@@ -116,10 +116,8 @@ def _assigned(column: Column, frame_field: StructField, field: DeltaField, assig
     if not may_assign(delta_type(frame_field.dataType), field.data_type):
         raise SchemaMismatchError(
             f"Column {field.name} of the table is {table_type.simpleString()} and cannot take "
-            f"{frame_field.dataType.simpleString()} "
-            "from the data: a rule of the table names it, and Spark computes the rule. Nothing was written. Cast the column "
-            "before "
-            "writing.",
+            f"{frame_field.dataType.simpleString()} from the data: a rule of the table names it, and Spark computes the rule. "
+            "Nothing was written. Cast the column before writing.",
             error_class="DELTA_FAILED_TO_MERGE_FIELDS",
             sql_state="22005",
             column=field.name,

@@ -46,8 +46,7 @@ def check_location(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
     if present != new_columns and not is_on(spark, BYPASS_CONF, default=False):
         raise SchemaMismatchError(
             f"The table at {location} has other columns than {target.name}: {new_columns}, and not {present}. Nothing was "
-            "changed. "
-            f"If that is meant, set {BYPASS_CONF} to true.",
+            f"changed. If that is meant, set {BYPASS_CONF} to true.",
             error_class="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
             sql_state="42KD7",
             table=target.name,

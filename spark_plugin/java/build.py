@@ -27,7 +27,7 @@ from spark_plugin.java import jars
 JAVA_RELEASE = "17"
 """The oldest Java that Spark 4 runs on."""
 
-# Manifests of Spark's jars name jars that Spark does not have (path). Many places use types of Spark's Scala API as raw types.
+# Manifests of Spark's jars name jars that Spark does not have (path). Types of Spark's Scala API are used raw in many places.
 _NOT_LINTED = ("path", "rawtypes", "unchecked")
 _OLDEST_TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -52,7 +52,7 @@ def build(*, force: bool = False) -> Path:
 
 
 def compiled(sources: Mapping[str, Path], spark_jars: Path) -> dict[str, bytes]:
-    """Map `pydelta/rule/PruneScans.class` to its bytes. spark_jars: a directory. Raises BuildError with the errors of javac."""
+    """`pydelta/rule/PruneScans.class` -> its bytes. spark_jars: a directory. Raises BuildError with what javac says."""
     lint = "-Xlint:all," + ",".join(f"-{name}" for name in _NOT_LINTED)
     with tempfile.TemporaryDirectory(prefix="pydelta-javac-") as classes:
         options = ["--release", JAVA_RELEASE, lint, "-Werror", "-proc:none", "-encoding", "UTF-8", "-cp", f"{spark_jars}/*"]

@@ -72,8 +72,7 @@ def _check_known(text: str, relation: str, column_names: Sequence[str], *, case_
         return
     raise SchemaMismatchError(
         f"The option replaceUsing names {text}, and the {relation} has the columns {', '.join(column_names)}. Nothing was "
-        "written. "
-        "Name columns that both have, fields of structs not among them.",
+        "written. Name columns that both have, fields of structs not among them.",
         error_class="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
         sql_state="42703",
         column=text,
