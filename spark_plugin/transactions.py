@@ -78,8 +78,7 @@ class DeltaTransaction:
 
     def commit(self, *, token: str | None = None) -> dict[str, int]:
         """Commit all changes, or none. Returns the newest version of each changed table, by its path. token: for a commit that
-        may
-        be repeated, such as that of a batch of a stream: a second one with the same token raises TokenUsedError and changes
+        may be repeated, such as that of a batch of a stream: a second one with the same token raises TokenUsedError and changes
         nothing."""
         with as_spark_raises():
             versions = self._inner.commit(token=token)

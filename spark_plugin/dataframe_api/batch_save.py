@@ -199,8 +199,8 @@ def _arranged(save: Save, path: str | None, snapshot: Snapshot | None) -> Any:
 
 def _is_optimized(save: Save, snapshot: Snapshot | None) -> bool:
     """Decide by the option, else the session's setting, else the table's property. Over Spark Connect the table is on the
-    server's
-    side, and reading a property would cost as much as a small write: there the property counts only if it is an option."""
+    server's side, and reading a property would cost as much as a small write: there the property counts only if it is an
+    option."""
     setting = save.option("optimizeWrite") or conf(save.spark, OPTIMIZE_CONF) or save.option(_OPTIMIZE_PROPERTY)
     if setting is None and snapshot is not None:
         properties = snapshot.metadata.configuration

@@ -3,10 +3,9 @@
     answered = with_rule_columns(frame, rules, nonce)
 
 Spark only gets the text of a rule that delta_py/expressions/spark_rules.py prints. It computes the rule from the row as pydelta
-will
-write it: the columns that a rule names are cast to the table's types by Spark's own store assignment, an empty text in a
-partition column is null, and a missing column is null or has its generated value, which then counts as given by the user.
-This module uses only DataFrames, so that it works in the same way over Spark Connect.
+will write it: the columns that a rule names are cast to the table's types by Spark's own store assignment, an empty text in a
+partition column is null, and a missing column is null or has its generated value, which then counts as given by the user. This
+module uses only DataFrames, so that it works in the same way over Spark Connect.
 """
 
 from __future__ import annotations

@@ -102,8 +102,8 @@ def _without_void(table_type: DataType, query_type: DataType) -> DataType:
             given_fields = FieldsByName(query_type)
             pairs = [(f, given_fields.find(f.name)) for f in table_type.fields]
             kinds = [
-                f.dataType if query_fields is None else _without_void(f.dataType, query_fields.dataType)
-                for f, query_fields in pairs
+                f.dataType if query_field is None else _without_void(f.dataType, query_field.dataType)
+                for f, query_field in pairs
             ]
             fields = zip(table_type.fields, kinds, strict=True)
             return StructType([StructField(f.name, kind, f.nullable, f.metadata) for f, kind in fields])

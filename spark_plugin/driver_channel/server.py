@@ -6,9 +6,8 @@
     server.close()
 
 The socket lies in a directory that only this user can enter, and the kernel reports which user and which process connects.
-Without
-Unix domain sockets the server listens on the loopback interface, where anybody may connect: then only the proof distinguishes a
-client from others.
+Without Unix domain sockets the server listens on the loopback interface, where anybody may connect: then only the proof
+distinguishes a client from others.
 """
 
 from __future__ import annotations

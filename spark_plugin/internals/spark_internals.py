@@ -110,8 +110,8 @@ class SparkInternals:
     def settings(self) -> dict[str, str]:
         """Return the settings of the session and its context. They come as one text: Py4J would need two calls for each."""
         settings = self._spark._jsparkSession.conf().getAllAsJava()
-        text: dict[str, str] = orjson.loads(self._json_writer.writeValueAsString(settings))
-        return text
+        values: dict[str, str] = orjson.loads(self._json_writer.writeValueAsString(settings))
+        return values
 
     @property
     def _json_writer(self) -> Any:
@@ -301,8 +301,7 @@ class SparkInternals:
 
     def _loader_with_our_jar(self) -> Any:
         """Add the jar to the class loader that Spark uses to load classes by name, if that loader accepts more jars and has no
-        such
-        classes: Spark then finds catalogs there. Otherwise the classes get their own loader."""
+        such classes: Spark then finds catalogs there. Otherwise the classes get their own loader."""
         content = jar_for(self.version).path.read_bytes()
         context, jar_name = self._context_loader(), f"pydelta-{hashlib.sha256(content).hexdigest()}.jar"
         rule_resource = context.getResource(f"{RULE.replace('.', '/')}.class")

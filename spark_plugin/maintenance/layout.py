@@ -38,8 +38,8 @@ def filtered_columns(spark: SparkSession, store: ObjectStore) -> Counter[Path]:
     counts_by_path: Counter[Path] = Counter()
     tables = compared_columns(spark)
     below_root = pc.replace_substring_regex(pa.array([f"{path}/" for path in tables], pa.string()), below(store.root), "")
-    for rest, counts in zip(below_root.to_pylist(), tables.values(), strict=True):
-        if not rest:
+    for path_below, counts in zip(below_root.to_pylist(), tables.values(), strict=True):
+        if not path_below:
             counts_by_path.update(counts)
     return counts_by_path
 

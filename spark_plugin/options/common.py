@@ -1,10 +1,9 @@
 """The common part of read and write options: names, single values, the session's settings.
 
 Names are the reference's, and case does not matter. An unknown name is refused, and the error names the most similar known one.
-An
-invalid value is refused too: an option that is silently dropped reads the wrong version or writes the wrong
-rows. Session settings (time zone, sizes of partitions) come in the option SESSION, which `dataframe_api/method_patches.py`
-adds; without it the defaults of Spark and of this machine apply.
+An invalid value is refused too: an option that is silently dropped reads the wrong version or writes the wrong rows. Session
+settings (time zone, sizes of partitions) come in the option SESSION, which `dataframe_api/method_patches.py` adds; without it the
+defaults of Spark and of this machine apply.
 """
 
 from __future__ import annotations

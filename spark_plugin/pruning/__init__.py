@@ -36,8 +36,7 @@ messages.json describes the message. Each part is optional:
   join has in a partition column: Spark calls `reader(schema)` again with one more predicate (`request.is_planned_again`), and the
   read function of the first call gets the partitions of the second.
 - `answer`: the log's answer; the rule puts it into the plan, and nothing is read. A source that does not know the answer
-continues
-  as if there were no question.
+  continues as if there were no question.
 - `road`, `partial`: the rows are partial rows. If a source does not return partial rows, the rule requests the rows once more.
 """
 

@@ -39,8 +39,7 @@ def call_procedure(spark: SparkSession, request: Mapping[str, Any]) -> DataFrame
 
 def run_call(spark: SparkSession, statement: Statement) -> DataFrame | None:
     """Run CALL of a Spark Connect client. Returns None, and does nothing, in a classic session, for a procedure that is not ours,
-    and
-    for arguments that do not fit its parameters: the server reports the error."""
+    and for arguments that do not fit its parameters: the server reports the error."""
     if not is_connect(spark):
         return None
     try:

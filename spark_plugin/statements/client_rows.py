@@ -37,8 +37,7 @@ class WrittenChange:
     @classmethod
     def of(cls, spark: SparkSession, words: Words) -> WrittenChange | None:
         """Parse the remaining words. Returns None for another statement, for one about a table that pydelta does not handle, and
-        for
-        one that cannot be read: the server reports the error."""
+        for one that cannot be read: the server reports the error."""
         try:
             parsed_change = change_of(words)
         except SyntaxFault:

@@ -41,9 +41,8 @@ def counted(spark: SparkSession, rows: int) -> DataFrame:
 
 def alias_of(spark: SparkSession, named: ParsedTarget, target: Target, text: str) -> Alias:
     """Return the names that the statement's conditions and values may use for the table: its alias, or its name in the catalog.
-    All
-    parts of that name are used only if columns may have several qualifiers: the history records conditions with the names of the
-    plan. text: of the statement."""
+    All parts of that name are used only if columns may have several qualifiers: the history records conditions with the names of
+    the plan. text: of the statement."""
     if named.alias is None:
         full_name = named.parts if target.name is None else _whole_name(spark, named.parts)
         if _has_qualifiers(text, full_name):
