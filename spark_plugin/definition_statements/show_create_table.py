@@ -93,8 +93,8 @@ def _properties(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _columns(snapshot: Snapshot) -> str:
-    shown = to_spark_schema(snapshot.schema).fields
-    lines = [_column(field, of_spark) for field, of_spark in zip(snapshot.schema.fields, shown, strict=True)]
+    spark_fields = to_spark_schema(snapshot.schema).fields
+    lines = [_column(field, of_spark) for field, of_spark in zip(snapshot.schema.fields, spark_fields, strict=True)]
     for key, text in sorted(snapshot.metadata.configuration.items()):
         if key.lower().startswith(CHECK_PREFIX):
             name = key[len(CHECK_PREFIX) :]

@@ -30,7 +30,7 @@ from spark_plugin.schema_conversion import delta_type, is_storable, spark_type
 Assignments: TypeAlias = dict[Path, Column]
 
 
-def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Column], *, alias: Alias = ()) -> Assignments:
+def assigned_paths(frame: DataFrame, schema: StructType, new_values: Mapping[str, Column], *, alias: Alias = ()) -> Assignments:
     """Return the values of SET by the path of the column in the table, in the order given.
 
     frame: a frame of only the target. Spark resolves the names in it, so that aliases, backticks and the session's case rule
@@ -39,11 +39,11 @@ def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Col
     are assigned twice, and for a field that is assigned together with its struct.
     """
     values_by_path: Assignments = {}
-    if not given:
+    if not new_values:
         return values_by_path
     assigned = AssignedPaths("UPDATE")
-    paths = analyzer_of(frame.sparkSession).assigned_paths(frame, list(given), alias)
-    for (name, value), named in zip(given.items(), paths, strict=True):
+    paths = analyzer_of(frame.sparkSession).assigned_paths(frame, list(new_values), alias)
+    for (name, value), named in zip(new_values.items(), paths, strict=True):
         values_by_path[assigned.add(_path_in(schema, named, name))] = value
     return values_by_path
 

@@ -74,7 +74,7 @@ def in_tasks(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list[T]:
 
 
 def tasks_worth_while(spark: Any) -> int:
-    """Return from how many items on tasks pay. A Spark Connect server does not say how many cores it has."""
+    """Return how many tasks a job should have at least. A Spark Connect server does not say how many cores it has."""
     if not is_connect(spark):
         return int(spark.sparkContext.defaultParallelism)
     return int(conf(spark, "spark.sql.leafNodeDefaultParallelism") or conf(spark, "spark.default.parallelism") or 8)

@@ -188,9 +188,9 @@ class Assigning:
             there = there | present.column.isNotNull()
         return F.when(there, F.struct(*parts))
 
-    def _part(self, given: Typed | None, old: Typed | None, field: StructField, name: str) -> Column:
-        if given is not None:
-            return self.cast(given, field.dataType, name, kept=old if isinstance(field.dataType, StructType) else None)
+    def _part(self, value: Typed | None, old: Typed | None, field: StructField, name: str) -> Column:
+        if value is not None:
+            return self.cast(value, field.dataType, name, kept=old if isinstance(field.dataType, StructType) else None)
         return self._null(field.dataType) if old is None else self._evolving.cast(old, field.dataType, name)
 
     def _map(self, column: Column, source: MapType, target_type: MapType, name: str) -> Column:

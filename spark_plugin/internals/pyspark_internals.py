@@ -96,14 +96,14 @@ def formatted_sql(spark: Any, text: str, arguments: Mapping[str, Any]) -> Iterat
 
         client = ClientFormatter(spark)
         formatted = client.format(text, **arguments)
-        made = []
+        view_names = []
         try:
             for frame, name in client._temp_views:
                 frame.createOrReplaceTempView(name)
-                made.append(name)
+                view_names.append(name)
             yield formatted
         finally:
-            for name in made:
+            for name in view_names:
                 spark.catalog.dropTempView(name)
         return
     from pyspark.sql.sql_formatter import SQLStringFormatter

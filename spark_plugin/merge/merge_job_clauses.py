@@ -141,7 +141,7 @@ class ResolvedMerge:
     def values(self) -> list[Resolved | Typed]:
         """Return all values that are computed from rows."""
         conditions = [clause.condition for clause in self.clauses if clause.condition is not None]
-        return [self.condition, *conditions, *(given.value for clause in self.clauses for given in clause.given.values())]
+        return [self.condition, *conditions, *(assigned.value for clause in self.clauses for assigned in clause.given.values())]
 
     def evolved_columns(self) -> StructType:
         """Return the source's columns that a clause assigns by name: the table must have them after the merge."""
@@ -183,8 +183,8 @@ class _ClauseReader:
             return ResolvedClause(clause.kind, clause.action, condition, {}, False)
         if clause.assignments is None:
             return ResolvedClause(clause.kind, clause.action, condition, self._all_columns(clause), True)
-        given, defaults = self._assigned(clause, clause.assignments, scope)
-        return ResolvedClause(clause.kind, clause.action, condition, given, False, defaults)
+        assigned_values, defaults = self._assigned(clause, clause.assignments, scope)
+        return ResolvedClause(clause.kind, clause.action, condition, assigned_values, False, defaults)
 
     def _all_columns(self, clause: Clause) -> dict[Path, Given]:
         """Return the columns that the source has, with schema evolution; otherwise all columns of the table."""
@@ -203,7 +203,7 @@ class _ClauseReader:
         by_default = {name for name, value in assignments.items() if asks_for_default(scope, value)}
         given_values = {name: value for name, value in assignments.items() if name not in by_default}
         values = dict(zip(given_values, self.analyzer.resolve(scope, list(given_values.values()), clause.where), strict=True))
-        given: dict[Path, Given] = {}
+        assigned_values: dict[Path, Given] = {}
         defaults: list[Path] = []
         assigned, table_columns = AssignedPaths(clause.action.upper()), frozenset(self.columns)
         for name, path in zip(assignments, self._paths(list(assignments), clause), strict=True):
@@ -211,12 +211,12 @@ class _ClauseReader:
                 raise nested_in_insert(path)
             assigned.add(path)
             if name in values:
-                given[path] = Given(Typed(values[name].column, values[name].data_type))
+                assigned_values[path] = Given(Typed(values[name].column, values[name].data_type))
             elif len(path) == 1 and path[0] in table_columns:
                 defaults.append(path)
             else:
                 raise _no_default(name, clause)
-        return given, tuple(path[0] for path in defaults)
+        return assigned_values, tuple(path[0] for path in defaults)
 
     def _paths(self, names: Sequence[str], clause: Clause) -> list[Path]:
         """Return the columns or fields that names refer to: in the table, or, if it may get new ones, in the source."""

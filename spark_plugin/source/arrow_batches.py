@@ -51,8 +51,8 @@ def unweighed(spark: Any, schema: StructType) -> Iterator[None]:
     """Turn weighing off for jobs that this thread starts inside, if all columns are of such types and the user has set no
     size. Does nothing over Spark Connect, nor if Py4J does not give each Python thread its own thread in the JVM."""
     properties = {} if is_connect(spark) or not SparkInternals(spark).has_own_threads() else _properties(schema)
-    given = SparkInternals(spark).settings() if properties else {}
-    if not properties or any(name in given for name in (_BYTES, _RECORDS)):
+    settings = SparkInternals(spark).settings() if properties else {}
+    if not properties or any(name in settings for name in (_BYTES, _RECORDS)):
         yield
         return
     context = spark.sparkContext

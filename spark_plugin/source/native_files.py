@@ -160,7 +160,7 @@ def _why_not_as_spark(state: ScanState) -> str | None:
 
 
 def _are_simple(files: pa.Table) -> pa.ChunkedArray:
-    """Return which files lie below the table's directory, together with their deletion vectors."""
+    """Return which files lie below the table's directory; their deletion vectors must lie there too."""
     kind, offset = (pc.struct_field(files["deletion_vector"], name) for name in ("storageType", "offset"))
     beside = pc.and_(pc.fill_null(pc.equal(kind, "u"), False), pc.is_valid(offset))
     return pc.and_(pc.or_(pc.is_null(kind), beside), are_plain(files["path"]))

@@ -141,7 +141,7 @@ def _log_answer(pinned: PinnedTable | PinnedChanges, question: LogQuestion, requ
 def _plan_partial_rows(
     pinned: PinnedTable | PinnedChanges, request: ScanRequest, partial_request: PartialRowsRequest
 ) -> ReadPlan:
-    """If this road is disabled or does not pay, the rule requests the rows themselves."""
+    """If partial rows are impossible or do not pay, the rule requests the rows themselves."""
     if not isinstance(pinned, PinnedTable) or pinned.options.files is not None or not pinned.options.pruning:
         return _no_partial_rows("the rows are changes, or of a DELETE, UPDATE or MERGE, or an option of the read forbids it")
     try:

@@ -71,8 +71,8 @@ def _install(spark: Any) -> None:
 
 def link_problems(spark: Any) -> dict[str, list[str]]:
     """The same as SparkInternals.link_problems, for the server's JVM."""
-    problems_json: dict[str, list[str]] = json.loads(conf(spark, _PROBLEMS_CONF) or "{}")
-    return problems_json
+    problems: dict[str, list[str]] = json.loads(conf(spark, _PROBLEMS_CONF) or "{}")
+    return problems
 
 
 def _send(spark: Any, jar: Jar) -> None:

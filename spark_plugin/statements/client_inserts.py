@@ -71,7 +71,7 @@ def _is_asked_of_client(spark: SparkSession, insert: ParsedInsert) -> bool:
 def written_insert(spark: SparkSession, words: Words) -> ParsedInsert | None:
     """Return None for a statement that is no INSERT into a table. Raises SyntaxFault for text that cannot be read, and for an
     INSERT into several tables."""
-    before = _before(words)
+    text_before = _before(words)
     if not words.take("INSERT"):
         return None
     evolves = words.take("WITH", "SCHEMA", "EVOLUTION")
@@ -103,7 +103,7 @@ def written_insert(spark: SparkSession, words: Words) -> ParsedInsert | None:
     query = _aliased_query(spark, words) if using or on is not None else _query(spark, words)
     return ParsedInsert(
         ParsedTarget(parts, alias),
-        _behind(query, before),
+        _behind(query, text_before),
         options=options,
         columns=columns,
         values=values,
@@ -200,15 +200,15 @@ def _before(words: Words) -> str:
     return "" if word is None else f"{word} {words.text_until(*_INSERTS)}"
 
 
-def _behind(query: WrittenQuery, before: str) -> WrittenQuery:
+def _behind(query: WrittenQuery, text_before: str) -> WrittenQuery:
     """Return the query with the text that stood before INSERT."""
-    if not before:
+    if not text_before:
         return query
-    first, *others = query.pieces
+    first, *other_pieces = query.pieces
     starts = str(first).lstrip().upper().startswith("WITH")  # of two WITH the inner one takes precedence
-    pieces = (f"{before} (", first, *others, ")") if starts else (f"{before} ", first, *others)
-    rows = query.rows or ("SELECT *" if before.startswith("FROM") else "")
-    return replace(query, pieces=pieces, rows=rows and f"{before} {rows}")
+    pieces = (f"{text_before} (", first, *other_pieces, ")") if starts else (f"{text_before} ", first, *other_pieces)
+    rows = query.rows or ("SELECT *" if text_before.startswith("FROM") else "")
+    return replace(query, pieces=pieces, rows=rows and f"{text_before} {rows}")
 
 
 def _at_query(words: Words) -> bool:
