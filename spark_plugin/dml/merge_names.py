@@ -75,7 +75,7 @@ class Names:
         kinds = [column.dataType for column in columns.get(self._key(path[qualifiers]), ())]
         for part in path[qualifiers + 1 :]:
             structs = [kind for kind in kinds if isinstance(kind, StructType)]
-            kinds = [struct_field.dataType for kind in structs for struct_field in kind.fields if self._same(struct_field.name, part)]
+            kinds = [field.dataType for kind in structs for field in kind.fields if self._same(field.name, part)]
         if not kinds:
             return {}
         return {qualifiers: kinds[0] if len(kinds) == 1 else None}

@@ -215,11 +215,11 @@ def _target_file_bytes(options: Mapping[str, str]) -> int | None:
 
 
 def _auto_compact(options: Mapping[str, str]) -> AutoCompact:
-    mode_text, confs, default = _with_conf(options, "autoCompact"), confs_of_session(options), AutoCompact()
+    all_options, confs, default = _with_conf(options, "autoCompact"), confs_of_session(options), AutoCompact()
     largest = _conf_size(confs, AUTO_COMPACT_MAX_SIZE) or default.max_file_bytes
     count = confs.get(AUTO_COMPACT_MIN_FILES)
     return AutoCompact(
-        enabled=flag(mode_text, "autoCompact") if "autoCompact" in mode_text else None,
+        enabled=flag(all_options, "autoCompact") if "autoCompact" in all_options else None,
         min_files=default.min_files if count is None else max(2, _integer(AUTO_COMPACT_MIN_FILES, count)),
         max_file_bytes=largest,
         min_file_bytes=_conf_size(confs, AUTO_COMPACT_MIN_SIZE) or largest // 2,
