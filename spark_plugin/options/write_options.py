@@ -185,8 +185,8 @@ def _json_names(options: Mapping[str, str], name: str) -> tuple[str, ...] | None
 
 def _partition_overwrite_mode(options: Mapping[str, str]) -> str:
     """replaceWhere itself defines what is replaced, so it takes precedence over the session's setting."""
-    mode = options if "replaceWhere" in options else _with_conf(options, "partitionOverwriteMode")
-    return mode.get("partitionOverwriteMode", "static").strip().lower()
+    all_options = options if "replaceWhere" in options else _with_conf(options, "partitionOverwriteMode")
+    return all_options.get("partitionOverwriteMode", "static").strip().lower()
 
 
 def _transaction(options: Mapping[str, str]) -> tuple[str | None, int | None]:

@@ -131,8 +131,8 @@ def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
         **{name: _shown(value) for name, value in planned.parameters.items() if value},
         "Files": files,
     }
-    text = [f"{name}: {value}" for name, value in facts.items()]
-    return "\n".join((rows.rstrip("\n"), "", f"== {dml.operation} ==", *text, ""))
+    lines = [f"{name}: {value}" for name, value in facts.items()]
+    return "\n".join((rows.rstrip("\n"), "", f"== {dml.operation} ==", *lines, ""))
 
 
 def _explained(spark: SparkSession, frame: DataFrame, mode: str) -> str:

@@ -240,12 +240,12 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
     if width is not None and width <= len(target_names) and not insert.by_name:
         query = query.with_defaults(lambda number: _default_text(spark, table, target_names[number]))
     frame = query.frame()
-    query_fields = frame.columns
+    query_names = frame.columns
     if not insert.by_name:
-        _check_count(table, insert, target_names, query_fields, evolves)
+        _check_count(table, insert, target_names, query_names, evolves)
         if not insert.columns:
-            named_tables.check_aligned(insert.replaces_using, target_names, query_fields)
-    names = query_fields if insert.by_name else [*target_names, *query_fields[len(target_names) :]]
+            named_tables.check_aligned(insert.replaces_using, target_names, query_names)
+    names = query_names if insert.by_name else [*target_names, *query_names[len(target_names) :]]
     rule = Assigning.of(spark, evolves=evolves)
     if insert.replaces_on is None:  # REPLACE ON refers to columns by name, and a query may have two of one name
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
