@@ -44,8 +44,8 @@ def load(
 def _load(spark: SparkSession, loads: Any, reader: Any, path: str | None, own: Mapping[str, str]) -> DataFrame | None:
     """Return None if only Spark can load."""
     internals, nonce = SparkInternals(spark), nonce_of(spark)
-    reader_options = internals.told_of_load(loads, reader, path)
-    source = None if reader_options is None else source_here({**reader_options["options"], **own}, reader_options["directory"])
+    load_facts = internals.told_of_load(loads, reader, path)
+    source = None if load_facts is None else source_here({**load_facts["options"], **own}, load_facts["directory"])
     if source is None:
         return None
     schema = source.schema().json()

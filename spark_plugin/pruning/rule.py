@@ -154,12 +154,12 @@ def status(spark: SparkSession) -> PruningStatus:
     rule = None if is_connect(spark) else SparkInternals(spark).pruning_rule()
     if rule is None:
         return PruningStatus(installed=False)
-    counts = json.loads(rule.status())
+    answer = json.loads(rule.status())
     status = PruningStatus(
         installed=True,
-        last_scan=_scan_report(counts["last_scan"]),
-        roads=tuple(RoadStatus(**row) for row in counts["roads"]),
-        scans=tuple(ScanStatus(**scan) for scan in counts["scans"]),
+        last_scan=_scan_report(answer["last_scan"]),
+        roads=tuple(RoadStatus(**row) for row in answer["roads"]),
+        scans=tuple(ScanStatus(**scan) for scan in answer["scans"]),
     )
     return replace(status, last_error=status[PRUNING].last_error)
 
