@@ -1,10 +1,11 @@
-"""Tables of whose names Spark holds rows in memory (CACHE TABLE, `spark.table(name).cache()`).
+"""Tables whose rows Spark caches in memory by name (CACHE TABLE, `spark.table(name).cache()`).
 
-    read_anew(spark, "shop.sales", "/data/sales")       # behind a commit of ours
-    read_all_anew(spark)                                # behind a transaction
+    read_anew(spark, "shop.sales", "/data/sales")       # after a commit of pydelta
+    read_all_anew(spark)                                # after a transaction
 
-Spark itself does so behind its own writes, for the name that was written to. A table has several names, its paths among them:
-which ones Spark holds is asked where the session has our catalogs. Over Spark Connect the name that was named is read anew.
+Spark refreshes its cache after its own writes, for the name that was written to. A table has several names, and its paths are
+among them. If the session has our catalogs, Spark lists the names that it caches. Over Spark Connect only the given name is
+refreshed.
 """
 
 from __future__ import annotations
@@ -24,19 +25,20 @@ _log = logging.getLogger("pydelta")
 
 
 def read_anew(spark: Any, name: str | None, path: str | None = None) -> None:
-    """Have Spark read a table again when it is next asked for, if it holds it. name: by which it was named, None for none. path:
-    where it is, for all its other names; None for that name alone. That this fails is logged: the table has the new rows."""
+    """Make Spark read a cached table again at its next use. name: the name that the caller used, or None if there is none. path:
+    where the table is, to refresh all its other names; None refreshes only `name`. A failure is logged: the table has the new
+    rows."""
     named = () if name is None else (name,)
     if is_connect(spark):
-        _refresh(spark, (one for one in named if _is_cached(spark, one)))
+        _refresh(spark, (cached_name for cached_name in named if _is_cached(spark, cached_name)))
     elif SparkInternals(spark).holds_tables():
         place = None if path is None else _place(path)
-        held = () if place is None else (other for other, there in _held(spark) if _place(there) == place)
-        _refresh(spark, dict.fromkeys((*held, *named)))
+        other_names = () if place is None else (other for other, there in _held(spark) if _place(there) == place)
+        _refresh(spark, dict.fromkeys((*other_names, *named)))
 
 
 def read_all_anew(spark: Any) -> None:
-    """The same of all tables, by the names that Spark holds; not over Spark Connect."""
+    """Refresh all tables under the names that Spark caches; not over Spark Connect."""
     if not is_connect(spark) and SparkInternals(spark).holds_tables():
         _refresh(spark, dict.fromkeys(name for name, _ in _held(spark)))
 

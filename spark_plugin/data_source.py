@@ -1,7 +1,7 @@
 """The data source that Spark knows as `pydelta`: batch reads and writes.
 
-Spark asks Python in several processes on the driver: one makes the DeltaSource and asks for the schema, others plan a
-read, make a writer, and commit; tasks run elsewhere. What they share travels in the pickled values of this file.
+Spark calls Python in several processes on the driver. One makes the DeltaSource and returns the schema. Others plan a read, make
+a writer, and commit. Tasks run elsewhere. These processes share only the pickled values of this file.
 
     read    DeltaSource (pinned table) -> DeltaReader (ScanState) + DeltaPartitions (files) -> Arrow batches
     write   DeltaSource -> DeltaWriter (WriteState) -> WrittenFiles -> one commit
@@ -69,12 +69,11 @@ _is_whole: ContextVar[bool] = ContextVar("_is_whole", default=False)
 class DeltaSource(DataSource):
     """One `load` or `save` of a Delta table.
 
-    In the process that Spark asks for the schema the table is looked at once, and what was found travels with this object,
-    so that every later planning reads the same version. `load` with a schema of the user's never asks for the schema;
-    that is why it happens when the object is made there. A table of a catalog comes without options, and is looked at anew
-    in each planning: its path is in the schema.
+    The process that returns the schema to Spark looks at the table once. The result travels with this object, so every later
+    planning reads the same version. A `load` with a user's schema never calls `schema()`, so the constructor looks at the table
+    in that case. A table of a catalog comes without options. Each planning looks at it again; its path is in the schema.
 
-    nonce: beside which private options are taken; None, as in the class itself, to take none.
+    nonce: private options are accepted only together with it. None, the value in the class itself, accepts no private options.
     """
 
     nonce: str | None = None
@@ -98,13 +97,13 @@ class DeltaSource(DataSource):
         pinned = self._stream or self._pin()
         schema, entry = to_spark_schema(pinned.schema), catalog_entry(self.options)
         if FACTS in self.options and isinstance(pinned, PinnedTable):
-            from spark_plugin.source.table_facts import with_table_facts  # tables of catalogs alone are asked for them
+            from spark_plugin.source.table_facts import with_table_facts  # only tables of catalogs need the facts
 
             return with_table_facts(schema, pinned, of_writes=self.options[FACTS] == FACTS_OF_WRITES)
         return schema if entry is None else with_metadata(schema, CATALOG_KEY, entry)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """schema: the columns that are wanted: all, those of the user's `.schema(...)`, or those of the pruning rule."""
+        """schema: the requested columns: all, those of the user's `.schema(...)`, or those of the pruning rule."""
         entry = None if has_path(self.options) else metadata_value(schema, CATALOG_KEY)
         self.options = with_catalog_entry(self.options, entry)
         pinned, request = self._pin(), ScanRequest.parse(schema)
@@ -126,7 +125,7 @@ class DeltaSource(DataSource):
             from spark_plugin.source.commands import CommandWriter, command_store
 
             return CommandWriter(command_store(self.options), self.options[COMMAND], confs_of_session(self.options))
-        from spark_plugin.options.write_options import write_options  # every worker process that reads would pay for these
+        from spark_plugin.options.write_options import write_options  # imported here, so that workers that only read skip it
         from spark_plugin.source.task_writer import DeltaWriter
 
         try:
@@ -150,7 +149,7 @@ class DeltaSource(DataSource):
         return DeltaStreamWriter.open(stream_write_options(self.options, complete=overwrite), _written_columns(schema))
 
     def _look(self) -> None:
-        from spark_plugin.options.streaming_options import (  # the workers that plan would pay for it
+        from spark_plugin.options.streaming_options import (  # imported here, so that workers that plan skip it
             is_stream_read,
             is_stream_write,
         )
@@ -170,8 +169,8 @@ class DeltaSource(DataSource):
         return self._pinned
 
     def keeping(self) -> Self:
-        """This source, in a process that lives long, and so keeps what it reads of logs."""
-        from delta_py.cached_snapshots import CachedSnapshot  # of no use in a worker
+        """Return this source for a long-lived process, which caches what it reads of logs."""
+        from delta_py.cached_snapshots import CachedSnapshot  # a worker has no use for it
 
         self._snapshots = CachedSnapshot
         if isinstance(self._pinned, PinnedTable):
@@ -179,17 +178,17 @@ class DeltaSource(DataSource):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """Other processes keep nothing."""
+        """Other processes cache nothing."""
         return {name: value for name, value in self.__dict__.items() if name != "_snapshots"}
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
-        """Spark pickles this object into every task too, where nobody asks it anything."""
+        """Spark pickles this object into every task too, but no task calls it."""
         is_whole = _CREATE_WORKER in sys.modules or _is_whole.get()
         return super().__reduce_ex__(protocol) if is_whole else (TaskSource, (self.options,))
 
 
 def pickled_whole(source: DeltaSource) -> bytes:
-    """As the worker that Spark asks for the schema hands a source on, in a process that is not that worker."""
+    """Pickle the source as Spark's schema worker does, but in a process that is not that worker."""
     token = _is_whole.set(True)
     try:
         return bytes(cloudpickle.dumps(source))  # type: ignore[no-untyped-call]
@@ -198,28 +197,28 @@ def pickled_whole(source: DeltaSource) -> bytes:
 
 
 def _written_columns(schema: StructType) -> DeltaSchema:
-    """The columns of rows that are to be written. A catalog entry in the fields' metadata is of the table that the rows come
-    from, not of the one they go to. That rows happen to have no nulls (of a range, of a literal) makes no column NOT NULL,
-    there as in the reference."""
+    """Return the columns of rows to write. A catalog entry in the fields' metadata describes the table that the rows come from,
+    not the target table. Rows that happen to have no nulls (of a range, of a literal) make no column NOT NULL. The reference does
+    the same."""
     return from_spark_schema(without_metadata(schema, CATALOG_KEY).toNullable())
 
 
 def _with_replace_where(options: Mapping[str, str]) -> dict[str, str]:
-    """A condition that SQL hands over is printed and parsed again by the same rules: what is in its constants stays in them."""
-    given = dict(options)
-    predicate = given.pop(REPLACE_PREDICATE, None)
+    """Print a condition that SQL passes, and parse it again by the same rules, so that its constants keep their content."""
+    parsed_options = dict(options)
+    predicate = parsed_options.pop(REPLACE_PREDICATE, None)
     if predicate is None:
-        return given
-    if any(name.lower() == "replacewhere" for name in given):
+        return parsed_options
+    if any(name.lower() == "replacewhere" for name in parsed_options):
         raise InvalidOptionError(
             "The statement says which rows to replace, and so does the option replaceWhere. Nothing was written. Leave it out.",
             option="replaceWhere",
         )
-    return {**given, "replaceWhere": to_sql(predicate_of(predicate))}
+    return {**parsed_options, "replaceWhere": to_sql(predicate_of(predicate))}
 
 
 def _not_from_a_catalog(error: UnsupportedTableFeatureError) -> UnsupportedTableFeatureError:
-    """A save has Spark compute what the gate of rows cannot; a write that Spark's catalogs make has no such second try."""
+    """A save lets Spark compute what pydelta's own row checks cannot; a write by Spark's catalogs has no such second try."""
     return UnsupportedTableFeatureError(
         f"{error.message} A save of a registered session may have Spark compute it: df.write.format('{FORMAT}') or insertInto of "
         "Python, in the place of this INSERT.",
@@ -229,12 +228,12 @@ def _not_from_a_catalog(error: UnsupportedTableFeatureError) -> UnsupportedTable
 
 
 def _without_facts(options: Mapping[str, str]) -> dict[str, str]:
-    """Of a table of a catalog, whose facts have been told."""
+    """Remove the facts of a table of a catalog from its options; they were passed on already."""
     return {name: value for name, value in options.items() if name.lower() != FACTS}
 
 
 def _check_asked(pinned: PinnedTable | PinnedChanges) -> None:
-    """A schema of the user's must be right in the columns too that the rule finds to be of no use to a query.
+    """A user's schema must be right even in the columns that the pruning rule drops because the query does not need them.
 
     Raises SchemaMismatchError.
     """
@@ -254,7 +253,7 @@ def _planned_reader(pinned: PinnedTable | PinnedChanges, request: ScanRequest, p
         return AnswerReader(message)
     session, lease = pinned.options.session, pinned.lease()
     if request.partial is not None:
-        from spark_plugin.source.partial_reader import PartialReader  # few scans are read so
+        from spark_plugin.source.partial_reader import PartialReader  # few scans need it
 
         rows = DeltaReader(plan.scan, request.partial.read_columns, session, message=message, lease=lease)
         return PartialReader(rows, request.partial.rows, request.columns)
@@ -277,7 +276,7 @@ def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
 
 
 class AnswerReader(DataSourceReader):
-    """What the pruning rule is told in the place of rows: the log's answer, or that there is none. Never read."""
+    """Answers the pruning rule instead of returning rows: the log's answer, or that there is none. It is never read."""
 
     def __init__(self, message: Mapping[str, str | bytes]) -> None:
         self._message = message
@@ -290,7 +289,7 @@ class AnswerReader(DataSourceReader):
 
 
 class RowsReader(DataSourceReader):
-    """Rows that are there already."""
+    """Returns rows that were already read."""
 
     def __init__(self, rows: pa.Table, columns: StructType) -> None:
         self._rows = rows
@@ -303,10 +302,10 @@ class RowsReader(DataSourceReader):
         for batch in self._rows.to_batches():
             yield _columns_of(
                 batch, self._schema
-            )  # here and not before: without columns a batch would lose its rows when pickled
+            )  # only here: a batch without columns would lose its row count when it is pickled
 
 
 def _columns_of(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows cut down to the columns, and nested fields, of the schema."""
+    """Return the rows with only the columns, and nested fields, of the schema."""
     chosen = rows.select(schema.names)
     return pa.RecordBatch.from_pylist(chosen.to_pylist(), schema=schema) if schema.names else chosen

@@ -1,8 +1,8 @@
-"""Delta's errors under the names that delta-spark's users know, and their way through Spark.
+"""Delta's errors under the names that delta-spark's users know, and how they pass through Spark.
 
-An error of ours is raised in one of Spark's Python workers and reaches the user as text inside an exception of Spark's.
-`install` makes pyspark hand out an exception that is both: `except ConcurrentAppendException` (or any class of
-delta_py.errors) catches it, and so does what caught it before (`AnalysisException`, `PySparkException`, ...).
+One of Spark's Python workers raises an error of pydelta. It reaches the user as text inside an exception of Spark.
+`install` makes pyspark return an exception that is both: `except ConcurrentAppendException` (or any class of
+delta_py.errors) catches it, and so does any handler that worked before (`AnalysisException`, `PySparkException`, ...).
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ __all__ = [
     "install",
 ]
 
-# As a traceback ends, at the beginning of a line: messages have no line breaks but those before items (errors.readable).
+# The last line of a traceback, matched at the start of a line: messages break lines only before items (errors.readable).
 _RAISED = re.compile(
     r"^(?P<module>delta_py\.[\w.]+)\.(?P<name>\w+): \[(?P<condition>[A-Z0-9_.]+)\] (?P<message>[^\n]*(?:\n (?:- |[0-9])[^\n]*)*)"
     r"(?:\nSQLSTATE: (?P<state>[0-9A-Z]{5})$)?",
@@ -107,7 +107,7 @@ _RAISED = re.compile(
 
 
 def delta_error_of(text: str) -> DeltaError | None:
-    """The last error of delta_py in the text of a Python traceback that Spark passes on; None if there is none."""
+    """Return the last error of delta_py in the text of a Python traceback that Spark passes on, or None if there is none."""
     raised = list(_RAISED.finditer(text))
     parts = raised[-1] if raised else None
     cls = None if parts is None else getattr(sys.modules.get(parts["module"]), parts["name"], None)
@@ -117,7 +117,7 @@ def delta_error_of(text: str) -> DeltaError | None:
 
 
 def translate(raised: PySparkException) -> PySparkException:
-    """The exception as one that is also a DeltaError, when that is what it carries; otherwise itself."""
+    """Return the exception as one that is also a DeltaError if it carries one; otherwise return it unchanged."""
     if isinstance(raised, DeltaError):
         return raised
     error = delta_error_of(message_without_stack(raised))
@@ -133,8 +133,8 @@ def translate(raised: PySparkException) -> PySparkException:
 
 @contextmanager
 def as_spark_raises() -> Iterator[None]:
-    """A DeltaError raised inside, in the user's own process, leaves as one that is an AnalysisException too, like the errors
-    of workers; so does an OSError of a table's storage, as StorageError. That of a connection to Spark leaves as it is."""
+    """Convert a DeltaError that is raised inside, in the user's own process: it becomes an AnalysisException too, like the errors
+    of workers. An OSError of a table's storage becomes a StorageError too. An error of a connection to Spark is not changed."""
     try:
         yield
     except DeltaError as error:
@@ -160,15 +160,15 @@ _made: dict[tuple[type[DeltaError], type[PySparkException]], type[PySparkExcepti
 
 
 def _both(delta: type[DeltaError], spark: type[PySparkException]) -> type[PySparkException]:
-    """The class that is both, one for each pair."""
-    known = _made.get((delta, spark))
-    if known is None:
-        known = _made[delta, spark] = _make_class(delta, shown_as_raised(spark))
-    return known
+    """Return the class that is both; there is one class for each pair."""
+    combined_class = _made.get((delta, spark))
+    if combined_class is None:
+        combined_class = _made[delta, spark] = _make_class(delta, shown_as_raised(spark))
+    return combined_class
 
 
 def _make_class(delta: type[DeltaError], spark: type[PySparkException]) -> Any:
-    """Spark's own methods would speak of PYTHON_DATA_SOURCE_ERROR."""
+    """Override Spark's own methods, which would name PYTHON_DATA_SOURCE_ERROR."""
 
     def condition(self: DeltaError) -> str:
         return self.error_class
@@ -191,5 +191,5 @@ def _make_class(delta: type[DeltaError], spark: type[PySparkException]) -> Any:
 
 
 def install(*, connect: bool) -> None:
-    """Let pyspark's conversion of the JVM's (or the Connect server's) exceptions go through `translate`. Idempotent."""
+    """Make pyspark pass the exceptions of the JVM (or of the Connect server) through `translate`. Idempotent."""
     translate_exceptions(translate, connect=connect)

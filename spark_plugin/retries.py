@@ -1,4 +1,4 @@
-"""Running a whole operation again when another writer's commit got in its way."""
+"""Running a whole operation again when another writer's commit conflicted with it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LONGEST_WAIT_SECONDS = 10.0
 
 
 def run_with_retries(operation: Callable[[], T], retries: Any, *, sleep: Callable[[float], None] = time.sleep) -> T:
-    """What the operation returns; on a DeltaConcurrentModificationException it runs again, up to `retries` more times.
+    """Return the result of the operation. On a DeltaConcurrentModificationException it runs again, up to `retries` more times.
 
-    operation: begins with the newest version of the table each time, and leaves nothing behind when it fails. Other errors
-    pass: after CommitOutcomeUnknownError a second run might do the work twice.
-    The waits in between double, each cut at random, so that writers which met do not meet again.
-    Raises InvalidOptionError for retries that are no number from 0 on, before anything is run.
+    operation: starts from the newest version of the table each time, and leaves nothing when it fails. Other errors are not
+    caught: after CommitOutcomeUnknownError a second run might do the work twice.
+    The waits between runs double. Each is shortened at random, so that writers that conflicted once do not conflict again.
+    Raises InvalidOptionError, before the first run, if retries is not a number of at least 0.
     """
     if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
         raise InvalidOptionError(

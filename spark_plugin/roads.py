@@ -1,6 +1,6 @@
-"""The names of the roads, in which pydelta has the rows of a query read, and of what else a session can switch off.
+"""The names of the roads, which are pydelta's ways to read the rows of a query, and of the other parts a session can disable.
 
-`explain()` and `status(spark)` show these names, and the setting `spark.pydelta.disable` takes them. Switch.java has the same.
+`explain()` and `status(spark)` show these names, and the setting `spark.pydelta.disable` takes them. Switch.java repeats them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from delta_py.errors import InvalidOptionError, shown
 
 
 class Road(StrEnum):
-    """A way in which pydelta has the rows of a query read."""
+    """A way in which pydelta reads the rows of a query."""
 
     LOG = "log"
     """An aggregate is answered from the table's log; nothing is read."""
     DRIVER = "driver"
     """The driver's own Python reads the rows of a small query, without a job."""
     PARTIAL = "partial"
-    """Tasks add up what an aggregate only adds up again."""
+    """Tasks compute partial aggregates, and Spark combines them."""
     PARQUET = "parquet"
     """Spark's own Parquet reader reads simple files; Python reads the others."""
     COLUMNS = "columns"
@@ -29,7 +29,7 @@ class Road(StrEnum):
     ONE_TASK = "one-task"
     """A small query that groups or sorts is computed in the task that reads, without a shuffle."""
     JOINS = "joins"
-    """Spark is told sizes when it plans joins, and files are chosen by what the other side of a join has found."""
+    """Spark gets sizes when it plans joins, and files are chosen by the values that the other side of a join has."""
 
 
 PRUNING = "pruning"
@@ -38,10 +38,11 @@ CONNECT = "connect"
 SQL = "sql"
 
 DISABLE_CONF = "spark.pydelta.disable"
-"""Names with commas between them. Troubleshooting: what is disabled, a session does as Spark would, and gives the same rows."""
+"""Names separated by commas. For troubleshooting: without a disabled part a session does as Spark would, and gives the same
+rows."""
 
 PREFER_CONF = "spark.pydelta.prefer"
-"""`partial`, `parquet`: they are taken wherever they are possible, whatever the sizes of a scan are. For tests and
+"""`partial`, `parquet`: these roads are taken whenever they are possible, whatever the sizes of a scan are. For tests and
 measurements."""
 
 OLDER_SETTINGS: Mapping[str, str] = {
@@ -57,11 +58,11 @@ OLDER_SETTINGS: Mapping[str, str] = {
     CONNECT: "spark.pydelta.connectClasses.enabled",
     SQL: "spark.pydelta.sql.enabled",
 }
-"""All names that can be disabled, and the settings that did it before. These still work in this release, and warn once."""
+"""All names that can be disabled, and the older settings that did it. These still work in this release, and warn once."""
 
 
 def parse_disabled(text: str) -> frozenset[str]:
-    """The names in a value of DISABLE_CONF, in any case. Raises InvalidOptionError for an unknown one."""
+    """Return the names in a value of DISABLE_CONF, in any case. Raises InvalidOptionError for an unknown one."""
     names = frozenset(name.strip().lower() for name in text.split(",")) if text.strip() else frozenset()
     unknown = sorted(names - OLDER_SETTINGS.keys())
     if unknown:

@@ -1,4 +1,4 @@
-"""How a command reaches its table: in a classic session at once, over Spark Connect by way of the server's writer."""
+"""How a command reaches its table: a classic session runs it directly; over Spark Connect the server's writer runs it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from spark_plugin.source.commands import carry_out
 
 
 def run_command(spark: Any, table: TablePath, name: str, arguments: Mapping[str, Any]) -> Any:
-    """Carry out a command (commands.py) on a table. Over Spark Connect nothing comes back."""
+    """Run a command (commands.py) on a table. Over Spark Connect it returns nothing."""
     if not is_connect(spark):
         with as_spark_raises():
-            done = carry_out(table.open_store(spark), name, arguments)
+            result = carry_out(table.open_store(spark), name, arguments)
         read_anew(spark, None, table.url)
-        return done
+        return result
     text = json.dumps({"name": name, "arguments": arguments})
     writer = spark.createDataFrame([], "nothing int").write.format(FORMAT).mode("append").options(**table.storage)
     writer = writer.options(**private(spark, {COMMAND: text, SESSION: write_settings(spark, table.url)}))

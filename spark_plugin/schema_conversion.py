@@ -1,9 +1,9 @@
 """Delta schema <-> Spark schema.
 
-Both are written in the same JSON; what differs is metadata. A field's `delta.*` entries (column mapping, generated and
-identity columns, type changes) are the log's own business and stay out of a DataFrame's schema; comments, the types of
-char and varchar columns, collations and everything of the user's stay in. Nullability is the table's. Geometry and geography
-that this Spark cannot name are binary.
+Both use the same JSON and differ only in metadata. A field's `delta.*` entries (column mapping, generated and identity columns,
+type changes) belong to the log and stay out of a DataFrame's schema. Comments, the types of char and varchar columns, collations
+and all entries of the user stay in. Nullability is the table's. Geometry and geography types that this Spark version does not
+have are binary.
 Protocol: Schema Serialization Format.
 """
 
@@ -35,45 +35,45 @@ from delta_py.types.schema import (
 
 
 def with_metadata(schema: spark.StructType, key: str, value: str) -> spark.StructType:
-    """The schema with an entry added to the metadata of every field."""
+    """Return the schema with an entry added to the metadata of every field."""
     return spark.StructType(
         [spark.StructField(f.name, f.dataType, f.nullable, {**(f.metadata or {}), key: value}) for f in schema.fields]
     )
 
 
 def metadata_value(schema: spark.StructType, key: str) -> str | None:
-    """What a field has under the key; the first field that has it."""
+    """Return the value under the key from the first field that has it."""
     return next((str(f.metadata[key]) for f in schema.fields if key in (f.metadata or {})), None)
 
 
 def without_metadata(schema: spark.StructType, key: str) -> spark.StructType:
-    """The schema without the entry in any field."""
+    """Return the schema without the entry in any field."""
     remaining = [{k: v for k, v in (f.metadata or {}).items() if k != key} for f in schema.fields]
     fields = zip(schema.fields, remaining, strict=True)
     return spark.StructType([spark.StructField(f.name, f.dataType, f.nullable, metadata) for f, metadata in fields])
 
 
 class FieldsByName:
-    """The fields of a struct, for many searches by name."""
+    """The fields of a struct, indexed for many lookups by name."""
 
     def __init__(self, schema: spark.StructType) -> None:
         self._fields = schema.fields
         self._positions = FieldPositions.of(schema.names)
 
     def find(self, name: str) -> spark.StructField | None:
-        """By name: exactly, else whatever the case; None when there is none."""
+        """Return the field with exactly this name, else one whose name differs only in case, else None."""
         position = self._positions.find(name)
         return None if position is None else self._fields[position]
 
 
 def find_field(schema: spark.StructType, name: str) -> spark.StructField | None:
-    """As FieldsByName.find, for one name."""
-    near = [field for field in schema.fields if field.name.lower() == name.lower()]
-    return next((field for field in near if field.name == name), near[0] if near else None)
+    """Do the same as FieldsByName.find, for one name."""
+    same_name_fields = [field for field in schema.fields if field.name.lower() == name.lower()]
+    return next((field for field in same_name_fields if field.name == name), same_name_fields[0] if same_name_fields else None)
 
 
 def to_spark_schema(schema: StructType) -> spark.StructType:
-    """Raises UnsupportedOperationError for a column whose type Spark does not have, by its name."""
+    """Convert. Raises UnsupportedOperationError, which names the column, for a column whose type Spark does not have."""
     try:
         return _parse(schema)
     except _UNKNOWN_TYPE:
@@ -83,7 +83,7 @@ def to_spark_schema(schema: StructType) -> spark.StructType:
 
 
 def from_spark_schema(schema: spark.StructType) -> StructType:
-    """Raises UnsupportedOperationError for a column whose type Delta does not have (user-defined types, intervals)."""
+    """Convert. Raises UnsupportedOperationError for a type that Delta does not have (user-defined types, intervals)."""
     for field in schema.fields:
         _check_storable(field)
     try:
@@ -108,7 +108,7 @@ def _parse(schema: StructType) -> spark.StructType:
 
 
 def _public(data_type: Any) -> Any:
-    """The type without the log's own field metadata, at any depth."""
+    """Return the type without the log's own field metadata, at any depth."""
     match data_type:
         case StructType(fields):
             return StructType(tuple(StructField(f.name, _public(f.data_type), f.nullable, _public_metadata(f)) for f in fields))
@@ -122,20 +122,20 @@ def _public(data_type: Any) -> Any:
 
 
 def _shape(kind: GeospatialType) -> DataType:
-    """The type in Spark's spelling; binary, which is WKB, where this Spark has no type of such a CRS and algorithm."""
+    """Return Spark's type. If this Spark has no type with such a CRS and algorithm, return binary, which holds WKB."""
     algorithm = "" if kind.algorithm is None else f", {kind.algorithm.upper()}"
     text = f"{kind.kind}({kind.crs}{algorithm})"
     field = {"name": "shape", "type": text, "nullable": True, "metadata": {}}
     try:
-        known: Any = spark.StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType
+        type_of_spark: Any = spark.StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType
     except _UNKNOWN_TYPE:
         return BINARY
-    return replace(kind, text=text) if known.srid == kind.srid else BINARY
+    return replace(kind, text=text) if type_of_spark.srid == kind.srid else BINARY
 
 
 def _public_metadata(field: StructField) -> dict[str, Any]:
-    """Without what is the table's alone, what Spark would evaluate (EXISTS_DEFAULT, which is not needed: missing columns are
-    null), and marks of our own, which only this session may set."""
+    """Return the metadata without three kinds of entries: those that belong to the table alone; those that Spark would evaluate
+    (EXISTS_DEFAULT, which is not needed: missing columns are null); and pydelta's own marks, which only this session may set."""
     return {
         key: value
         for key, value in field.metadata.items()
@@ -186,32 +186,33 @@ def _any_type(kind: spark.DataType, test: Callable[[spark.DataType], bool]) -> b
     return False
 
 
-# ---------------------------------------------------------------- what a reader was asked for
+# ---------------------------------------------------------------- a reader's requested columns
 
 
 def check_requested(offered: StructType, requested: StructType) -> None:
-    """Whether columns can be handed out as `requested`: the same types, whatever the case of names; may be null where the
-    table's may.
+    """Check that the offered columns can be returned as `requested`: the types must be the same, names may differ in case, and a
+    column may be nullable where the table's column is nullable.
 
     offered: the same columns of the table, in the same order. Raises SchemaMismatchError naming the column and both types.
     """
-    for mine, wanted in zip(offered.fields, requested.fields, strict=True):
-        if not _fits(mine.data_type, wanted.data_type):
+    for offered_field, requested_field in zip(offered.fields, requested.fields, strict=True):
+        if not _fits(offered_field.data_type, requested_field.data_type):
             raise SchemaMismatchError(
-                f"Column {wanted.name} was asked for as {type_name(wanted.data_type)}, and the table has it as "
-                f"{type_name(mine.data_type)}. Leave .schema(...) out, or give the table's types, and cast after reading.",
-                column=wanted.name,
+                f"Column {requested_field.name} was asked for as {type_name(requested_field.data_type)}, and the table has it as "
+                f"{type_name(offered_field.data_type)}. Leave .schema(...) out, or give the table's types, and cast "
+                "after reading.",
+                column=requested_field.name,
             )
-        if mine.nullable and not wanted.nullable:
+        if offered_field.nullable and not requested_field.nullable:
             raise SchemaMismatchError(
-                f"Column {wanted.name} was asked for as NOT NULL, and the table allows nulls in it. "
+                f"Column {requested_field.name} was asked for as NOT NULL, and the table allows nulls in it. "
                 "Leave NOT NULL out of .schema(...).",
-                column=wanted.name,
+                column=requested_field.name,
             )
 
 
-def _fits(mine: DataType, wanted: DataType) -> bool:
-    match mine, wanted:
+def _fits(offered_type: DataType, requested_type: DataType) -> bool:
+    match offered_type, requested_type:
         case StructType(own), StructType(asked):
             return len(own) == len(asked) and all(
                 a.name.lower() == b.name.lower() and b.nullable >= a.nullable and _fits(a.data_type, b.data_type)
@@ -221,4 +222,4 @@ def _fits(mine: DataType, wanted: DataType) -> bool:
             return asked_null >= own_null and _fits(own_element, asked_element)
         case MapType(own_key, own_value, own_null), MapType(asked_key, asked_value, asked_null):
             return asked_null >= own_null and _fits(own_key, asked_key) and _fits(own_value, asked_value)
-    return mine == wanted
+    return offered_type == requested_type

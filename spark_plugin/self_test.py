@@ -1,9 +1,9 @@
-"""Whether the newest jar works in a session of a newer Spark than it was compiled for. `register` asks it then, and only then.
+"""Checks whether the newest jar works in a session of a Spark newer than it was compiled for. `register` calls it only then.
 
     switch_off_what_fails(spark, problems)
 
-The classes of each part must fit this Spark (LinkCheck.java says which do not), and a tiny query that takes the part must give
-the rows that Spark reads without it. A part that fails is disabled in the session by its name, and one warning says so.
+The classes of each part must fit this Spark (LinkCheck.java says which do not). A tiny query that uses the part must return the
+rows that Spark reads without it. A part that fails is disabled in the session by its name, and one warning says so.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Query: TypeAlias = "Callable[[DataFrame], DataFrame]"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the Java. name: in roads.py. package: of its classes. query: one that takes the part, over the table. needs: the
-    names without which it is not taken, next to pruning."""
+    """A part of the Java code. name: as in roads.py. package: of its classes. query: a query over the table that uses the part.
+    needs: the names, next to pruning, that must be enabled for it."""
 
     name: str
     package: str
@@ -82,7 +82,7 @@ _tested: WeakSet[SparkSession] = WeakSet()
 
 
 def switch_off_what_fails(spark: SparkSession, problems: Mapping[str, Sequence[str]]) -> None:
-    """problems: what LinkCheck.java has found, by package. Done once a session."""
+    """problems: what LinkCheck.java reported, by package. Runs once in a session."""
     if spark in _tested:
         return
     _tested.add(spark)
@@ -107,28 +107,28 @@ def switch_off_what_fails(spark: SparkSession, problems: Mapping[str, Sequence[s
 
 
 def _can_read(spark: SparkSession, path: str) -> bool:
-    """Whether the session reads the table without any part. Executors and servers on other machines do not see it, and no rows
-    are compared then."""
+    """Return whether the session reads the table without any part. Executors and servers on other machines do not see the table;
+    then no rows are compared."""
     try:
         _rows(spark, path, _whole, enabled=())
-    except Exception as error:  # it says nothing of the parts
+    except Exception as error:  # this error says nothing about the parts
         _log.info("The self-test compares no rows, as this session does not see files of this machine: %s", reason_of(error))
         return False
     return True
 
 
 def _row_failure(spark: SparkSession, path: str, part: Part) -> str | None:
-    """Why a part does not work, in one line; None if it does."""
+    """Return in one line why a part does not work, or None if it works."""
     try:
         expected = _rows(spark, path, part.query, enabled=())
         rows = _rows(spark, path, part.query, enabled=(PRUNING, part.name, *part.needs))
-    except Exception as error:  # whatever a Spark that nobody knows raises, the session goes on without the part
+    except Exception as error:  # whatever an unknown Spark raises, the session continues without the part
         return reason_of(error).strip().partition("\n")[0]
     return None if rows == expected else f"it gives {rows[:3]} and not {expected[:3]}"
 
 
 def _rows(spark: SparkSession, path: str, query: Query, *, enabled: Sequence[str]) -> list[str]:
-    """With these parts alone, and with them for a table that is small too."""
+    """Read the rows with only these parts enabled; the parts are used although the table is small."""
     disabled = ",".join(part.name for part in PARTS if part.name not in enabled)
     with _settings(spark, {DISABLE_CONF: disabled, PREFER_CONF: f"{Road.PARTIAL},{Road.PARQUET}"}):
         return sorted(map(str, query(spark.read.format("pydelta").load(path)).collect()))
@@ -159,14 +159,14 @@ def _make_table(path: str) -> None:
 
 @contextmanager
 def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    before = {name: conf(spark, name) for name in settings}
+    original_values = {name: conf(spark, name) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name, known in before.items():
-            if known is None:
+        for name, original_value in original_values.items():
+            if original_value is None:
                 spark.conf.unset(name)
             else:
-                spark.conf.set(name, known)
+                spark.conf.set(name, original_value)

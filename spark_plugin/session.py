@@ -39,9 +39,9 @@ _jars: WeakKeyDictionary[SparkSession, Jar] = WeakKeyDictionary()
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format, its write modes, its errors, column pruning and its SQL known to a session. Calling it again is harmless.
+    """Install the format, its write modes, its errors, column pruning and its SQL in a session. A second call is harmless.
 
-    Classic sessions and Spark Connect. What a session cannot have is said once, with what to do instead. Raises
+    Works for classic sessions and Spark Connect. One warning says what the session cannot have, and what to do instead. Raises
     InvalidOptionError for an unknown name in `spark.pydelta.disable`, UnsupportedOperationError for a Spark that is older than
     all supported versions, and JarError in a source checkout whose jar was built from other sources.
     """
@@ -69,10 +69,10 @@ def register(spark: SparkSession) -> None:
 
 
 def _jar_of(spark: SparkSession) -> Jar:
-    """The jar that the session takes. Wheels have the jars. A source checkout that is installed in place (pip install -e) builds
-    a missing one when a session first needs it."""
+    """Return the jar for the session. Wheels contain the jars. A source checkout that is installed in place (pip install -e)
+    builds a missing jar when a session first needs it."""
     if spark not in _jars:
-        version = spark.version  # a client of Spark Connect asks the server
+        version = spark.version  # a Spark Connect client gets it from the server
         try:
             _jars[spark] = jar_for(version)
         except MissingJarError as error:
@@ -84,14 +84,14 @@ def _jar_of(spark: SparkSession) -> Jar:
 
 
 def register_clone(clone: SparkSession, nonce: str) -> None:
-    """Register a clone of a Spark Connect session that another process has registered. nonce: of that."""
+    """Register a clone of a Spark Connect session that another process registered. nonce: of the original session."""
     if take_over(clone, nonce):
         register(clone)
 
 
 def _in_clones(spark: SparkSession, function: ForBatch) -> ForBatch:
-    """What foreachBatch is given. A server of Spark Connect runs it in a process of its own, since Spark 4.3 in a clone of the
-    client's session, which is registered there as that is."""
+    """Wrap the function of foreachBatch. A Spark Connect server runs it in a separate process, since Spark 4.3 in a clone of the
+    client's session. The wrapper registers that clone like the original session."""
     if not is_connect(spark) or not is_registered(spark):
         return function
     return partial(_in_clone, nonce_of(spark), function)
@@ -103,7 +103,7 @@ def _in_clone(nonce: str, function: ForBatch, batch: DataFrame, number: int) -> 
 
 
 def _cloning(original: Method) -> Method:
-    """What a clone of a Spark Connect session has on the server, it has here too. The JVM alone clones classic sessions."""
+    """A clone of a Spark Connect session gets here what it has on the server. Only the JVM clones classic sessions."""
 
     def clone_session(self: Any, *args: Any, **kwargs: Any) -> Any:
         clone = original(self, *args, **kwargs)
@@ -115,7 +115,7 @@ def _cloning(original: Method) -> Method:
 
 
 def _check_workers(spark: SparkSession) -> None:
-    """Spark runs Python sources in processes of their own; warn when those will not find our packages."""
+    """Spark runs Python sources in separate processes. Warn if these cannot import our packages."""
     python = str(getattr(spark.sparkContext, "pythonExec", "python3"))
     program = shutil.which(python)
     if python in _checked or program == sys.executable:
@@ -133,10 +133,10 @@ def _check_workers(spark: SparkSession) -> None:
 
 
 def _import_problem(python: str) -> str | None:
-    """Why the interpreter cannot run our workers; None if it can."""
+    """Return why the interpreter cannot run our workers, or None if it can."""
     command = [python, "-c", "import pyarrow, pyspark, delta_py.errors"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        probe = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    return None if done.returncode == 0 else done.stderr.strip().rpartition("\n")[2] or f"it ended with {done.returncode}"
+    return None if probe.returncode == 0 else probe.stderr.strip().rpartition("\n")[2] or f"it ended with {probe.returncode}"

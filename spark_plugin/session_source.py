@@ -3,8 +3,8 @@
     register_source(spark)                       # once a session; a second call does nothing
     reader.options(**private(spark, {VIEW: "history"}))
 
-Spark pickles the class into its worker processes by its value, so the nonce is known wherever the source is asked, and nowhere
-else: it stands in no setting, which `${...}` in the text of a view would read.
+Spark pickles the class by value into its worker processes, so the nonce is known in every process that calls the source, and
+nowhere else. No setting contains it, because `${...}` in the text of a view would read that setting.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from spark_plugin.data_source import DeltaSource
 from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.options.private import signed
 
-# Classic sessions of one process share it, as one's frames may be used in another (foreachBatch has a copy of its session).
+# Classic sessions of one process share it: another session may use a frame (foreachBatch has a copy of its session).
 _OF_PROCESS = secrets.token_hex(16)
 _registered: set[str] = set()
-_nonces: dict[str, str] = {}  # of clones of Spark Connect sessions, by their ids
+_nonces: dict[str, str] = {}  # of clones of Spark Connect sessions, by session id
 
 
 def register_source(spark: Any) -> None:
-    """Make the source known to a session, in place of the one that Spark finds by itself."""
+    """Register the source with a session, in place of the one that Spark finds by itself."""
     identity = _identity(spark)
     if identity not in _registered:
         source = source_with(nonce_of(spark))
@@ -38,15 +38,15 @@ def register_source(spark: Any) -> None:
 
 
 def private(spark: Any, options: Mapping[str, str]) -> dict[str, str]:
-    """Private options as the session's source takes them. The source is made known to a session that has not registered: the
-    methods that set them are those of all sessions of the process."""
+    """Return private options in the form that the session's source accepts. If the session is not registered, its source is
+    registered first: the methods that set private options exist in all sessions of the process."""
     register_source(spark)
     return signed(options, nonce_of(spark))
 
 
 def hand_down(spark: Any, clone: Any) -> bool:
-    """Let a clone of a Spark Connect session have the nonce of its origin, whose source and catalogs the server has given it.
-    False, and nothing done, where the origin has no source."""
+    """Give a clone of a Spark Connect session the nonce of its origin. The server has given the clone the origin's source and
+    catalogs. Returns False and does nothing if the origin has no source."""
     return is_registered(spark) and take_over(clone, nonce_of(spark))
 
 
@@ -55,7 +55,7 @@ def is_registered(spark: Any) -> bool:
 
 
 def take_over(clone: Any, nonce: str) -> bool:
-    """The same of a clone whose origin is a session of another process. False where it was done before."""
+    """Do the same for a clone whose origin is a session of another process. Returns False if it was done before."""
     identity = _identity(clone)
     if identity in _registered:
         return False
@@ -69,8 +69,8 @@ def _identity(spark: Any) -> str:
 
 
 def nonce_of(spark: Any) -> str:
-    """Of a Spark Connect session made from its id, which only its clients and the server know: each process that is a client of
-    it, as one that runs foreachBatch is, finds the same."""
+    """Return the session's nonce. For a Spark Connect session it is derived from the session id, which only its clients and the
+    server know. Each client process, such as one that runs foreachBatch, derives the same nonce."""
     if not is_connect(spark):
         return _OF_PROCESS
     identity = _identity(spark)
@@ -78,11 +78,12 @@ def nonce_of(spark: Any) -> str:
 
 
 def source_of_process() -> type[DeltaSource]:
-    """As the classic sessions of this process have it."""
+    """Return the source of the classic sessions of this process."""
     return source_with(_OF_PROCESS)
 
 
 @cache
 def source_with(nonce: str) -> type[DeltaSource]:
-    """A class that is found in no module, so that it is pickled by its value. One a nonce: the pickles of two would differ."""
+    """Return a class that no module contains, so that it is pickled by value. One class per nonce: pickles of two would
+    differ."""
     return type(DeltaSource.__name__, (DeltaSource,), {"nonce": nonce, "__qualname__": "DeltaSource.with_nonce"})

@@ -1,10 +1,10 @@
-"""What differs between versions of Spark, and the version with which each difference came.
+"""The differences between versions of Spark, and the version that introduced each.
 
-The rest of pydelta is written for the newest version of Spark. Where an older one lacks something, that something is here: a
-function or class that does the same there. `CAPABILITIES` says what users can do with which version; the table in
-docs/spark-versions-and-connect.md is made of it, and tests try each capability on the version that runs them.
+The rest of pydelta is written for the newest version of Spark. If an older version lacks something, a function or class here does
+the same. `CAPABILITIES` lists what users can do with each version. The table in docs/spark-versions-and-connect.md is generated
+from it, and tests try each capability on the version that runs them.
 
-What differs in Java is in folders like spark_plugin/java/spark_4_1.
+Java code that differs is in folders like spark_plugin/java/spark_4_1.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def minor_version(version: str) -> tuple[int, int]:
 
 def supported_text() -> str:
     """`4.1, 4.2 and 4.3`."""
-    *others, newest = (f"{major}.{minor}" for major, minor in SUPPORTED)
-    return f"{', '.join(others)} and {newest}"
+    *other_versions, newest = (f"{major}.{minor}" for major, minor in SUPPORTED)
+    return f"{', '.join(other_versions)} and {newest}"
 
 
 def refuse_older(version: str) -> None:
-    """Raises UnsupportedOperationError for a Spark that is older than all supported ones. A newer one may work."""
+    """Raise UnsupportedOperationError for a Spark that is older than all supported versions. A newer one may work."""
     if minor_version(version) < SUPPORTED[0]:
         oldest = ".".join(map(str, SUPPORTED[0]))
         raise UnsupportedOperationError(
@@ -72,17 +72,17 @@ WINDOW_IN_FILTER_41 = "_LEGACY_ERROR_TEMP_1034"
 
 
 def to_arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema in which Spark takes rows of a Python source: timestamps are in UTC.
+    """Return the Arrow schema in which Spark takes rows of a Python source: timestamps are in UTC.
 
-    pyspark 4.2 wants the time zone of timestamps. 4.1 has UTC unless told otherwise, and no such parameter.
+    pyspark 4.2 requires the time zone as a parameter. 4.1 uses UTC by default, and has no such parameter.
     """
     to_arrow: Any = pandas_types.to_arrow_schema
     arrow_schema: pa.Schema = to_arrow(schema) if IS_41 else to_arrow(schema, timezone="UTC")
     return arrow_schema
 
 
-# pyspark 4.2 brought limits for the batches of a Python source. With 4.1 these classes stand for them, because
-# PythonSourceStream.java asks the reader of a stream for limits with every version.
+# pyspark 4.2 introduced limits for the batches of a Python source. With 4.1 these classes replace them, because
+# PythonSourceStream.java calls the reader of a stream with limits in every version.
 if TYPE_CHECKING or not IS_41:
     from pyspark.sql.streaming.datasource import ReadAllAvailable as ReadAllAvailable
     from pyspark.sql.streaming.datasource import ReadLimit as ReadLimit
@@ -96,7 +96,7 @@ else:
 
     @dataclass
     class ReadAllAvailable(ReadLimit):
-        """All that there is."""
+        """No limit: all available data."""
 
     @dataclass
     class ReadMaxFiles(ReadLimit):
@@ -107,11 +107,11 @@ else:
         max_bytes: int
 
     class SupportsTriggerAvailableNow:
-        """The trigger AvailableNow reads what was there when the query started, in several batches."""
+        """The trigger AvailableNow reads the data that existed when the query started, in several batches."""
 
 
 def read_limit_of_json(text: str) -> ReadLimit:
-    """The limit that `read_limit_as_by_worker` has written, or PythonSourceStream.java."""
+    """Parse the limit that `read_limit_as_by_worker` or PythonSourceStream.java wrote."""
     fields = json.loads(text)
     kinds: dict[str, type[Any]] = {kind.__name__: kind for kind in (ReadAllAvailable, ReadMaxFiles, ReadMaxBytes)}
     limit: ReadLimit = kinds[fields.pop("_type")](**fields)
@@ -134,9 +134,10 @@ _NEWER_CLAUSES = (
 
 
 def hint_at_newer_clause(text: str, version: str) -> str | None:
-    """What to use in place of a clause that Spark's parser does not know before 4.2; None for a statement without one.
+    """Return what to use in place of a clause that Spark's parser does not know before 4.2, or None if the statement has no such
+    clause.
 
-    text: a statement that the parser has refused. version: of the Spark that refused it.
+    text: a statement that the parser refused. version: of the Spark that refused it.
     """
     if minor_version(version) >= (4, 2):
         return None
@@ -151,7 +152,7 @@ _CLASSES_OF_BUILTINS = "Class: org.apache.spark.sql.catalyst.expressions."
 
 
 def resolvable_rule_text(spark: Any, text: str) -> str:
-    """The text of a rule or a default with names of functions that the session's Spark can resolve.
+    """Return the text of a rule or a default with function names that the session's Spark can resolve.
 
     text: as delta_py/expressions/spark_rules.py prints it, with functions as ``system.builtin.`name` ``. Spark 4.1 cannot resolve
     these. It gets ``name`` alone, which is Spark's own function unless the session has registered another one by that name.
@@ -179,7 +180,7 @@ def resolvable_rule_text(spark: Any, text: str) -> str:
 class Capability:
     """One row of the table in docs/spark-versions-and-connect.md. tests/spark/test_spark_capabilities.py tries it by its name.
 
-    without: the minor versions that lack it, and what there is instead.
+    without: the minor versions that lack it, and what users can do there instead.
     """
 
     name: str
@@ -226,7 +227,7 @@ CAPABILITIES = (
 
 
 def capability_table() -> str:
-    """CAPABILITIES in Markdown, a column for each supported minor version."""
+    """Return CAPABILITIES as a Markdown table, with a column for each supported minor version."""
     heads = ["", *(f"Spark {major}.{minor}" for major, minor in SUPPORTED)]
     rows = [[each.text, *(each.without.get(version, "yes") for version in SUPPORTED)] for each in CAPABILITIES]
     lines = [heads, ["---"] * len(heads), *rows]

@@ -1,10 +1,10 @@
-"""INSERT, CREATE, REPLACE, ALTER and SHOW PARTITIONS as Spark's own parser reads them: plans as values.
+"""INSERT, CREATE, REPLACE, ALTER and SHOW PARTITIONS as Spark's own parser reads them: the plans as Python values.
 
     plan = SqlInternals(spark).parsed("INSERT INTO t (a) VALUES (1)")
     insert = parsed_insert(plan)                        # None for another statement
     insert.query.with_defaults(texts.__getitem__).frame()
 
-Nothing is looked up; see sql_internals.py.
+No name is resolved here; see sql_internals.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spark_plugin.internals.wrapping import spark_sql
 from spark_plugin.spark_versions import HAS_INSERT_CLAUSES
 from spark_plugin.sql_internals import ParsedPlan, ParsedTarget, items
 
-_PRIVILEGES = "__required_write_privileges__"  # which Spark's parser puts among a relation's options
+_PRIVILEGES = "__required_write_privileges__"  # Spark's parser adds this to the options of a relation
 
 
 class ParsedQuery:
@@ -34,11 +34,11 @@ class ParsedQuery:
         self._node = node
 
     def frame(self) -> DataFrame:
-        """Raises AnalysisException for names that are not there."""
+        """Raises AnalysisException for names that do not exist."""
         return self._plan.internals.frame(self._node)
 
     def width(self) -> int | None:
-        """How many values a row of VALUES, or the list of a SELECT, has; None where only the analysis knows."""
+        """How many values a row of VALUES, or the list of a SELECT, has; None if only the analysis can tell."""
         listing = self._listing()
         match str(listing.nodeName()):
             case "UnresolvedInlineTable":
@@ -49,8 +49,8 @@ class ParsedQuery:
         return None
 
     def with_defaults(self, default_of: Callable[[int], str]) -> ParsedQuery:
-        """The query with an expression in the place of each value that is the word DEFAULT alone, where the rows that it selects
-        from have no column of this name. default_of: SQL, by the value's number in its row."""
+        """Return the query with an expression in place of each value that is the word DEFAULT alone, unless the rows that it
+        selects from have a column of this name. default_of: returns SQL for the position of a value in its row."""
         internals, listing = self._plan.internals, self._listing()
         catalyst = internals.jvm.org.apache.spark.sql.catalyst
 
@@ -72,7 +72,7 @@ class ParsedQuery:
         return self
 
     def _listing(self) -> Any:
-        """What lists the values: below LIMIT, OFFSET and ORDER BY, which keep them."""
+        """Return the node that lists the values. LIMIT, OFFSET and ORDER BY above it do not change the values."""
         node = self._node
         while str(node.nodeName()) in _KEEPING_COLUMNS:
             node = node.child()
@@ -87,7 +87,7 @@ class ParsedQuery:
         return node.withNewChildren(self._plan.internals.sequence([self._rebuilt(node.child(), listing)]))
 
     def _selects_default(self, rows: Any) -> bool:
-        """Whether rows have a column of this name, which goes first, as in Spark."""
+        """Return whether the rows have a column named DEFAULT. As in Spark, such a column takes precedence."""
         if str(rows.nodeName()) == "OneRowRelation":
             return False
         return has_default(self._plan.internals.frame(rows))
@@ -97,16 +97,16 @@ _KEEPING_COLUMNS = ("GlobalLimit", "LocalLimit", "Offset", "Sort")
 
 
 def has_default(frame: DataFrame) -> bool:
-    """Whether a column is called DEFAULT. Raises AnalysisException."""
+    """Return whether a column is named DEFAULT. Raises AnalysisException."""
     return "default" in (name.lower() for name in frame.columns)
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenQuery:
-    """The query of an INSERT of a client without a parser. pieces: of a text that can stand for itself; in the place of each
-    value that is the word DEFAULT alone, the number of the value in its row. values: how many a row has, None for not known.
-    alias: by which a condition may call its rows; None for none. rows: a query of all columns of the rows that it selects from,
-    empty for none."""
+    """The query of an INSERT from a client without a parser. pieces: of a text that is complete in itself; in place of each value
+    that is the word DEFAULT alone, the position of the value in its row. values: how many values a row has, or None if unknown.
+    alias: the name that a condition may use for the rows, or None. rows: a query of all columns of the rows that it selects from,
+    or empty."""
 
     spark: SparkSession
     pieces: tuple[str | int, ...]
@@ -119,16 +119,16 @@ class WrittenQuery:
         return "".join("DEFAULT" if isinstance(piece, int) else piece for piece in self.pieces)
 
     def frame(self) -> DataFrame:
-        """Raises AnalysisException for what is no query, and for names that are not there."""
+        """Raises AnalysisException for text that is no query, and for names that do not exist."""
         frame: DataFrame = spark_sql(self.spark, self.text)
         return frame if self.alias is None else frame.alias(self.alias)
 
     def width(self) -> int | None:
-        """As of ParsedQuery."""
+        """The same as ParsedQuery.width."""
         return self.values
 
     def with_defaults(self, default_of: Callable[[int], str]) -> WrittenQuery:
-        """As of ParsedQuery."""
+        """The same as ParsedQuery.with_defaults."""
         if self.rows and any(isinstance(piece, int) for piece in self.pieces) and has_default(spark_sql(self.spark, self.rows)):
             return replace(self, pieces=(self.text,))
         return replace(self, pieces=tuple(default_of(one) if isinstance(one, int) else one for one in self.pieces))
@@ -146,7 +146,7 @@ def _is_default(expression: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ParsedReplaceOn:
-    """alias: by which the condition calls the table; None for none."""
+    """alias: the name that the condition uses for the table, or None."""
 
     plan: ParsedPlan
     node: Any
@@ -158,7 +158,7 @@ class ParsedReplaceOn:
 
 @dataclass(frozen=True, slots=True)
 class WrittenReplaceOn:
-    """The same of a client without a parser. text: the condition."""
+    """REPLACE ON from a client without a parser. text: the condition."""
 
     text: str
     alias: str | None
@@ -169,9 +169,9 @@ class WrittenReplaceOn:
 
 @dataclass(frozen=True, slots=True)
 class ParsedInsert:
-    """options: of WITH (...) behind the table's name. columns: that the statement lists; none for all. values: of PARTITION, by
+    """options: of WITH (...) after the table's name. columns: that the statement lists; empty means all. values: of PARTITION, by
     column, as text. open_columns: of PARTITION, without a value. overwrites: OVERWRITE. replaces_using: columns of REPLACE USING.
-    replaces_on: what REPLACE ON says. replaces_where: the condition of REPLACE WHERE, or its text. evolves: WITH SCHEMA
+    replaces_on: the content of REPLACE ON. replaces_where: the condition of REPLACE WHERE, or its text. evolves: WITH SCHEMA
     EVOLUTION."""
 
     target: ParsedTarget
@@ -190,7 +190,7 @@ class ParsedInsert:
 
 
 def parsed_insert(plan: ParsedPlan) -> ParsedInsert | None:
-    """None for another statement, and for one into what is no name of a table."""
+    """Return None for another statement, and for an INSERT whose target is not the name of a table."""
     node = plan.node
     if plan.kind not in ("InsertIntoStatement", "OverwriteByExpression"):
         return None
@@ -219,27 +219,27 @@ def parsed_insert(plan: ParsedPlan) -> ParsedInsert | None:
 
 
 def _replace_criteria(plan: ParsedPlan) -> dict[str, Any]:
-    """What REPLACE says, as the fields of ParsedInsert."""
+    """Return the REPLACE clauses as the fields of ParsedInsert."""
     if not HAS_INSERT_CLAUSES:
         return {}
     criteria = plan.node.replaceCriteriaOpt()
     if not criteria.isDefined():
         return {}
-    found = criteria.get()
-    match str(found.getClass().getSimpleName()):
+    criterion = criteria.get()
+    match str(criterion.getClass().getSimpleName()):
         case "InsertReplaceWhere":
-            return {"replaces_where": plan.internals.column(found.cond())}
+            return {"replaces_where": plan.internals.column(criterion.cond())}
         case "InsertReplaceUsing":
-            return {"replaces_using": tuple(map(str, items(found.cols())))}
-    alias = found.tableAliasOpt()
-    return {"replaces_on": ParsedReplaceOn(plan, found.cond(), str(alias.get()) if alias.isDefined() else None)}
+            return {"replaces_using": tuple(map(str, items(criterion.cols())))}
+    alias = criterion.tableAliasOpt()
+    return {"replaces_on": ParsedReplaceOn(plan, criterion.cond(), str(alias.get()) if alias.isDefined() else None)}
 
 
 def _options_of(relation: Any) -> dict[str, str]:
     if str(relation.nodeName()) != "UnresolvedRelation":
         return {}
-    given = relation.options().asCaseSensitiveMap()
-    return {str(name): str(given.get(name)) for name in given.keySet() if str(name) != _PRIVILEGES}
+    relation_options = relation.options().asCaseSensitiveMap()
+    return {str(name): str(relation_options.get(name)) for name in relation_options.keySet() if str(name) != _PRIVILEGES}
 
 
 def _text(value: Any) -> str | None:
@@ -281,8 +281,8 @@ class ParsedConstraint:
 @dataclass(frozen=True, slots=True)
 class ParsedDefinition:
     """A CREATE or REPLACE TABLE. kind: create, createIfNotExists, replace or createOrReplace. parts: of the name. provider: None
-    where nothing was said. options: the names of OPTIONS, but the path. transforms: of PARTITIONED BY what is no column, as text.
-    query: of AS SELECT."""
+    if the statement names none. options: the names of OPTIONS, except the path. transforms: the parts of PARTITIONED BY that are
+    no columns, as text. query: of AS SELECT."""
 
     kind: str
     parts: tuple[str, ...]
@@ -301,12 +301,12 @@ class ParsedDefinition:
 
     @property
     def name(self) -> str:
-        """As SQL takes it."""
+        """The name as SQL text."""
         return ".".join(map(quoted, self.parts))
 
 
 def parsed_definition(plan: ParsedPlan) -> ParsedDefinition | None:
-    """None for another statement."""
+    """Return None for another statement."""
     node = plan.node
     match plan.kind:
         case "CreateTable" | "CreateTableAsSelect":
@@ -357,27 +357,28 @@ def _column(plan: ParsedPlan, node: Any) -> ParsedColumn:
 
 
 def _sql_text(generated: Any) -> str:
-    """Of a generation expression: with delta-spark's parser it is text."""
+    """Return the text of a generation expression. delta-spark's parser has it as text."""
     return generated if isinstance(generated, str) else str(generated.originalSQL())
 
 
 def _partitioning(transforms: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
-    """Columns to partition by, columns to cluster by, and what is neither."""
+    """Return the columns to partition by, the columns to cluster by, and all other transforms."""
     columns: list[str] = []
-    clustering, others = None, []
+    clustering, other_transforms = None, []
     for transform in transforms:
         match str(transform.name()):
             case "identity":
                 columns.extend(".".join(path) for path in _paths(transform))
-            case "cluster_by" | "temp_cluster_by":  # the latter is of delta-spark's parser
+            case "cluster_by" | "temp_cluster_by":  # delta-spark's parser uses the latter
                 clustering = tuple(map(joined_name, _paths(transform)))
             case _:
-                others.append(str(transform.toString()))
-    return tuple(columns), clustering, tuple(others)
+                other_transforms.append(str(transform.toString()))
+    return tuple(columns), clustering, tuple(other_transforms)
 
 
 def _paths(transform: Any) -> list[tuple[str, ...]]:
-    """Of its arguments, all of them columns: py4j does not find `references` where the class has it from its interface alone."""
+    """Return the transform's arguments, which are all columns. py4j does not find `references` if the class has it only from its
+    interface."""
     return [tuple(map(str, argument.fieldNames())) for argument in transform.arguments()]
 
 
@@ -394,7 +395,7 @@ def _texts(scala_map: Any) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ParsedAlteration:
-    """method: of DeltaTable, with its arguments."""
+    """method: a method of DeltaTable, with its arguments."""
 
     parts: tuple[str, ...]
     method: str
@@ -403,7 +404,7 @@ class ParsedAlteration:
 
     @property
     def present(self) -> tuple[str, ...]:
-        """The names of columns and fields that it takes to be there."""
+        """The names of columns and fields that must exist."""
         match self.method, self.arguments:
             case "renameColumn", (name, _):
                 return (name,)
@@ -413,7 +414,7 @@ class ParsedAlteration:
 
 
 def parsed_alteration(plan: ParsedPlan) -> ParsedAlteration | None:
-    """None for another statement."""
+    """Return None for another statement."""
     called = _called_for(plan)
     parts = None if called is None else plan.name_parts(plan.node.table())
     if called is None or parts is None:
@@ -438,7 +439,7 @@ def _called_for(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, An
             return "alterColumns", ({_path(one.column()): _change(one) for one in items(node.specs())},), {}
         case "SetTableProperties":
             return "setProperties", (_texts(node.properties()),), {}
-        case "UnsetTableProperties":  # Spark does not tell catalogs whether IF EXISTS was said: delta-spark takes it for said
+        case "UnsetTableProperties":  # Spark does not pass IF EXISTS to catalogs: delta-spark assumes it
             return "unsetProperties", ([str(key) for key in items(node.propertyKeys())],), {"ifExists": True}
         case "CommentOnTable":
             return "setProperties", ({"comment": str(node.comment())},), {}
@@ -486,7 +487,7 @@ def _place(position: Any) -> dict[str, Any]:
 
 
 def _path(column: Any) -> str:
-    """A column's name as SQL takes it."""
+    """Return a column's name as SQL text."""
     return ".".join(quoted(str(part)) for part in items(column.name()))
 
 
@@ -494,7 +495,7 @@ def _path(column: Any) -> str:
 
 
 def shown_table(plan: ParsedPlan) -> tuple[str, ...] | None:
-    """The name in a SHOW CREATE TABLE; None for another statement, and for AS SERDE, which is about tables of Hive."""
+    """Return the name in a SHOW CREATE TABLE; None for another statement, and for AS SERDE, which is about tables of Hive."""
     if plan.kind != "ShowCreateTable" or plan.node.asSerde():
         return None
     return plan.name_parts(plan.node.child())
@@ -509,7 +510,7 @@ class ParsedPartitions:
 
 
 def parsed_partitions(plan: ParsedPlan) -> ParsedPartitions | None:
-    """None for another statement, and for one about what is no name of a table."""
+    """Return None for another statement, and for one whose target is not the name of a table."""
     parts = plan.name_parts(plan.node.table()) if plan.kind == "ShowPartitions" else None
     if parts is None:
         return None
@@ -523,7 +524,7 @@ def parsed_partitions(plan: ParsedPlan) -> ParsedPartitions | None:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLikeness:
-    """parts, source: of the names of the new table, and of that which it is like. provider: None where nothing was said."""
+    """parts, source: of the names of the new table, and of the table it copies. provider: None if the statement names none."""
 
     parts: tuple[str, ...]
     source: tuple[str, ...]
@@ -534,12 +535,12 @@ class ParsedLikeness:
 
     @property
     def name(self) -> str:
-        """As SQL takes it."""
+        """The name as SQL text."""
         return ".".join(map(quoted, self.parts))
 
 
 def parsed_likeness(plan: ParsedPlan) -> ParsedLikeness | None:
-    """None for another statement, for one with names that cannot be told, and for one of Hive's formats (STORED AS)."""
+    """Return None for another statement, for one whose names are unknown, and for one with a format of Hive (STORED AS)."""
     node, location = plan.node, None
     match plan.kind:
         case "CreateTableLike":

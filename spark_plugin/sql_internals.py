@@ -1,10 +1,10 @@
-"""What Spark's own parser makes of SQL text: the one of a classic session, and its plans as values.
+"""How Spark's own parser reads SQL text: the parser of a classic session, and its plans as Python values.
 
     plan = SqlInternals(spark).parsed("DELETE FROM t AS x WHERE x.id = :id", {"id": 3})
     plan.kind, plan.target()                            # "DeleteFromTable", ParsedTarget(("t",), "x")
     change = plan.deleted()
 
-Nothing is looked up: names in Columns and in frames' plans are resolved by whoever uses them. Over Spark Connect there is no
+No name is resolved here: the code that uses Columns and the plans of frames resolves their names. Over Spark Connect there is no
 parser.
 """
 
@@ -35,7 +35,7 @@ Assignments: TypeAlias = "tuple[tuple[tuple[str, ...], Column], ...]"
 
 @dataclass(frozen=True, slots=True)
 class ParsedTarget:
-    """parts: of the table's name. alias: None for none."""
+    """parts: of the table's name. alias: None if there is none."""
 
     parts: tuple[str, ...]
     alias: str | None = None
@@ -43,10 +43,10 @@ class ParsedTarget:
 
 @dataclass(frozen=True, slots=True)
 class ViewedTable:
-    """The table that a view shows. parts: of its name, with the catalog's first where it is not the session's; None for one
-    without a name, which options say. source: what Spark calls the table. fault: it is no temporary view; or why it is not all of
-    the table as it is now: it has a filter, an older version, other rows, or, of the same rows, other columns. relation,
-    projections: Spark's nodes, those of the columns from the view down to the table."""
+    """The table that a view shows. parts: of its name, with the catalog first if it is not the session's; None if the table has
+    no name and options identify it. source: what Spark calls the table. fault: why it is not all of the current table: it is no
+    temporary view, or it has a filter, an older version, other rows, or the same rows with other columns. relation, projections:
+    Spark's nodes; projections are those of the columns, from the view down to the table."""
 
     parts: tuple[str, ...] | None
     source: str
@@ -58,7 +58,7 @@ class ViewedTable:
 
 @dataclass(frozen=True, slots=True)
 class ParsedChange:
-    """Of a DELETE or UPDATE. condition: None for none; also for one that is the word TRUE."""
+    """A DELETE or UPDATE. condition: None if there is none, or if it is the word TRUE."""
 
     condition: Column | None
     assignments: Assignments = ()
@@ -76,7 +76,7 @@ class ParsedClause:
 
 @dataclass(frozen=True, slots=True)
 class ParsedMerge:
-    """source: its plan as a frame, which the analyzer has seen. evolves: WITH SCHEMA EVOLUTION."""
+    """source: its plan as a frame, already analyzed. evolves: WITH SCHEMA EVOLUTION."""
 
     source: DataFrame
     condition: Column
@@ -85,33 +85,33 @@ class ParsedMerge:
 
 
 class NamedParameters(dict[str, Any]):
-    """Values of parameters as Spark's own `sql` has handed them to a parser. context: that very object."""
+    """Values of named parameters that Spark's own `sql` passed to a parser. context: Spark's object itself."""
 
     context: Any = None
 
 
 class PositionalParameters(list[Any]):
-    """The same by position."""
+    """Values of parameters by position that Spark's own `sql` passed to a parser."""
 
     context: Any = None
 
 
 def parameters_of(context: Any) -> NamedParameters | PositionalParameters | None:
-    """As `sql` takes values of parameters. context: Spark's ParameterContext, or None. A value that is neither text, number,
-    boolean nor null is an object of the JVM's."""
+    """Return the values of parameters in the form that `sql` takes. context: Spark's ParameterContext, or None. A value that is
+    not text, a number, a boolean or null is an object of the JVM."""
     if context is None:
         return None
-    given: NamedParameters | PositionalParameters
+    parameters: NamedParameters | PositionalParameters
     match str(context.getClass().getSimpleName()):
         case "NamedParameterContext":
-            given = NamedParameters((str(pair._1()), _constant(pair._2())) for pair in items(context.params().toSeq()))
+            parameters = NamedParameters((str(pair._1()), _constant(pair._2())) for pair in items(context.params().toSeq()))
         case "HybridParameterContext":  # of EXECUTE IMMEDIATE; Spark 4.2 has an empty name for each value by position
             values, names = map(_constant, items(context.args())), [str(name) for name in items(context.paramNames())]
-            given = NamedParameters(zip(names, values, strict=True)) if any(names) else PositionalParameters(values)
+            parameters = NamedParameters(zip(names, values, strict=True)) if any(names) else PositionalParameters(values)
         case _:
-            given = PositionalParameters(map(_constant, items(context.params())))
-    given.context = context
-    return given
+            parameters = PositionalParameters(map(_constant, items(context.params())))
+    parameters.context = context
+    return parameters
 
 
 def _constant(expression: Any) -> Any:
@@ -124,12 +124,13 @@ def _constant(expression: Any) -> Any:
 _VARIABLE = re.compile(r"\$\{(?:(\w+?):)?(\S+?)\}", re.ASCII)
 _OF_SESSION = (None, "spark", "sparkconf", "hivevar", "hiveconf")
 _OF_SERVER = ("env", "system")
-_MOST_VARIABLES = 1_000  # settings that name each other have no end
+_MOST_VARIABLES = 1_000  # settings that refer to each other would never end
 
 
 def with_variables(spark: Any, text: str) -> str | None:
-    """The text of a statement as Spark's parser reads it: with the values of `${setting}` in their places, where the session's
-    settings let it. The session is active. None over Spark Connect for variables that only the server knows."""
+    """Return the text of a statement as Spark's parser reads it: `${setting}` is replaced by the setting's value, if the
+    session's settings allow it. The session is active. Returns None over Spark Connect for variables that only the server
+    knows."""
     if "${" not in text:
         return text
     if not is_connect(spark):
@@ -140,21 +141,21 @@ def with_variables(spark: Any, text: str) -> str | None:
 def _of_client(spark: Any, text: str) -> str | None:
     place = 0
     for _ in range(_MOST_VARIABLES):
-        found = _VARIABLE.search(text, place)
-        if found is None:
+        variable = _VARIABLE.search(text, place)
+        if variable is None:
             return text
-        if found[1] in _OF_SERVER:
+        if variable[1] in _OF_SERVER:
             return None
-        if found[1] in _OF_SESSION:  # a value may name others
-            place = found.start()
-            text = text[:place] + (conf(spark, found[2]) or "") + text[found.end() :]
+        if variable[1] in _OF_SESSION:  # a value may contain other variables
+            place = variable.start()
+            text = text[:place] + (conf(spark, variable[2]) or "") + text[variable.end() :]
         else:
-            place = found.end()
+            place = variable.end()
     return None
 
 
 class SqlInternals:
-    """The parser of one classic session. Raises NotImplementedError for one of Spark Connect."""
+    """The parser of one classic session. Raises NotImplementedError for a session of Spark Connect."""
 
     def __init__(self, spark: Any) -> None:
         if is_connect(spark):
@@ -162,9 +163,11 @@ class SqlInternals:
         self._spark = spark
 
     def parsed(self, text: str, args: Any = None) -> ParsedPlan | None:
-        """The plan of a statement; None for text that Spark's parser refuses: Spark's own `sql` says why.
+        """Return the plan of a statement, or None for text that Spark's parser refuses: Spark's own `sql` then explains the
+        error.
 
-        args: values by name or by position, as `sql` takes them. A WITH in front is put into the places that name its queries.
+        args: values by name or by position, as `sql` takes them. The queries of a leading WITH replace the names that refer to
+        them.
         """
         parser = SparkInternals(self._spark).parser()
         try:
@@ -174,18 +177,19 @@ class SqlInternals:
             return None
 
     def without_with(self, plan: Any) -> Any:
-        """The plan with the queries of a WITH in front of it in the places that name them. Raises AnalysisException."""
+        """Return the plan in which the queries of a leading WITH replace the names that refer to them. Raises
+        AnalysisException."""
         if plan.nodeName() != "UnresolvedWith":
             return plan
         return self.jvm.org.apache.spark.sql.catalyst.analysis.CTESubstitution.apply(plan)
 
     def name_parts(self, text: str) -> tuple[str, ...]:
-        """The parts of a table's name. Raises Spark's ParseException."""
+        """Return the parts of a table's name. Raises Spark's ParseException."""
         parser = SparkInternals(self._spark).parser()
         return tuple(map(str, items(parser.parseMultipartIdentifier(text))))
 
     def viewed(self, parts: Sequence[str]) -> ViewedTable | None:
-        """What a view shows, by its name; None for another name, and for a view in which there is no table."""
+        """Return what the view of this name shows, or None if the name is no view, or if the view reads no table."""
         catalog, name = self._spark._jsparkSession.sessionState().catalog(), self.sequence(list(parts))
         is_temporary = catalog.isTempView(name)
         if not is_temporary and not catalog.isView(name):
@@ -195,39 +199,40 @@ class SqlInternals:
         return viewed if viewed is None or is_temporary else replace(viewed, fault="stored")
 
     def shown(self, viewed: ViewedTable, frame: DataFrame, kept: str) -> DataFrame:
-        """The rows of another frame of the table as a view shows them: the view's columns, and `kept` of the frame's.
+        """Return the rows of another frame of the table as a view shows them: the view's columns, and the frame's column `kept`.
 
-        Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) where the view was made of other columns than the frame's.
+        Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if the view was made of other columns than the frame's.
         """
         below = frame._jdf.queryExecution().analyzed()
         columns = {str(column.name()): column for column in items(below.output())}
         catalyst = self.jvm.org.apache.spark.sql.catalyst
         nothing = self.sequence([])
         renamed = []
-        for wanted in items(viewed.relation.output()):
-            column = columns.get(str(wanted.name()))
-            if column is None or column.dataType() != wanted.dataType():
+        for view_column in items(viewed.relation.output()):
+            column = columns.get(str(view_column.name()))
+            if column is None or column.dataType() != view_column.dataType():
                 raise SchemaMismatchError(
-                    f"The view was made of the table when its column {wanted.name()} was {wanted.dataType().sql()}; now it is "
-                    f"{'not there' if column is None else column.dataType().sql()}. Nothing was changed. Make the view anew.",
+                    f"The view was made of the table when its column {view_column.name()} was {view_column.dataType().sql()}; "
+                    f"now it is {'not there' if column is None else column.dataType().sql()}. Nothing was changed. "
+                    "Make the view again.",
                     error_class="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
                 )
             none = self.jvm.scala.Option.empty()
-            renamed.append(catalyst.expressions.Alias(column, wanted.name(), wanted.exprId(), nothing, none, nothing))
+            renamed.append(catalyst.expressions.Alias(column, view_column.name(), view_column.exprId(), nothing, none, nothing))
         plan = catalyst.plans.logical.Project(self.sequence([*renamed, columns[kept]]), below)
         for project in reversed(viewed.projections):
             plan = catalyst.plans.logical.Project(self.sequence([*items(project.projectList()), columns[kept]]), plan)
         return self.frame(plan)
 
     def frame(self, plan: Any) -> DataFrame:
-        """Raises AnalysisException for a plan with names that are not there."""
+        """Raises AnalysisException for a plan with names that do not exist."""
         return DataFrame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._spark._jsparkSession, plan), self._spark)
 
     def column(self, expression: Any) -> Column:
         return SparkInternals(self._spark).column(expression)
 
     def sequence(self, nodes: list[Any]) -> Any:
-        """As Scala takes it."""
+        """Return the nodes as a Scala sequence."""
         return self.jvm.PythonUtils.toSeq(nodes)
 
     def parsed_expression(self, text: str) -> Any:
@@ -235,12 +240,12 @@ class SqlInternals:
         return SparkInternals(self._spark).parser().parseExpression(text)
 
     def named_by_analyzer(self, expression: Any) -> Any:
-        """An expression as an entry of a SELECT's list, under the name that the analyzer finds for it."""
+        """Return an expression as an entry of a SELECT list, under the name that the analyzer gives it."""
         alias = self.jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAlias
         return alias(expression, self.jvm.scala.Option.empty())
 
     def value(self, expression: Any) -> Any:
-        """Of an expression that names no column: a literal, a session variable, a function of them."""
+        """Return the value of an expression that names no column: a literal, a session variable, or a function of these."""
         row = self._spark.range(1).select(self.column(expression)).first()
         return row[0]
 
@@ -249,7 +254,7 @@ class SqlInternals:
         return self._spark.sparkContext._jvm
 
     def _parameters(self, args: Any) -> Any:
-        """The parser wants Catalyst's literals: an analysis makes them of Columns, and folds arrays and maps."""
+        """The parser needs Catalyst's literals: an analysis makes them from Columns, and folds arrays and maps."""
         if isinstance(args, NamedParameters | PositionalParameters):
             return args.context
         named = isinstance(args, dict)
@@ -265,7 +270,7 @@ class SqlInternals:
 
 
 class ParsedPlan:
-    """kind: the class of its uppermost node."""
+    """kind: the class of its root node."""
 
     def __init__(self, internals: SqlInternals, plan: Any) -> None:
         self.internals = internals
@@ -273,7 +278,8 @@ class ParsedPlan:
         self.kind = str(plan.nodeName())
 
     def target(self) -> ParsedTarget | None:
-        """The table that a DELETE, UPDATE or MERGE changes; None for other statements, and for what is no name of a table."""
+        """Return the table that a DELETE, UPDATE or MERGE changes; None for other statements, and for a target that is no
+        name."""
         match self.kind:
             case "DeleteFromTable" | "UpdateTable":
                 return self.named(self.node.table())
@@ -282,7 +288,7 @@ class ParsedPlan:
         return None
 
     def explained(self) -> tuple[ParsedPlan, str]:
-        """What an EXPLAIN explains, and how: simple, extended, codegen, cost or formatted."""
+        """Return what an EXPLAIN explains, and how: simple, extended, codegen, cost or formatted."""
         plan = self.internals.without_with(self.node.logicalPlan())
         return ParsedPlan(self.internals, plan), str(self.node.mode().name()).lower()
 
@@ -304,7 +310,7 @@ class ParsedPlan:
         return ParsedMerge(source, condition, tuple(clauses), bool(plan.withSchemaEvolution()))
 
     def named(self, plan: Any) -> ParsedTarget | None:
-        """The table that a relation's plan names; None for what is no name."""
+        """Return the table that the plan of a relation names, or None if it names no table."""
         alias = None
         if plan.nodeName() == "SubqueryAlias":
             alias, plan = str(plan.alias()), plan.child()
@@ -312,9 +318,9 @@ class ParsedPlan:
         return None if parts is None else ParsedTarget(parts, alias)
 
     def name_parts(self, plan: Any) -> tuple[str, ...] | None:
-        """Of a node that stands for a name which is to be looked up; None for another."""
+        """Return the name of a node that stands for an unresolved name; None for another node."""
         match str(plan.nodeName()):
-            case "PlanWithUnresolvedIdentifier":  # IDENTIFIER(...) of what is no literal
+            case "PlanWithUnresolvedIdentifier":  # IDENTIFIER(...) whose argument is no literal
                 text = self.internals.value(plan.identifierExpr())
                 return self.internals.name_parts(text) if isinstance(text, str) else None
             case "UnresolvedRelation" | "UnresolvedTable" | "UnresolvedTableOrView":
@@ -379,8 +385,8 @@ def _viewed(node: Any) -> ViewedTable | None:
         node = inner[0]
     if node.timeTravelSpec().isDefined() and fault in (None, "columns"):
         fault = "version"
-    given = node.options().asCaseSensitiveMap()
-    options = {str(name): str(given.get(name)) for name in given.keySet()}
+    options_map = node.options().asCaseSensitiveMap()
+    options = {str(name): str(options_map.get(name)) for name in options_map.keySet()}
     return ViewedTable(_name_of_relation(node), str(node.table().name()), options, fault, node, tuple(projections))
 
 
@@ -388,13 +394,13 @@ _RELATION = "DataSourceV2Relation"
 
 
 def _keeps_columns(project: Any) -> bool:
-    """Whether it has the columns of what is below it, all in their order, under their names."""
+    """Return whether the projection has all columns of the node below it, in the same order and under the same names."""
     listed, below = items(project.projectList()), items(project.child().output())
     return len(listed) == len(below) and all(_is_column(one, column) for one, column in zip(listed, below, strict=True))
 
 
 def _is_column(expression: Any, column: Any) -> bool:
-    """Views cast columns to the types that they had when the view was made: to their own, then."""
+    """A view casts each column to the type that it had when the view was made, so usually to the column's own type."""
     if str(expression.name()) != str(column.name()):
         return False
     while str(expression.nodeName()).lower() in ("alias", "cast"):

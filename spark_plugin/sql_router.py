@@ -1,17 +1,17 @@
-"""What `spark.sql` does differently when a statement is about a table of ours.
+"""What `spark.sql` does differently when a statement is about a Delta table.
 
     install(spark)                                   # register(spark) calls it
     spark.sql("DELETE FROM pydelta.`/data/events` WHERE id = 3")
 
-`SparkSession.sql`, classic and Connect, is wrapped. The wrapper looks at the first word of the statement, behind blanks and
-comments: where ROUTES does not have it, Spark gets what it was called with, and nothing else has happened. Where it has it, the
-route's handlers are asked in turn:
+`SparkSession.sql`, classic and Connect, is wrapped. The wrapper reads the first word of the statement, after blanks and comments.
+If ROUTES does not have the word, Spark gets the original call, and the wrapper does nothing else. If ROUTES has it, the wrapper
+calls the route's handlers in turn:
 
     def handler(spark: SparkSession, statement: Statement) -> DataFrame | None: ...
 
-None means: not a statement on a table of ours, and nothing was done. When all say so, Spark gets the statement as it was
-written. Only sessions in which pydelta is registered are routed, and those that are cloned from them, as foreachBatch does;
-`sql` in `spark.pydelta.disable` ends it.
+None means: this is no statement on a Delta table, and the handler did nothing. If all handlers return None, Spark gets the
+statement as it was written. Only registered sessions and their clones (foreachBatch clones sessions) are routed; `sql` in
+`spark.pydelta.disable` turns it off.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _REGISTERED = "spark.pydelta.registered"
-"""Set in the sessions that are routed: a clone of the session has it too."""
+"""Set in routed sessions: a clone of such a session has it too."""
 
 JVM_ENABLED = "spark.pydelta.sql.jvm.enabled"
-"""Set to false before `register` to leave statements to Spark that do not come through `spark.sql` of Python."""
+"""Set it to false before `register`, so that Spark runs statements that do not come through `spark.sql` of Python."""
 
 _log = logging.getLogger("pydelta")
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement as `sql` got it. text: DataFrames, other keyword arguments and variables are put in already. args: as the
-    caller gave them: values by name or by position, or None. word: the first one, in capitals."""
+    """A statement as `sql` got it. text: DataFrames, other keyword arguments and variables are already replaced. args: as the
+    caller passed them: values by name or by position, or None. word: the first one, in capitals."""
 
     text: str
     args: Any
@@ -109,11 +109,11 @@ ROUTES: Mapping[str, Route] = {
 }
 """By the first word of a statement, in capitals."""
 
-_OF_CLIENTS = ("CALL",)  # what Spark itself does in a classic session
+_OF_CLIENTS = ("CALL",)  # in a classic session Spark itself does this
 
 
 def install(spark: Any) -> None:
-    """Route the session's statements. The methods are wrapped once in a process."""
+    """Route the session's statements. The methods are wrapped once per process."""
     connect = is_connect(spark)
     wrap(session_class(connect=connect), "sql", _routing)
     if connect:
@@ -123,14 +123,14 @@ def install(spark: Any) -> None:
 
 
 def install_in_parser(spark: Any) -> None:
-    """Route the statements of a classic session that do not come through Python, unless JVM_ENABLED is false. The JVM can ask
-    this process, and the session has our catalogs. A warning says why it could not be done."""
+    """Route the statements of a classic session that do not come through Python, unless JVM_ENABLED is false. Requires that the
+    JVM can call this process, and that the session has our catalogs. If routing fails, a warning says why."""
     if not is_on(spark, JVM_ENABLED):
         return
     routes = {word: route.having for word, route in ROUTES.items() if word not in _OF_CLIENTS}
     try:
         SparkInternals(spark).route_statements(json.dumps(routes))
-    except Exception as error:  # whatever a foreign Spark answers, all else must go on
+    except Exception as error:  # whatever an unknown Spark raises, the rest must continue
         _log.warning(
             "%s: statements from the JVM, EXECUTE IMMEDIATE and scripts are not routed in this session: %s.",
             JVM_ENABLED,
@@ -139,8 +139,8 @@ def install_in_parser(spark: Any) -> None:
 
 
 def run_from_jvm(spark: Any, request: Mapping[str, Any]) -> DataFrame | None:
-    """A `statement` of the session's parser, with its `parameters` as Spark holds them. None, and nothing done, for one that is
-    Spark's."""
+    """Run a `statement` from the session's parser, with its `parameters` as Spark holds them. Returns None, and does nothing, for
+    a statement that Spark runs itself."""
     text = request["statement"]
     route = route_of(text)
     if route is None or not _is_routed(spark):
@@ -149,7 +149,7 @@ def run_from_jvm(spark: Any, request: Mapping[str, Any]) -> DataFrame | None:
     return frame
 
 
-_clients: set[str] = set()  # ids of Spark Connect sessions that are registered: asking a server for a setting takes a while
+_clients: set[str] = set()  # ids of registered Spark Connect sessions: it takes a while to read a setting from a server
 
 
 # ---------------------------------------------------------------- the wrapper
@@ -173,7 +173,7 @@ def _routing(original: Method) -> Method:
 
 @contextmanager
 def _hinting(spark: Any, text: Any) -> Iterator[None]:
-    """Adds a note to a syntax error: what to use in place of a clause that only a newer Spark knows."""
+    """Add a note to a syntax error: what to use in place of a clause that only a newer Spark knows."""
     try:
         yield
     except ParseException as error:
@@ -184,13 +184,13 @@ def _hinting(spark: Any, text: Any) -> Iterator[None]:
 
 
 def route_of(text: str) -> Route | None:
-    """None for nearly all statements, and that has to be quick."""
+    """Return None for nearly all statements; this must be fast."""
     route = ROUTES.get(first_word(text))
     return None if route is None or (route.having and not _has_word(text, route.having)) else route
 
 
 def _has_word(text: str, words: tuple[str, ...]) -> bool:
-    capitals = text.upper()  # to look for texts is many times quicker than to look for words
+    capitals = text.upper()  # a search for text is many times faster than a search for words
     return any(word in capitals and re.search(rf"\b{word}\b", capitals) for word in words)
 
 
@@ -205,17 +205,17 @@ def _handled(spark: Any, route: Route, text: str, args: Any, kwargs: Mapping[str
 
 
 def _asked(spark: Any, route: Route, text: str, args: Any) -> Any:
-    whole = with_variables(spark, text)
-    if whole is None:
+    full_text = with_variables(spark, text)
+    if full_text is None:
         return None
-    statement = Statement(whole, args, first_word(text))
+    statement = Statement(full_text, args, first_word(text))
     frames = (_handler(name)(spark, statement) for name in route.handlers)
     return next((frame for frame in frames if frame is not None), None)
 
 
 @contextmanager
 def _formatted(spark: Any, text: str, kwargs: Mapping[str, Any]) -> Iterator[str]:
-    """The text with the keyword arguments put in, as Spark's own `sql` does it."""
+    """Yield the text with the keyword arguments inserted, as Spark's own `sql` does it."""
     if not kwargs:
         yield text
         return
@@ -235,26 +235,27 @@ def _handler(name: str) -> Handler:
 _WORD = re.compile(r"\s*([A-Za-z]+)")
 _WHOLE_WORD = re.compile(r"\s*(\w+)")
 _COMMENT_STARTS = re.compile(r"\s*(--|/\*(?!\+))")
-_LINE = re.compile(r"(?:\\\n|[^\r\n])*")  # a backslash at the end of a line takes the next one into the comment
+_LINE = re.compile(r"(?:\\\n|[^\r\n])*")  # a backslash at the end of a line continues the comment on the next line
 _BRACKET = re.compile(r"/\*(?!\+)|\*/")
 
 
 def first_word(text: str) -> str:
-    """In capitals, behind blanks and comments; empty when there is none."""
+    """Return the first word in capitals, after blanks and comments; empty if there is none."""
     word = _WORD.match(text) or _WORD.match(text, behind_comments(text))
     return "" if word is None else word[1].upper()
 
 
 def second_word(text: str) -> str:
-    """What stands behind the first word, in capitals, whole; empty when that is no word."""
+    """Return the complete second word in capitals; empty if it is no word."""
     first = _WORD.match(text, behind_comments(text))
-    rest = "" if first is None else text[first.end() :]
-    word = _WHOLE_WORD.match(rest, behind_comments(rest))
+    remaining_text = "" if first is None else text[first.end() :]
+    word = _WHOLE_WORD.match(remaining_text, behind_comments(remaining_text))
     return "" if word is None else word[1].upper()
 
 
 def behind_comments(text: str) -> int:
-    """Where the first thing begins that is neither blank nor comment. Bracketed comments may hold others, as Spark's do."""
+    """Return the position of the first character that is neither blank nor comment. As in Spark, comments in brackets can
+    nest."""
     place = 0
     while comment := _COMMENT_STARTS.match(text, place):
         place = comment.end()

@@ -1,7 +1,7 @@
 """DeltaTable: names, arguments and results of delta.tables.
 
-What it asks about a table goes through the data source, and what it changes through run_command, so that both work
-wherever `spark.read` does: over Spark Connect the table is on the server's side.
+It reads facts about a table through the data source, and changes a table through run_command. Both work wherever `spark.read`
+works: over Spark Connect the table is on the server's side.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class DeltaTable:
     def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
         """Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE) when there is no table.
 
-        hadoopConf: settings of Hadoop's file systems (`fs.`, `dfs.`), which count before the session's in all that is done with
-        this table; others are refused (DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF). Those of S3, Google Cloud Storage and
-        Azure say how the table's store is reached.
+        hadoopConf: settings of Hadoop's file systems (`fs.`, `dfs.`), which take precedence over the session's in every operation
+        on this table; others are refused (DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF). Those of S3, Google Cloud Storage and
+        Azure say how to reach the table's store.
         """
         strange = [key for key in hadoopConf or {} if not key.startswith(_HADOOP_PREFIXES)]
         if strange:
@@ -107,7 +107,7 @@ class DeltaTable:
         register(sparkSession)
         table = cls(sparkSession, TablePath(path, of_hadoop(hadoopConf or {}, path)))
         try:
-            table._view("detail").schema  # noqa: B018 - the source looks at the table when it is asked for the schema
+            table._view("detail").schema  # noqa: B018 - reading the schema makes the source look at the table
         except TableNotFoundError as error:
             with as_spark_raises():
                 raise TableNotFoundError(f"{path} is not a Delta table. {error.message}", path=path) from error
@@ -139,12 +139,13 @@ class DeltaTable:
         *,
         collectStats: bool = True,
     ) -> DeltaTable:
-        """Make a table of Parquet files, by a log beside them; the files stay as they are. A table is returned as it is.
+        """Make a Delta table of Parquet files by writing a log next to them; the files are not changed. A path that already is a
+        Delta table is returned unchanged.
 
-        identifier: parquet.`/path`, or the name of an external parquet table of Spark's catalog, which becomes one of ours.
-        partitionSchema: the columns that the names of directories stand for, in their order, as DDL or StructType; the catalog
-        knows those of its tables. Nobody should change the directory meanwhile. collectStats: take statistics from the files'
-        footers, unless spark.databricks.delta.stats.collect is false.
+        identifier: parquet.`/path`, or the name of an external parquet table of Spark's catalog, which becomes a Delta table.
+        partitionSchema: the columns that the directory names stand for, in their order, as DDL or StructType; the catalog knows
+        those of its tables. Nobody should change the directory during the conversion. collectStats: read statistics from the
+        files' footers, unless spark.databricks.delta.stats.collect is false.
         Raises InvalidOptionError (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME, DELTA_FAILED_CAST_PARTITION_VALUE, ...),
         SchemaMismatchError (DELTA_FAILED_MERGE_SCHEMA_FILE), DataFileError (DELTA_FAILED_READ_FILE_FOOTER), TableNotFoundError
         (DELTA_EMPTY_DIRECTORY), UnsupportedOperationError (DELTA_CONVERT_NON_PARQUET_TABLE, DELTA_UNSUPPORTED_DATA_TYPES).
@@ -163,17 +164,17 @@ class DeltaTable:
 
     @classmethod
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """A builder whose execute() takes a table that is there as it is."""
+        """A builder whose execute() leaves an existing table as it is."""
         return cls._builder(sparkSession, "createIfNotExists")
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """A builder whose execute() takes out all rows and gives the table the new columns; there must be a table."""
+        """A builder whose execute() removes all rows and gives the table the new columns; the table must exist."""
         return cls._builder(sparkSession, "replace")
 
     @classmethod
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """A builder whose execute() creates the table, or replaces it as `replace`."""
+        """A builder whose execute() creates the table, or replaces it as `replace` does."""
         return cls._builder(sparkSession, "createOrReplace")
 
     @classmethod
@@ -202,10 +203,10 @@ class DeltaTable:
         cls.forPath(spark, path)
         return cls(spark, TablePath(path, name=name))
 
-    # ------------------------------------------------------------ what it holds
+    # ------------------------------------------------------------ rows and history
 
     def toDF(self) -> DataFrame:
-        """The rows of the version that is the newest now."""
+        """The rows of the version that is newest at the time of the call."""
         frame = self._spark.read.format(FORMAT).options(**self._table.storage).load(self._table.url)
         return frame.alias(*self._alias) if self._alias else frame
 
@@ -213,11 +214,11 @@ class DeltaTable:
         return DeltaTable(self._spark, self._table, aliasName)
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """The commits that the log still has, newest first: the columns of DESCRIBE HISTORY."""
+        """The commits that the log still contains, newest first: the columns of DESCRIBE HISTORY."""
         return self._view("history") if limit is None else self._view("history", limit)
 
     def detail(self) -> DataFrame:
-        """One row with the columns of DESCRIBE DETAIL. name: the table's in the catalog, when it was found by its name."""
+        """One row with the columns of DESCRIBE DETAIL. name: the table's name in the catalog, if it was opened by name."""
         frame = self._view("detail")
         if self._table.name is None:
             return frame
@@ -236,10 +237,11 @@ class DeltaTable:
     # ------------------------------------------------------------ rows
 
     def delete(self, condition: Any = None, *, retries: int = 0) -> None:
-        """Delete the rows for which the condition is true, all without one. condition: Column or SQL text, subqueries too.
+        """Delete the rows for which the condition is true, or all rows without one. condition: Column or SQL text, also
+        subqueries.
 
-        retries: how often to run again when another writer's commit is in the way.
-        Raises TypeError for what is no condition, Spark's AnalysisException for one that does not fit the table.
+        retries: how often to run again when another writer's commit conflicts.
+        Raises TypeError for a value that is no condition, Spark's AnalysisException for one that does not fit the table.
         """
         from spark_plugin.dml import delete_update
 
@@ -247,10 +249,10 @@ class DeltaTable:
         run_with_retries(lambda: delete_update.delete(self._spark, self._table, where, alias=self._alias), retries)
 
     def update(self, condition: Any = None, set: Any = None, *, retries: int = 0) -> None:
-        """Give columns new values in the rows for which the condition is true, in all without one.
+        """Give columns new values in the rows for which the condition is true, or in all rows without one.
 
         condition: Column or SQL text. set: by column name, or path of a field, the new value as Column or SQL text.
-        retries: as of delete. Raises TypeError and ValueError for what cannot be meant, else as delete.
+        retries: as in delete. Raises TypeError and ValueError for invalid arguments, otherwise the same as delete.
         """
         from spark_plugin.dml import delete_update
 
@@ -258,7 +260,7 @@ class DeltaTable:
         run_with_retries(lambda: delete_update.update(self._spark, self._table, where, assignments, alias=self._alias), retries)
 
     def merge(self, source: DataFrame, condition: Any) -> DeltaMergeBuilder:
-        """source: rows to merge in. condition: Column or SQL text, which source rows match which of the table's.
+        """source: rows to merge. condition: Column or SQL text that says which source rows match which rows of the table.
 
         Raises ValueError for None, TypeError for other types.
         """
@@ -276,16 +278,16 @@ class DeltaTable:
     # ------------------------------------------------------------ what the table is
 
     def setProperties(self, properties: Mapping[str, str]) -> None:
-        """Set table properties, Delta's and others. A property brings the table feature along that it needs.
+        """Set table properties, Delta's and others. A property also enables the table feature that it needs.
 
-        Raises InvalidOptionError for a name or value that cannot be; UnsupportedOperationError and
-        UnsupportedTableFeatureError for what this table cannot get.
+        Raises InvalidOptionError for an invalid name or value; UnsupportedOperationError and
+        UnsupportedTableFeatureError for a property that this table cannot have.
         """
         check_properties(properties)
         run_command(self._spark, self._table, "setProperties", {"properties": dict(properties)})
 
     def unsetProperties(self, names: Sequence[str], ifExists: bool = False) -> None:
-        """Take properties back. Raises InvalidOptionError for one that the table does not have, unless ifExists."""
+        """Remove properties. Raises InvalidOptionError for one that the table does not have, unless ifExists."""
         check_flag(ifExists, "ifExists")
         for name in names:
             check_text(name, "Each name of a property")
@@ -299,15 +301,15 @@ class DeltaTable:
         run_command(self._spark, self._table, "upgradeProtocol", versions)
 
     def addFeatureSupport(self, featureName: str) -> None:
-        """Let the table support a feature, and those that it needs. Raises InvalidOptionError for a name that is none."""
+        """Let the table support a feature, and those that it needs. Raises InvalidOptionError for an unknown feature name."""
         check_text(featureName, "featureName")
         run_command(self._spark, self._table, "addFeature", {"name": featureName})
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Take a feature out of the protocol, after all that uses it: ALTER TABLE ... DROP FEATURE ... [TRUNCATE HISTORY].
+        """Remove a feature from the protocol, after everything that uses it: ALTER TABLE ... DROP FEATURE ... [TRUNCATE HISTORY].
 
-        truncateHistory: give up the versions that use it, once they are old enough (delta.dropFeatureTruncateHistory.
-        retentionDuration), instead of protecting their checkpoints. Raises as delta_py's drop_feature.
+        truncateHistory: delete the versions that use it, once they are old enough (delta.dropFeatureTruncateHistory.
+        retentionDuration), instead of protecting their checkpoints. Raises the same as delta_py's drop_feature.
         """
         check_text(featureName, "featureName")
         if truncateHistory is not None:
@@ -317,10 +319,10 @@ class DeltaTable:
     # ------------------------------------------------------------ columns and constraints
 
     def addColumns(self, columns: str | StructType | list[Any]) -> None:
-        """Add columns, or fields of structs: DDL, a StructType, or a list of StructFields and dicts with name, dataType and what
-        else is to be said (comment, first, after). In lists names may be dotted, with backticks around names with dots.
+        """Add columns, or fields of structs: DDL, a StructType, or a list of StructFields and dicts with name, dataType and
+        optional entries (comment, first, after). In lists names may be dotted, with backticks around names that contain dots.
 
-        Rows that are there have null. Raises as delta_py's add_columns. delta.tables has no such method, nor those below.
+        Existing rows have null. Raises the same as delta_py's add_columns. delta.tables has neither this method nor those below.
         """
         self._alter("addColumns", {"columns": check_defaults(self._spark, new_columns(columns))})
 
@@ -331,7 +333,7 @@ class DeltaTable:
         self._alter("renameColumn", {"name": name, "new_name": newName})
 
     def dropColumns(self, *names: str | list[str] | tuple[str, ...], ifExists: bool = False) -> None:
-        """Take columns, or fields of structs (dotted), out of the schema; needs column mapping."""
+        """Remove columns, or fields of structs (dotted), from the schema; needs column mapping."""
         check_flag(ifExists, "ifExists")
         self._alter("dropColumns", {"names": names_of(names, "Column"), "if_exists": ifExists})
 
@@ -349,29 +351,29 @@ class DeltaTable:
     ) -> None:
         """Change a column, a field of a struct, or an array's or map's part (`a.element`, `m.key`): ALTER COLUMN.
 
-        dataType: a wider one, where delta.enableTypeWidening is true. default: SQL. first, after: its place.
-        Raises as delta_py's change_columns.
+        dataType: a wider one, where delta.enableTypeWidening is true. default: SQL. first, after: its new position.
+        Raises the same as delta_py's change_columns.
         """
         change = {"dataType": dataType, "nullable": nullable, "comment": comment, "default": default, "dropDefault": dropDefault}
         self.alterColumns({name: {**change, "first": first, "after": after}})
 
     def alterColumns(self, changes: Mapping[str, Mapping[str, Any]]) -> None:
-        """As alterColumn, several in one commit: by name, what alterColumn takes."""
+        """Do the same as alterColumn for several columns in one commit. changes: by name, the arguments of alterColumn."""
         self._alter("changeColumns", {"changes": check_defaults(self._spark, column_changes(changes))})
 
     def replaceColumns(self, columns: str | StructType | list[StructField]) -> None:
-        """Give the table these columns, in this order: REPLACE COLUMNS. Raises as delta_py's replace_columns."""
+        """Give the table these columns, in this order: REPLACE COLUMNS. Raises the same as delta_py's replace_columns."""
         self._alter("replaceColumns", {"schema": replaced_columns(columns)})
 
     def syncIdentity(self, name: str) -> None:
-        """Bring the numbers of an identity column behind the values that rows have: ALTER COLUMN ... SYNC IDENTITY."""
+        """Move the next number of an identity column past the existing values: ALTER COLUMN ... SYNC IDENTITY."""
         check_text(name, "name")
         self._alter("syncIdentity", {"name": name})
 
     def addConstraint(self, name: str, expression: str) -> None:
-        """Add a CHECK constraint, if it is true of every row: ADD CONSTRAINT ... CHECK (...). Spark looks at the rows.
+        """Add a CHECK constraint, if it is true for every row: ADD CONSTRAINT ... CHECK (...). Spark checks the rows.
 
-        Raises as delta_py's add_constraint.
+        Raises the same as delta_py's add_constraint.
         """
         check_text(name, "name")
         check_text(expression, "expression")
@@ -389,12 +391,12 @@ class DeltaTable:
         refresh_name(self._spark, self._table.name)
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> None:
-        """ALTER TABLE ... CLUSTER BY (cols), nested ones dotted; without any CLUSTER BY NONE. No file changes: optimize()
-        clusters new files, and executeCompaction(full=True) those that were clustered by other columns. Raises as
-        delta_py/definition/cluster_by.py."""
+        """ALTER TABLE ... CLUSTER BY (cols), with dots in nested names; without arguments CLUSTER BY NONE. No file changes:
+        optimize() clusters new files, and executeCompaction(full=True) also those that were clustered by other columns. Raises
+        the same as delta_py/definition/cluster_by.py."""
         run_command(self._spark, self._table, "clusterBy", {"columns": names_of(cols, "Column")})
 
-    # ------------------------------------------------------------ upkeep
+    # ------------------------------------------------------------ maintenance
 
     def optimize(self) -> DeltaOptimizeBuilder:
         return DeltaOptimizeBuilder(self._spark, self._table)
@@ -405,10 +407,11 @@ class DeltaTable:
 
     def layout(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
         """How well each column lets queries skip files: column, type, files, with_bounds (files with a minimum and a maximum),
-        point_share and range_share (of the files that a query for one value, or for a tenth of the values, reads on average; null
-        where that cannot be said), queries (of this session, classic only, that were filtered by it), advice (or null).
+        point_share and range_share (the share of files that a query for one value, or for a tenth of the values, reads on
+        average; null if unknown), queries (of this session, classic only, that filtered by it), advice (or null).
 
-        cols: names, nested ones dotted; none for all columns that may have statistics. Raises SchemaMismatchError.
+        cols: names, with dots for nested columns; without arguments all columns that may have statistics. Raises
+        SchemaMismatchError.
         """
         return run_layout(self._spark, self._table, names_of(cols, "Column"))
 
@@ -424,22 +427,23 @@ class DeltaTable:
         quarantineHours: float | None = None,
         keepClones: bool | None = None,
     ) -> DataFrame:
-        """Delete the files that no version needs which is to stay readable; returns a frame without columns and rows.
+        """Delete the files that no retained version references; returns a frame without columns and rows.
 
         retentionHours: how long removed files stay; None for the table's delta.deletedFileRetentionDuration (a week).
-        dryRun: delete nothing; the frame has the files that would go: path, size (bytes), modification_time, reason.
-        keepVersions: stay readable whatever their age.
-        lite: list no directory, but take what commits since the last VACUUM removed, as the log says; None for what
-        spark.databricks.delta.vacuum.lite.enabled says, and that is false.
-        inventory: list no directory, but take the files of this frame: path (whole), length (bytes), isDir, modificationTime
+        dryRun: delete nothing; the frame lists the files that would be deleted: path, size (bytes), modification_time, reason.
+        keepVersions: versions that stay readable whatever their age.
+        lite: list no directory, but use the files that commits since the last VACUUM removed, according to the log; None for the
+        value of spark.databricks.delta.vacuum.lite.enabled, whose default is false.
+        inventory: list no directory, but use the files of this frame: path (whole), length (bytes), isDir, modificationTime
         (ms). Its rows come to the driver.
-        quarantine: move the files aside instead, so that restoreQuarantined can bring them back.
-        quarantineHours: what has been aside for longer is deleted; None for the table's delta.deletedFileRetentionDuration.
-        keepClones: leave the files that shallow clones of this table read, or may read where they cannot be asked; None for what
-        spark.pydelta.vacuum.keepClones says, and that is true.
+        quarantine: move the files to quarantine instead of deleting them, so that restoreQuarantined can bring them back.
+        quarantineHours: delete files that have been in quarantine for longer; None for the table's
+        delta.deletedFileRetentionDuration.
+        keepClones: leave the files that shallow clones of this table read, or may read if the clones cannot be opened; None for
+        the value of spark.pydelta.vacuum.keepClones, whose default is true.
         Raises InvalidOptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT) for a shorter time than the table's, unless
-        spark.databricks.delta.retentionDurationCheck.enabled is false; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when
-        commits are gone that lite would have to read.
+        spark.databricks.delta.retentionDurationCheck.enabled is false; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) if
+        commits that lite must read no longer exist.
         """
         hours, aside_hours = (None if value is None else float(value) for value in (retentionHours, quarantineHours))
         check_flag(dryRun, "dryRun")
@@ -449,25 +453,25 @@ class DeltaTable:
         for flag, name in ((lite, "lite"), (keepClones, "keepClones")):
             if flag is not None:
                 check_flag(flag, name)
-        asked = VacuumRequest(hours, keep_versions=tuple(keepVersions), quarantine=quarantine, quarantine_hours=aside_hours)
+        request = VacuumRequest(hours, keep_versions=tuple(keepVersions), quarantine=quarantine, quarantine_hours=aside_hours)
         return run_vacuum(
-            self._spark, self._table, asked, dry_run=dryRun, lite=lite, keep_clones=keepClones, inventory=inventory
+            self._spark, self._table, request, dry_run=dryRun, lite=lite, keep_clones=keepClones, inventory=inventory
         )
 
     def restoreQuarantined(self, *, dryRun: bool = False) -> DataFrame:
-        """Bring the files that vacuum has moved aside back to their places; returns path, size (bytes), quarantined (since when),
-        restored (false where another file is at the place, which stays). dryRun: only tell which they are."""
+        """Move the files that vacuum quarantined back to their places. Returns path, size (bytes), quarantined (since when),
+        restored (false if another file is at the place; that file stays). dryRun: only list the files."""
         check_flag(dryRun, "dryRun")
         return run_restore_quarantined(self._spark, self._table, dry_run=dryRun)
 
     def fsck(self, *, dryRun: bool = True, allowDataLoss: bool = False, checkData: bool = False) -> DataFrame:
-        """What of the table is missing or damaged, files and log, and its repair: FSCK REPAIR TABLE ... [DRY RUN].
+        """Find missing or damaged parts of the table, in files and log, and repair them: FSCK REPAIR TABLE ... [DRY RUN].
 
-        dryRun: change nothing. allowDataLoss: take files out of the table whose rows are lost by that. checkData: read every page
-        of every live file, and compare it with its checksum; files that are damaged are told, and never taken out of the table.
-        Returns a row a fault: kind, path, data_file, version, size (bytes), reason, can_repair, rows_lost.
-        Raises DataFileError (DELTA_FILE_NOT_FOUND_DETAILED) for a repair that would lose rows and may not, CorruptTableError for
-        one of a table that cannot be rebuilt. Nothing is changed then.
+        dryRun: change nothing. allowDataLoss: remove files from the table even if their rows are then lost. checkData: read every
+        page of every live file, and compare it with its checksum; damaged files are reported, and never removed from the table.
+        Returns one row per fault: kind, path, data_file, version, size (bytes), reason, can_repair, rows_lost.
+        Raises DataFileError (DELTA_FILE_NOT_FOUND_DETAILED) for a repair that would lose rows without allowDataLoss, and
+        CorruptTableError for a table that cannot be rebuilt. In both cases nothing is changed.
         """
         check_flag(dryRun, "dryRun")
         check_flag(allowDataLoss, "allowDataLoss")
@@ -475,38 +479,39 @@ class DeltaTable:
         return run_fsck(self._spark, self._table, dry_run=dryRun, allow_data_loss=allowDataLoss, check_data=checkData)
 
     def report(self, *, vacuum: bool = False, checkLog: bool = True) -> Report:
-        """The picture of the table's newest version: commits, files, skipping, partitions, deleted rows, log, and what to do.
-        `.write(path)` makes one HTML page of it, on the machine of this process; `.facts` are the numbers; in a notebook it shows
-        itself. delta.tables has no such thing.
+        """A report on the table's newest version: commits, files, skipping, partitions, deleted rows, log, and what to do.
+        `.write(path)` writes it as one HTML page, on the machine of this process; `.facts` are the numbers; a notebook displays
+        it. delta.tables has no such method.
 
-        vacuum: ask VACUUM what it would delete, by which the table's directories are listed. checkLog: look for faults in the log
-        as FSCK does, by which every checkpoint is read.
+        vacuum: also find what VACUUM would delete, which lists the table's directories. checkLog: look for faults in the log as
+        FSCK does, which reads every checkpoint.
         """
         check_flag(vacuum, "vacuum")
         check_flag(checkLog, "checkLog")
         return run_report(self._spark, self._table, vacuum=vacuum, check_log=checkLog)
 
     def createIndex(self, column: str, name: str | None = None) -> None:
-        """Index the values of a column, dotted for one in a struct, so that lookups of single values open few files. Raises as
-        delta_py's TableIndexes.create. delta.tables has no indexes."""
+        """Index the values of a column, dotted for one in a struct, so that lookups of single values open few files. Raises the
+        same as delta_py's TableIndexes.create. delta.tables has no indexes."""
         check_text(column, "column")
         if name is not None:
             check_text(name, "name")
         run_command(self._spark, self._table, "createIndex", {"column": column, "name": name})
 
     def dropIndex(self, name: str) -> None:
-        """Take an index and its files away. Raises UnsupportedOperationError (INDEX_NOT_FOUND)."""
+        """Delete an index and its files. Raises UnsupportedOperationError (INDEX_NOT_FOUND)."""
         check_text(name, "name")
         run_command(self._spark, self._table, "dropIndex", {"name": name})
 
     def refreshIndex(self, name: str | None = None) -> None:
-        """Cover all files of the table by an index, or by each. Raises UnsupportedOperationError (INDEX_NOT_FOUND)."""
+        """Extend one index, or each index, to all files of the table. Raises UnsupportedOperationError (INDEX_NOT_FOUND)."""
         if name is not None:
             check_text(name, "name")
         run_command(self._spark, self._table, "refreshIndex", {"name": name})
 
     def generate(self, mode: str) -> None:
-        """Write symlink manifests, by which engines that read Hive tables find the table's files. mode: symlink_format_manifest.
+        """Write symlink manifests, which engines that read Hive tables use to find the table's files. mode:
+        symlink_format_manifest.
 
         Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for another mode; UnsupportedOperationError for a table with deletion
         vectors (DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS) or column mapping
@@ -516,12 +521,12 @@ class DeltaTable:
         run_command(self._spark, self._table, "generate", {"mode": mode})
 
     def restoreToVersion(self, version: int, *, dryRun: bool = False, ignoreMissingFiles: bool | None = None) -> DataFrame:
-        """Make the table what it was at a version, by a new version; returns one row of metrics.
+        """Restore the table to an older version, by committing a new version; returns one row of metrics.
 
-        dryRun: change nothing; the frame has the files of that version that are missing or damaged, with the columns of fsck.
-        ignoreMissingFiles: restore the data files that are left, without those that are gone; None for what the setting
-        spark.sql.files.ignoreMissingFiles says.
-        Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), DataFileError when files of that version are gone.
+        dryRun: change nothing; the frame lists the missing or damaged files of that version, with the columns of fsck.
+        ignoreMissingFiles: restore the data files that still exist, without the missing ones; None for the value of the setting
+        spark.sql.files.ignoreMissingFiles.
+        Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), DataFileError when files of that version are missing.
         """
         check_number(version, "version")
         check_flag(dryRun, "dryRun")
@@ -530,7 +535,7 @@ class DeltaTable:
         return self._restore(ignoreMissingFiles, version=version)
 
     def restoreToTimestamp(self, timestamp: str, *, dryRun: bool = False, ignoreMissingFiles: bool | None = None) -> DataFrame:
-        """As restoreToVersion, with the newest version at or before a time in the session's time zone."""
+        """Do the same as restoreToVersion, with the newest version at or before a time in the session's time zone."""
         check_text(timestamp, "timestamp")
         check_flag(dryRun, "dryRun")
         if dryRun:
@@ -547,20 +552,20 @@ class DeltaTable:
             "time_zone": self._time_zone(),
             "ignore_missing_files": ignore_missing_files,
         }
-        before = self._newest_restore() if is_connect(self._spark) else None
-        done = run_command(self._spark, self._table, "restore", arguments)
+        previous_restore = self._newest_restore() if is_connect(self._spark) else None
+        result = run_command(self._spark, self._table, "restore", arguments)
         with as_spark_raises():
             refresh_name(self._spark, self._table.name)
-        if done is None:  # over Spark Connect the table's history has the numbers
+        if result is None:  # over Spark Connect the table's history has the numbers
             row = self._newest_restore()
-            if row is None or row == before:  # the table is at that version, and nothing was committed
+            if row is None or row == previous_restore:  # the table is at that version, and nothing was committed
                 now = self.detail().first()
                 assert now is not None
                 metrics = {"tableSizeAfterRestore": now["sizeInBytes"], "numOfFilesAfterRestore": now["numFiles"]}
             else:
                 metrics = row["operationMetrics"]
         else:
-            metrics = done.metrics()
+            metrics = result.metrics()
         numbers = [int(metrics.get(metric, 0)) for metric in _RESTORE_METRICS.values()]
         return self._spark.createDataFrame([tuple(numbers)], ", ".join(f"{name} bigint" for name in _RESTORE_METRICS))
 
@@ -570,12 +575,11 @@ class DeltaTable:
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None
     ) -> DeltaTable:
-        """A table with this one's rows, at a path or under a name.
+        """Make a table with this one's rows, at a path or under a name.
 
-        isShallow: over this table's files; else with copies of them. A deep clone that is made again, with replace, copies only
-        what is new, and one that was broken off goes on where it was. replace: a table that is there loses its rows. properties:
-        set beside this table's.
-        Raises TableAlreadyExistsError; DataFileError for files that cannot be copied, and nothing is changed then.
+        isShallow: use this table's files; otherwise copy them. A repeated deep clone, with replace, copies only new files; an
+        interrupted one continues. replace: an existing table loses its rows. properties: set in addition to this table's.
+        Raises TableAlreadyExistsError; DataFileError for files that cannot be copied, and then nothing is changed.
         """
         return self._clone(target, isShallow, replace, properties)
 
@@ -587,7 +591,7 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """As clone, of a version."""
+        """Do the same as clone, for a version."""
         check_number(version, "version")
         return self._clone(target, isShallow, replace, properties, version=version)
 
@@ -599,7 +603,7 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """As clone, of the newest version at or before a time."""
+        """Do the same as clone, for the newest version at or before a time."""
         check_text(timestamp, "timestamp")
         return self._clone(target, isShallow, replace, properties, timestamp=timestamp)
 
@@ -628,7 +632,7 @@ class DeltaTable:
         return conf(self._spark, "spark.sql.session.timeZone") or "UTC"
 
 
-# The columns that RESTORE gives, and the metrics of the commit that have their numbers.
+# The columns that RESTORE returns, and the metrics of the commit that contain their numbers.
 _RESTORE_METRICS = {
     "table_size_after_restore": "tableSizeAfterRestore",
     "num_of_files_after_restore": "numOfFilesAfterRestore",

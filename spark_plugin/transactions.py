@@ -6,9 +6,9 @@
         tx.table("/data/cart").delete("customer = 7")
         total = tx.read("/data/accounts").agg({"balance": "sum"}).first()
 
-    frames = snapshot(spark, ["/data/orders", "/data/cart"])       # both as of one moment
+    frames = snapshot(spark, ["/data/orders", "/data/cart"])       # both at the same moment
 
-Rows are read and written by Spark jobs; what they stage is kept in the ledger and ratified at once when the block ends.
+Spark jobs read and write the rows. The ledger stores what they stage, and ratifies it as a whole when the block ends.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ if TYPE_CHECKING:
 
 
 class DeltaTransaction:
-    """coordinator: the ledger's URL; None for the session's spark.pydelta.coordinator. isolation: `serializable`, in which what
-    `read` gave must still hold at the end, or `snapshot`. seconds: after which the transaction is given up if it has not ended.
+    """coordinator: the ledger's URL; None for the session's spark.pydelta.coordinator. isolation: `serializable`, in which the
+    rows that `read` returned must still be the same at the end, or `snapshot`. seconds: the transaction is aborted if it has not
+    ended after this time.
 
-    Tables are named by paths or by names of the catalog. Leaving the block commits; an exception, or `abort`, leaves no trace.
+    Tables are named by paths or by names of the catalog. Leaving the block commits; an exception, or `abort`, changes nothing.
     """
 
     def __init__(
@@ -72,12 +73,13 @@ class DeltaTransaction:
 
     @property
     def versions(self) -> Mapping[str, int]:
-        """The versions that the transaction has become, by the tables' paths, behind its commit."""
+        """The versions that the transaction created, by the tables' paths, after its commit."""
         return self._inner.versions
 
     def commit(self, *, token: str | None = None) -> dict[str, int]:
-        """All changes, or none; returns the newest version of each table that was changed, by its path. token: for a commit that
-        may be repeated, such as that of a batch of a stream: a second one with it raises TokenUsedError and changes nothing."""
+        """Commit all changes, or none. Returns the newest version of each changed table, by its path. token: for a commit that
+        may be repeated, such as that of a batch of a stream: a second one with the same token raises TokenUsedError and changes
+        nothing."""
         with as_spark_raises():
             versions = self._inner.commit(token=token)
         self._read_anew()
@@ -88,14 +90,14 @@ class DeltaTransaction:
             read_anew(self._spark, None, path)
 
     def abort(self) -> None:
-        """Leave no trace. Data files that were written are left to VACUUM."""
+        """Change nothing in the tables. VACUUM deletes the data files that were already written."""
         with as_spark_raises():
             self._inner.abort()
 
     # ------------------------------------------------------------ tables
 
     def table(self, target: str) -> DeltaTable:
-        """A table as it was when the transaction began, with its own changes; its delete, update and merge become part of it."""
+        """The table as it was when the transaction began, with its own changes; delete, update and merge become part of it."""
         path = _path(self._spark, target)
         return DeltaTable(self._spark, TablePath(path, self._inner.storage_options(path)))
 
@@ -117,15 +119,15 @@ class DeltaTransaction:
         self._save(target, frame, "overwrite", options)
 
     def delete(self, target: str, condition: Any = None) -> None:
-        """As DeltaTable.delete."""
+        """Do the same as DeltaTable.delete."""
         self.table(target).delete(condition)
 
     def update(self, target: str, condition: Any = None, set: Any = None) -> None:
-        """As DeltaTable.update."""
+        """Do the same as DeltaTable.update."""
         self.table(target).update(condition, set)
 
     def merge(self, target: str, source: DataFrame, condition: Any, alias: str = "target") -> Any:
-        """As DeltaTable.merge, with the table under an alias; `.execute()` makes it part of the transaction."""
+        """Do the same as DeltaTable.merge, with an alias for the table; `.execute()` makes it part of the transaction."""
         return self.table(target).alias(alias).merge(source, condition)
 
     def _save(self, target: str, frame: DataFrame, mode: str, options: Mapping[str, Any]) -> None:
@@ -140,10 +142,11 @@ def snapshot(
     timestamp: str | datetime | None = None,
     coordinator: str | None = None,
 ) -> dict[str, DataFrame]:
-    """One state of several tables, by their paths or names as they were given: of now, or the newest up to a time.
+    """Return one consistent state of several tables, by their paths or names as they were given: the current state, or the newest
+    one at or before a time.
 
-    All are coordinated by one ledger. Raises UnsupportedOperationError for a table that it does not know, or whose state at the
-    time it does not know any more.
+    One ledger coordinates all of them. Raises UnsupportedOperationError for a table that the ledger does not know, or whose state
+    at the time it no longer knows.
     """
     register(spark)
     with as_spark_raises():
@@ -168,13 +171,13 @@ def snapshot(
 
 
 def plain_options(spark: SparkSession, path: str) -> dict[str, str]:
-    """What the session says of the store of a table, but for a transaction that it is in."""
+    """Return the session's settings for the store of a table, without those of a transaction that the session is in."""
     return {name: value for name, value in storage_settings(spark, path).items() if name != "coordinator.transaction"}
 
 
-def coordinator_of(spark: SparkSession, given: str | None = None) -> str:
-    """The URL of the ledger. Raises InvalidOptionError where none was named."""
-    url = given or conf(spark, COORDINATOR)
+def coordinator_of(spark: SparkSession, explicit_url: str | None = None) -> str:
+    """Return the URL of the ledger. Raises InvalidOptionError if none was named."""
+    url = explicit_url or conf(spark, COORDINATOR)
     if url is None:
         raise InvalidOptionError(
             f"No coordinator was named. Set {COORDINATOR} to the URL of its ledger, such as sqlite:///data/ledger.db.",
@@ -184,7 +187,7 @@ def coordinator_of(spark: SparkSession, given: str | None = None) -> str:
 
 
 def _path(spark: SparkSession, target: str) -> str:
-    """Where a table is that is named by a path, or else by a name of the catalog."""
+    """Return the location of a table that is named by a path or by a name of the catalog."""
     if "/" in target and "`" not in target:
         return target
     with as_spark_raises():

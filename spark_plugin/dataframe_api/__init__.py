@@ -1,1 +1,1 @@
-"""What wraps methods of Spark's readers and writers."""
+"""Wrappers of methods of Spark's readers and writers."""

@@ -1,7 +1,7 @@
-"""One batch write on its way to Spark: a Save, made by whatever was called, and `to(path)`.
+"""One batch write on its way to Spark: a Save, made by each of the writing methods, and `to(path)`.
 
-Spark's analyzer takes only the modes append and overwrite for a Python source, and neither partitioning nor clustering.
-So they travel as options, on a fresh writer of Spark's own.
+Spark's analyzer accepts only the modes append and overwrite for a Python source, and neither partitioning nor clustering.
+So these travel as options, on a new writer of Spark.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite"
 
 @dataclass(frozen=True, slots=True)
 class AsSelect:
-    """kind: create, replace or createOrReplace. properties: of the table, Delta's and others."""
+    """kind: create, replace or createOrReplace. properties: the table's, Delta's and others."""
 
     kind: str
     description: str | None = None
@@ -49,11 +49,12 @@ class AsSelect:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """frame: the DataFrame. options: by lower-case name, as (name as it was spelled, value). partition_by, cluster_by: None
-    where nothing was said. callback: what Spark Connect's writer tells its DataFrame; None in classic sessions. rule_nonce: of
-    the hidden columns of the frame that answer rules. as_select: what a statement AS SELECT says of the table, else None.
+    """frame: the DataFrame. options: by lower-case name, as (name in the user's spelling, value). partition_by, cluster_by: None
+    if not given. callback: the information that Spark Connect's writer passes to its DataFrame; None in classic sessions.
+    rule_nonce: of the hidden columns of the frame that contain the results of rules. as_select: the table definition of an AS
+    SELECT statement, else None.
 
-    Raises InvalidOptionError for options of our own among those that were called.
+    Raises InvalidOptionError if the options contain private ones of pydelta.
     """
 
     frame: Any
@@ -74,12 +75,12 @@ class Save:
         return self.frame.sparkSession
 
     def checked(self) -> Save:
-        """Itself. Raises InvalidOptionError for a condition of its user that the session's parser would read otherwise."""
+        """Return itself. Raises InvalidOptionError for a user's condition that the session's parser would read differently."""
         check_condition_text(self.spark, "replaceWhere", self.option("replaceWhere"))
         return self
 
     def option(self, name: str) -> str | None:
-        """An option's value as text, `true` and `false` for booleans."""
+        """Return an option's value as text, `true` and `false` for booleans."""
         named = self.options.get(name.lower())
         if named is None:
             return None
@@ -92,10 +93,10 @@ class Save:
         return replace(self, options={key: value for key, value in self.options.items() if key != name.lower()})
 
     def to(self, path: str | None) -> None:
-        """Write. path: None when the option `path` has it.
+        """Write. path: None if the option `path` contains it.
 
-        A table whose rules the gate cannot evaluate refuses the write before anything is run; then, if Spark can, it computes
-        them as hidden columns, and the write is tried once more.
+        If pydelta cannot evaluate the table's rules itself, the write is refused before anything runs. Then, if Spark can, it
+        computes the rules as hidden columns, and the write is tried once more.
         """
         matching = self.replaced() if self.mode == "overwrite" else None
         if matching is not None:
@@ -117,20 +118,20 @@ class Save:
                 answered._write(path)
 
     def replaced(self) -> Matching | None:
-        """Which rows an overwrite replaces by those of the frame that match them; None where it is not by these."""
+        """Return which rows an overwrite replaces because rows of the frame match them; None for any other write."""
         return matching_of(self._texts()) if self.matching is None else self.matching
 
     def _texts(self) -> dict[str, str]:
-        """The options as text, by lower-case name."""
+        """Return the options as text, by lower-case name."""
         return {name: str(self.option(name)) for name in self.options}
 
     def _replace(self, path: str | None, matching: Matching) -> None:
-        """Write in the place of the rows that those of the frame match."""
-        from spark_plugin.merge.replace_matching import replace_matching  # with all of MERGE, which few sessions want
+        """Replace the rows that match rows of the frame."""
+        from spark_plugin.merge.replace_matching import replace_matching  # imports all of MERGE, which few sessions need
 
         table = self.table_path(path or self.option("path") or "")
-        told = {name: text for name, text in self._texts().items() if name not in MATCHING_OPTIONS}
-        request = write_options({**told, "path": table.url, **self._own_options(table.url)}, overwrite=True).request
+        other_options = {name: text for name, text in self._texts().items() if name not in MATCHING_OPTIONS}
+        request = write_options({**other_options, "path": table.url, **self._own_options(table.url)}, overwrite=True).request
         replace_matching(self.spark, table, self.frame, matching, request, same_types=self.matching is None)
 
     def _with_rule_columns(self, path: str | None, refused: UnsupportedTableFeatureError) -> Save | None:
@@ -162,29 +163,29 @@ class Save:
         return TablePath(path, {name: str(value) for name, (_, value) in self.options.items() if is_storage_option(name)})
 
     def _own_options(self, path: str | None) -> dict[str, str]:
-        own = {MODE: self.mode, SESSION: write_settings(self.spark, path)}
+        private_options = {MODE: self.mode, SESSION: write_settings(self.spark, path)}
         for name, columns in ((PARTITION_BY, self.partition_by), (CLUSTER_BY, self.cluster_by)):
             if columns is not None:
-                own[name] = json.dumps(list(columns))
-        return own
+                private_options[name] = json.dumps(list(columns))
+        return private_options
 
     def _writer(self, frame: Any, target: str | None) -> Any:
         writer = new_writer(frame, self.callback).format(FORMAT).mode("overwrite" if self.mode == "overwrite" else "append")
         for key, value in self.options.values():
             writer = writer.option(key, value)
-        own = self._own_options(target)
+        private_options = self._own_options(target)
         if self.rule_nonce is not None:
-            own[RULE_NONCE] = self.rule_nonce
+            private_options[RULE_NONCE] = self.rule_nonce
         if self.as_select is not None:
-            own[AS_SELECT] = json.dumps(asdict(self.as_select))
-        return writer.options(**private(self.spark, own))
+            private_options[AS_SELECT] = json.dumps(asdict(self.as_select))
+        return writer.options(**private(self.spark, private_options))
 
 
 # ---------------------------------------------------------------- optimizeWrite
 
 
 def _arranged(save: Save, path: str | None, snapshot: Snapshot | None) -> Any:
-    """The DataFrame, for an optimized write with its rows brought together: a task for each of few even portions, and the
+    """Return the DataFrame. For an optimized write its rows are redistributed: a few equal portions, one task each, and the
     rows of a partition in one task unless they are many. Spark's adaptive execution measures the portions."""
     if not _is_optimized(save, snapshot):
         return save.frame
@@ -192,24 +193,25 @@ def _arranged(save: Save, path: str | None, snapshot: Snapshot | None) -> Any:
 
     columns = _partition_columns(save, path, snapshot)
     if not columns and not _adapts(save.spark):
-        return save.frame  # Spark would make as many portions as it has shuffle partitions, be they ever so small
+        return save.frame  # Spark would make as many portions as it has shuffle partitions, however small they are
     return save.frame.hint("rebalance", *(F.col(quoted(name)) for name in columns))
 
 
 def _is_optimized(save: Save, snapshot: Snapshot | None) -> bool:
-    """The option, else the session's setting, else the table's property. Over Spark Connect the table is the server's, and
-    asking it for a property would cost as much as a small write: there the property counts only when it is an option."""
-    said = save.option("optimizeWrite") or conf(save.spark, OPTIMIZE_CONF) or save.option(_OPTIMIZE_PROPERTY)
-    if said is None and snapshot is not None:
+    """Decide by the option, else the session's setting, else the table's property. Over Spark Connect the table is on the
+    server's side, and reading a property would cost as much as a small write: there the property counts only if it is an
+    option."""
+    setting = save.option("optimizeWrite") or conf(save.spark, OPTIMIZE_CONF) or save.option(_OPTIMIZE_PROPERTY)
+    if setting is None and snapshot is not None:
         properties = snapshot.metadata.configuration
-        said = next((value for name, value in properties.items() if name.lower() == _OPTIMIZE_PROPERTY.lower()), None)
-    if said is not None and said.lower() not in ("true", "false"):
+        setting = next((value for name, value in properties.items() if name.lower() == _OPTIMIZE_PROPERTY.lower()), None)
+    if setting is not None and setting.lower() not in ("true", "false"):
         raise InvalidOptionError(
-            f"Invalid value {said!r} for option 'optimizeWrite': it must be 'true' or 'false'.",
+            f"Invalid value {setting!r} for option 'optimizeWrite': it must be 'true' or 'false'.",
             option="optimizeWrite",
-            value=said,
+            value=setting,
         )
-    return said is not None and said.lower() == "true"
+    return setting is not None and setting.lower() == "true"
 
 
 def _adapts(spark: Any) -> bool:
@@ -218,12 +220,12 @@ def _adapts(spark: Any) -> bool:
 
 
 def _partition_columns(save: Save, path: str | None, snapshot: Snapshot | None) -> list[str]:
-    """Of the table, as far as the frame has them."""
-    wanted = save.partition_by
-    if wanted is None and path is not None:
-        wanted = _table_partitioning(save.spark, path, snapshot)
-    known = {name.lower(): name for name in save.frame.columns}
-    return [known[name.lower()] for name in wanted or () if name.lower() in known]
+    """Return the partition columns of the table that the frame has."""
+    partition_columns = save.partition_by
+    if partition_columns is None and path is not None:
+        partition_columns = _table_partitioning(save.spark, path, snapshot)
+    frame_columns = {name.lower(): name for name in save.frame.columns}
+    return [frame_columns[name.lower()] for name in partition_columns or () if name.lower() in frame_columns]
 
 
 def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Sequence[str]:
@@ -231,13 +233,13 @@ def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Seq
         return () if snapshot is None else snapshot.metadata.partition_columns
     try:
         row = spark.read.format(FORMAT).options(**private(spark, {VIEW: "detail"})).load(path).select("partitionColumns").first()
-    except DeltaError:  # the write will find out what is there, and say it
+    except DeltaError:  # the write will meet the same error, and report it
         return ()
     return tuple(row["partitionColumns"])
 
 
 def _snapshot(spark: Any, table: TablePath) -> Snapshot | None:
-    """None when there is no table, or none that can be read: the write will find out, and say it."""
+    """Return None if there is no table, or none that can be read: the write will detect this and report it."""
     try:
         return Snapshot.load(table.open_store(spark))
     except (DeltaError, OSError):
@@ -248,8 +250,8 @@ def _snapshot(spark: Any, table: TablePath) -> Snapshot | None:
 
 
 def _task_count(frame: Any, snapshot: Snapshot | None) -> int | None:
-    """How many tasks will write into a table with identity columns, so that its numbers have no gaps; None where that shows
-    only when the rows are computed, and for other tables."""
+    """Return how many tasks will write into a table with identity columns, so that its numbers have no gaps. None for other
+    tables, and if the number of tasks is known only when the rows are computed."""
     if snapshot is None or not identity_columns(snapshot.schema):
         return None
     return SparkInternals(frame.sparkSession).known_partition_count(frame)

@@ -1,8 +1,9 @@
-"""Names of tables in Spark's catalog, and the paths behind them.
+"""Names of tables in Spark's catalog, and the paths that they stand for.
 
-A table of ours is a name of the session catalog, a path, and the columns that the table had when it was entered. One that was
-made without a path is a managed table, whose files go with its name, where the session has our catalogs and is a classic one; any
-other is an external table, whose data stay. Nearly all of it is SQL and DataFrames, so that it works over Spark Connect too.
+The entry of a Delta table is a name of the session catalog, a path, and the columns that the table had when it was entered. A
+table that was made without a path is a managed table, whose files are deleted with its name, if the session is a classic one and
+has our catalogs. Any other table is an external table, whose data stay. Nearly all of this module is SQL and DataFrames, so that
+it works over Spark Connect too.
 """
 
 from __future__ import annotations
@@ -32,27 +33,27 @@ from spark_plugin.sql_catalog.install import DELTA_SPARK_CATALOG, PATH_CATALOG, 
 _SESSION_CATALOG = "spark_catalog"
 _NAME_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
 _TABLE_NAME = re.compile(r"\w+", re.ASCII)
-# Facts of SHOW TABLE EXTENDED, a line each. Comments, properties and names of columns stand among them as they are, with line
-# breaks that make lines look like facts; only what is printed before all of them is sure to be Spark's.
+# Facts of SHOW TABLE EXTENDED, one per line. Comments, properties and names of columns are printed among them unescaped, and
+# their line breaks can make lines look like facts. Only the facts that Spark prints before all of them are certain.
 _TYPE_AND_PROVIDER = re.compile(r"^Type: (.*)\n(?:Provider: (.*)\n)?", re.MULTILINE)
 _LOCATION = re.compile(r"^Location: (.*)\n", re.MULTILINE)
-# What is printed behind a location, in its order. Anything else there is a rest of the location.
+# What Spark prints after a location, in this order. Any other text there belongs to the location.
 _BEHIND_LOCATION = re.compile(
     r"(?:Serde Name: .*\n)?(?:Serde Library: .*\n)?(?:InputFormat: .*\n)?(?:OutputFormat: .*\n)?(?:Compressed: .*\n)?"
     r"(?:Storage Properties: \[(?s:.*?)\]\n)?(?:Partition Provider: .*\n)?(?:Partition Columns: .*\n)?"
     r"(?:Schema: root\n(?: \|.*\n)+)?\n*"
 )
 _OF_DELTA_SPARK = "delta"
-# sql_catalog/Columns.java puts it, over Connect, into the columns of a table whose entry has others.
+# Over Connect, sql_catalog/Columns.java adds this key to the columns of a table whose entry has other columns.
 _STALE_KEY = "pydelta.entryIsOld"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the catalog holds under a name. provider: lower-case, empty for a view. path: None for a view, and where the catalog
-    does not say it for certain. options: those of CREATE TABLE but the path. external: dropping it leaves the data.
-    tracks_partitions: the catalog has a list of its partitions. columns: those that were entered, as the JSON of a schema, where
-    our catalog tells them."""
+    """The catalog's entry of a name. provider: lower-case, empty for a view. path: None for a view, and if the catalog does not
+    certainly contain it. options: those of CREATE TABLE except the path. external: dropping the entry leaves the data.
+    tracks_partitions: the catalog has a list of its partitions. columns: the entered columns, as the JSON of a schema, if our
+    catalog returns them."""
 
     name: str
     provider: str
@@ -68,7 +69,8 @@ class Entry:
 
     @property
     def is_delta(self) -> bool:
-        """Ours, or one that delta-spark entered: its path is in the catalog as ours are, and its columns are in the log alone."""
+        """Whether pydelta or delta-spark entered it. Both store the path in the catalog; delta-spark's columns are only in the
+        log."""
         return self.is_ours or self.provider == _OF_DELTA_SPARK
 
     @property
@@ -76,7 +78,7 @@ class Entry:
         return f"a table of format {self.provider}" if self.provider else "a view"
 
     def writable_path(self) -> str:
-        """Raises UnsupportedOperationError when the name does not stand for a Delta table at its newest version."""
+        """Raises UnsupportedOperationError if the name does not stand for a Delta table at its newest version."""
         if not self.is_delta:
             raise UnsupportedOperationError(
                 f"{self.name} is {self.kind}, not of pydelta; nothing was written. Write under another name.", table=self.name
@@ -110,8 +112,8 @@ class Entry:
 
 
 def is_ours(spark: Any, name: str) -> bool:
-    """Whether the name stands for a table of ours. Where our catalog does not tell, no command is run for other tables: their
-    columns show what they are."""
+    """Return whether the name stands for a table of pydelta. Without our catalog no command runs for other tables: their columns
+    show what they are."""
     if own_path(spark, name) is not None:
         return True
     try:
@@ -121,17 +123,17 @@ def is_ours(spark: Any, name: str) -> bool:
             schema = spark.table(name).schema
             if metadata_value(schema, CATALOG_KEY) is None:
                 return False
-            entry = find(spark, name, schema)  # a view of ours, and a copy in another format, have our columns too
-    except (PySparkException, UnsupportedOperationError, InvalidOptionError):  # Spark says by itself what is wrong with the name
+            entry = find(spark, name, schema)  # a view of a Delta table, and a copy in another format, have our columns too
+    except (PySparkException, UnsupportedOperationError, InvalidOptionError):  # Spark itself reports what is wrong with the name
         return False
     return entry is not None and entry.is_ours
 
 
 def path_of_ours(spark: Any, name: str) -> str | None:
-    """Where the table is that a name stands for; None for no table of ours, and for one that the catalog reads with options."""
+    """Return the path of the table; None for a name of another table, and for one that the catalog reads with options."""
     try:
         entry = find(spark, name)
-    except (PySparkException, UnsupportedOperationError, InvalidOptionError):  # Spark says by itself what is wrong with the name
+    except (PySparkException, UnsupportedOperationError, InvalidOptionError):  # Spark itself reports what is wrong with the name
         return None
     if entry is None or entry.options:
         return None
@@ -140,8 +142,8 @@ def path_of_ours(spark: Any, name: str) -> str | None:
 
 
 def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | None:
-    """The entry, None when there is none; one for any name that is a path. Temporary views come first, as in Spark, where no
-    database is named. schema: what spark.table(name) has, if the caller knows.
+    """Return the entry, or None if there is none. A name that is a path always has an entry. As in Spark, temporary views take
+    precedence if the name has no database. schema: the schema of spark.table(name), if the caller knows it.
 
     Raises UnsupportedOperationError for a name outside of the session catalog.
     """
@@ -173,8 +175,8 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
 
 
 def find_stored(spark: Any, name: str) -> Entry | None:
-    """As find, but past temporary views, as Spark where it creates or replaces a table: it is one of the catalog, whatever view
-    hides its name."""
+    """Do the same as `find`, but ignore temporary views, as Spark does when it creates or replaces a table: the table is in the
+    catalog, even if a view hides its name."""
     entry = find(spark, name)
     if entry is None or entry.provider:
         return entry
@@ -183,33 +185,33 @@ def find_stored(spark: Any, name: str) -> Entry | None:
 
 
 def has_catalogs(spark: Any) -> bool:
-    """Whether this is a classic session in which our classes tell what Spark's catalog holds under a name: by our own catalog, or
-    beside delta-spark's."""
+    """Return whether this is a classic session in which our classes return the entries of Spark's catalog: through our own
+    catalog, or together with delta-spark's."""
     if is_connect(spark) or conf(spark, catalog_conf("pydelta")) != PATH_CATALOG:
         return False
     return conf(spark, catalog_conf("spark_catalog")) in (TABLES_CATALOG, DELTA_SPARK_CATALOG)
 
 
-def _told_entry(name: str, told: Mapping[str, Any] | None) -> Entry | None:
-    if told is None:
+def _told_entry(name: str, fields: Mapping[str, Any] | None) -> Entry | None:
+    if fields is None:
         return None
-    options = catalog_options(told["options"]) if "options" in told else {}
+    options = catalog_options(fields["options"]) if "options" in fields else {}
     path = options.pop("path", None)
-    provider = (told.get("provider") or "").lower()
-    external, tracks = told["type"] == "EXTERNAL", bool(told.get("tracksPartitions"))
-    return Entry(name, provider, path, external, options, tracks, told.get("columns"))
+    provider = (fields.get("provider") or "").lower()
+    external, tracks = fields["type"] == "EXTERNAL", bool(fields.get("tracksPartitions"))
+    return Entry(name, provider, path, external, options, tracks, fields.get("columns"))
 
 
 def _type_and_provider(text: str) -> tuple[str, str]:
-    """The provider: lower-case, empty for a view."""
+    """Return the type, and the provider in lower case, which is empty for a view."""
     facts = _TYPE_AND_PROVIDER.search(text)
     assert facts is not None, f"SHOW TABLE EXTENDED has no type: {text}"
     return facts[1], (facts[2] or "").lower()
 
 
 def _path(entered: str | None, text: str) -> str | None:
-    """Where a table is. entered: by its columns; reads go there, and the catalog must have that location still. Where the
-    columns do not say it, the text must have one location alone. None where neither holds."""
+    """Return where a table is. entered: the path in its columns. Reads go there, and the catalog must still have that location.
+    If the columns have no path, the text must contain exactly one location. None if neither is the case."""
     if entered is not None:
         return entered if any(f"\nLocation: {scheme}{entered}\n" in text for scheme in ("", "file:", "file://")) else None
     match list(_LOCATION.finditer(text)):
@@ -219,13 +221,13 @@ def _path(entered: str | None, text: str) -> str | None:
 
 
 def path_in_name(name: str) -> str | None:
-    """The path in delta.`/path` or pydelta.`/path`; None for a name of the catalog."""
+    """Return the path in delta.`/path` or pydelta.`/path`; None for a name of the catalog."""
     named = format_and_path(name)
     return named[1] if named is not None and named[0] in (_OF_DELTA_SPARK, FORMAT) else None
 
 
 def own_path(spark: Any, name: str) -> str | None:
-    """The path in pydelta.`/path`, and in delta.`/path` where this is ours; None for any other name."""
+    """Return the path in pydelta.`/path`, and in delta.`/path` if pydelta handles it; None for any other name."""
     named = format_and_path(name)
     if named is None or named[0] not in (_OF_DELTA_SPARK, FORMAT):
         return None
@@ -233,23 +235,23 @@ def own_path(spark: Any, name: str) -> str | None:
 
 
 def format_and_path(name: str) -> tuple[str, str] | None:
-    """The format, lower-case, and the path in parquet.`/path`; None for a name of the catalog."""
+    """Return the format, lower-case, and the path in parquet.`/path`; None for a name of the catalog."""
     try:
         parts = _parts(name)
-    except InvalidOptionError:  # whoever looks the name up says what is wrong with it
+    except InvalidOptionError:  # the code that looks the name up reports what is wrong with it
         return None
     by_path = len(parts) == 2 and ("/" in parts[1] or has_scheme(parts[1]))
     return (parts[0].lower(), parts[1]) if by_path else None
 
 
 def full_name(spark: Any, name: str) -> str:
-    """The name with its catalog and database."""
+    """Return the name with its catalog and database."""
     namespace, table = _namespace_and_table(spark, name)
     return ".".join([*(namespace or [_SESSION_CATALOG, spark.catalog.currentDatabase()]), table])
 
 
 def taken(entry: Entry) -> TableAlreadyExistsError:
-    """What to raise when a table was to be created under a name that is there."""
+    """Return the error for a new table whose name already exists."""
     return TableAlreadyExistsError(
         f"The table {entry.name} already exists in the catalog{'' if entry.path is None else f' (at {entry.path})'}; nothing was "
         "changed. Replace it, append to it or overwrite it (mode), or use another name.",
@@ -260,7 +262,7 @@ def taken(entry: Entry) -> TableAlreadyExistsError:
 
 
 def left_behind(name: str, path: str) -> TableAlreadyExistsError:
-    """What to raise when a table lies where one was to be created for a new name."""
+    """Return the error for a new name at whose location a table already lies."""
     return TableAlreadyExistsError(
         f"{name} is not in the catalog, but at {path}, where it would be created, there is a table. Nothing was written. Use "
         f"mode overwrite or createOrReplace to replace its rows, or CREATE TABLE {name} USING {FORMAT} LOCATION '{path}' to "
@@ -271,13 +273,13 @@ def left_behind(name: str, path: str) -> TableAlreadyExistsError:
 
 
 def new_table_path(spark: Any, name: str, path: str | None) -> str:
-    """Where a table that is to be created under the name goes: the path that was asked for, else the database's directory."""
+    """Return the path of a new table under the name: the requested path, else a path in the database's directory."""
     namespace, table = _namespace_and_table(spark, name)
     if path is None:
         database = namespace or [_SESSION_CATALOG, spark.catalog.currentDatabase()]
         rows = spark_sql(spark, f"DESCRIBE DATABASE {_quoted(database)}").collect()
         location = next(str(value) for key, value in rows if key == "Location")
-        directory = local_path(decode_path(location)).rstrip("/")  # a database's is a URI, other than a table's
+        directory = local_path(decode_path(location)).rstrip("/")  # a database's location is a URI, unlike a table's
         return f"{directory}/{table if is_case_sensitive(spark) else table.lower()}"
     if os.path.isabs(path) or has_scheme(path):
         return path
@@ -291,8 +293,8 @@ def new_table_path(spark: Any, name: str, path: str | None) -> str:
 
 
 def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
-    """Enter a table that is there, with its present columns. Raises what Spark raises when the name is taken, unless
-    `again`: then another session has entered it meanwhile. Raises InvalidOptionError for a path in which Spark would replace
+    """Enter an existing table with its present columns. Raises Spark's error if the name already exists, unless `again`: then
+    another session has entered it in the meantime. Raises InvalidOptionError for a path in which Spark would replace
     variables."""
     check_enterable(name, path)
     text = path.replace("\\", "\\\\").replace("'", "\\'")
@@ -301,13 +303,13 @@ def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
 
 
 def may_be_managed(spark: Any, path: str) -> bool:
-    """Whether a table that is to be made at a path may go with its name: nothing lies there yet, and the session has our catalogs
-    and is a classic one."""
+    """Return whether a new table at a path can be a managed one: the path is empty, and the session has our catalogs and is a
+    classic one."""
     return has_catalogs(spark) and SparkInternals(spark).is_free(path)
 
 
 def enter_new(spark: Any, name: str, path: str, *, managed: bool) -> None:
-    """As enter. managed: DROP TABLE deletes the table's files too; only where may_be_managed."""
+    """Do the same as `enter`. managed: DROP TABLE deletes the table's files too; only if may_be_managed."""
     if not managed:
         enter(spark, name, path)
         return
@@ -318,7 +320,7 @@ def enter_new(spark: Any, name: str, path: str, *, managed: bool) -> None:
 
 
 def check_enterable(name: str, path: str) -> None:
-    """Raises InvalidOptionError for a path that cannot be entered."""
+    """Raise InvalidOptionError for a path that cannot be entered."""
     if "${" in path:
         raise InvalidOptionError(
             f"The path {path!r} of table {name} holds ${{, where Spark puts in variables of the environment and settings: the "
@@ -329,9 +331,9 @@ def check_enterable(name: str, path: str) -> None:
 
 
 def refresh(spark: Any, entry: Entry) -> None:
-    """Give the entry the table's present columns. Spark cannot change them in place: the name is dropped and entered anew. Not of
-    one that delta-spark entered, which takes the columns from the log; nor of one whose files would go with the name. A session
-    with our catalogs has the log's columns in any case, and does this for others."""
+    """Give the entry the table's present columns. Spark cannot change them in place: the name is dropped and entered again. This
+    is not done for an entry of delta-spark, which takes the columns from the log, nor for a managed table, whose files would be
+    deleted with the name. A session with our catalogs has the log's columns in any case, and does this for other sessions."""
     if not entry.is_ours or not entry.external:
         return
     if own_path(spark, entry.name) is not None:
@@ -342,7 +344,7 @@ def refresh(spark: Any, entry: Entry) -> None:
 
 
 def _is_old(entry: Entry, spark: Any, present: StructType) -> bool:
-    """Whether the entry has other columns than the table at present."""
+    """Return whether the entry has other columns than the present table."""
     if entry.columns is not None:
         entered = StructType.fromJson(orjson.loads(entry.columns))
         return entered.simpleString() != present.simpleString()
@@ -351,8 +353,8 @@ def _is_old(entry: Entry, spark: Any, present: StructType) -> bool:
 
 
 def enter_instead(spark: Any, name: str, path: str) -> None:
-    """Enter a table in the place of what the name stands for: an external table, whose data stay. Raises as enter, before the
-    name is dropped where that can be known."""
+    """Replace the entry of a name by an external table, whose data stay. Raises the same as `enter`, and before the name is
+    dropped if the error can be detected then."""
     check_enterable(name, path)
     present = find(spark, name)
     if present is not None and not present.external:
@@ -385,11 +387,11 @@ def _namespace_and_table(spark: Any, name: str) -> tuple[list[str], str]:
 
 
 def is_of_another_catalog(spark: Any, name: str) -> bool:
-    """Whether Spark looks for the name in another catalog than its own: the one that it begins with, if there is one, else the
-    current one."""
-    first, *others = _parts(name)
-    names_it = first.lower() == _SESSION_CATALOG or len(others) > 1
-    if others and (names_it or conf(spark, f"spark.sql.catalog.{first}") is not None):
+    """Return whether Spark looks the name up in another catalog than its own: the catalog with which the name begins, if there is
+    one, else the current one."""
+    first, *other_parts = _parts(name)
+    names_it = first.lower() == _SESSION_CATALOG or len(other_parts) > 1
+    if other_parts and (names_it or conf(spark, f"spark.sql.catalog.{first}") is not None):
         catalog: str = first
     else:
         catalog = spark.catalog.currentCatalog()
@@ -397,7 +399,7 @@ def is_of_another_catalog(spark: Any, name: str) -> bool:
 
 
 def _parts(name: str) -> list[str]:
-    """`a.`b.c`` -> ["a", "b.c"]."""
+    """Split `a.`b.c`` into ["a", "b.c"]."""
     parts = _NAME_PART.findall(name)
     if not parts or ".".join(parts) != name:
         raise InvalidOptionError(f"{name!r} is no name of a table.", table=name)
@@ -405,7 +407,7 @@ def _parts(name: str) -> list[str]:
 
 
 def quoted_name(name: str) -> str:
-    """For SQL. Raises InvalidOptionError for what is no name."""
+    """Return the name for SQL. Raises InvalidOptionError for a text that is no name."""
     return _quoted(_parts(name))
 
 

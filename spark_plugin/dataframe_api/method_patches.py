@@ -1,12 +1,12 @@
-"""What Spark's readers and writers do differently when the format is pydelta.
+"""How Spark's readers and writers behave differently when the format is pydelta.
 
-Spark's analyzer takes only `append` and `overwrite` for a Python data source: it refuses its own default mode, `ignore`,
-`partitionBy` and `clusterBy` before Python is asked. It tells a source neither a catalog table's path nor the session's
-settings. So `install` wraps some methods of DataFrameReader, DataFrameWriter, DataFrameWriterV2, DataStreamReader and
+Spark's analyzer accepts only `append` and `overwrite` for a Python data source: it refuses its own default mode, `ignore`,
+`partitionBy` and `clusterBy` before it calls Python. It passes neither a catalog table's path nor the session's settings to a
+source. So `install` wraps some methods of DataFrameReader, DataFrameWriter, DataFrameWriterV2, DataStreamReader and
 DataStreamWriter, classic and Connect.
-The wrappers note what is called and then call Spark's own; only what ends a read or a write of our format goes another
-way: `load` adds the session's settings and, in a batch read, the hidden column `_metadata`; `save` and its kin become a `Save`
-(batch_save.py), `start` and `toTable` a `StreamSave` (streaming_start.py). Other formats see no difference.
+The wrappers record each call and then call Spark's own method. Only the methods that end a read or a write of our format behave
+differently: `load` adds the session's settings and, in a batch read, the hidden column `_metadata`; `save` and similar methods
+become a `Save` (batch_save.py), `start` and `toTable` a `StreamSave` (streaming_start.py). Other formats see no difference.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _LIMITED_TEXT = re.compile(r'(ype":)"(?:var)?char\(\d+\)"')  # as a type, elemen
 
 @dataclass(slots=True)
 class _Calls:
-    """What was called on one reader or writer, in whatever order. options: by lower-case name, as they were spelled.
-    schema: a StructType or SQL. table, properties: of writeTo. partition_by: names, with writeTo Columns too."""
+    """The calls on one reader or writer, in any order. options: by lower-case name, with the user's spelling.
+    schema: a StructType or SQL. table, properties: of writeTo. partition_by: names; with writeTo also Columns."""
 
     format: str | None = None
     schema: Any = None
@@ -64,8 +64,8 @@ class _Calls:
 
 
 def install(*, connect: bool, in_clones: Callable[[Any, Any], Any]) -> None:
-    """Wrap the methods, once in a process. in_clones: makes, of a session and what foreachBatch is to call, what Spark is to
-    call."""
+    """Wrap the methods, once in a process. in_clones: takes a session and the user's function of foreachBatch, and returns the
+    function that Spark calls."""
     for over_connect in (False, True) if connect else (False,):
         batches, streams = readwriter_modules(connect=over_connect)
         _install_reader(batches.DataFrameReader)
@@ -98,7 +98,7 @@ def _install_writer(cls: type[Any]) -> None:
 
 
 def _noting(note: Callable[..., None]) -> Callable[[Method], Method]:
-    """A wrapper which notes a call that Spark accepted."""
+    """Return a wrapper that records a call that Spark accepted."""
 
     def make(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -130,7 +130,7 @@ def _note_options(calls: _Calls, **options: Any) -> None:
 
 
 def _names(cols: tuple[Any, ...]) -> list[str]:
-    """Spark takes names one by one, or as one list."""
+    """Spark accepts names one by one, or as one list."""
     names: Iterable[Any] = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
     return [str(name) for name in names]
 
@@ -185,7 +185,7 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
 
 
 def _table(original: Method) -> Method:
-    """A change feed has columns of its own, which Spark does not expect of a name: it is read from where the table is."""
+    """A change feed has its own columns, which Spark does not expect for a name: it is read from the table's path."""
 
     def table(self: Any, tableName: str) -> Any:
         called = {name: value for name, value in _calls(self).options.values()}
@@ -200,7 +200,7 @@ def _table(original: Method) -> Method:
 
 
 def _told(reader: Any, format: str | None, schema: Any, options: dict[str, Any]) -> Any:
-    """A DataFrameReader, after it was told the arguments of `load`."""
+    """Return a DataFrameReader that has the arguments of `load`."""
     if format is not None:
         reader.format(format)
     if schema is not None:
@@ -209,17 +209,18 @@ def _told(reader: Any, format: str | None, schema: Any, options: dict[str, Any])
 
 
 def _path_of(path: Any, options: Mapping[str, Any]) -> str | None:
-    """The path of a load, given to it or as an option."""
+    """Return the path of a load, from its argument or an option."""
     given = path if path is not None else _option(options, "path")
     return given if isinstance(given, str) else None
 
 
-def _option(options: Mapping[str, Any], wanted: str) -> Any:
-    return next((value for name, value in options.items() if name.lower() == wanted), None)
+def _option(options: Mapping[str, Any], lowercase_name: str) -> Any:
+    return next((value for name, value in options.items() if name.lower() == lowercase_name), None)
 
 
 def _schema_text(schema: Any) -> str:
-    """asked: a StructType, or a schema in SQL. Where Spark takes CHAR and VARCHAR at all, it takes them as STRING."""
+    """Return the schema as text, from a StructType or a schema in SQL. If Spark accepts CHAR and VARCHAR, it reads them as
+    STRING."""
     text = (StructType.fromDDL(schema) if isinstance(schema, str) else schema).json()
     return _LIMITED_TEXT.sub(r'\1"string"', text)
 
@@ -282,7 +283,7 @@ def _note_arguments(writer: Any, mode: str | None, partition_by: Any, options: d
 
 
 def _as_save(writer: Any) -> Save:
-    """What was called on a DataFrameWriter."""
+    """Return the calls on a DataFrameWriter as a Save."""
     calls = _calls(writer)
     if calls.bucketed:
         raise UnsupportedOperationError("Delta tables have no buckets. Leave bucketBy and sortBy out.", option="bucketBy")
@@ -331,7 +332,7 @@ def _verb(verb: str) -> Callable[[Method], Method]:
 
 
 def _as_table_save(writer: Any, calls: _Calls) -> Save:
-    """What was called on a DataFrameWriterV2."""
+    """Return the calls on a DataFrameWriterV2 as a Save."""
     frame = frame_of(writer)
     options = dict(calls.options)
     for name, value in calls.properties.items():
@@ -346,7 +347,7 @@ def _as_table_save(writer: Any, calls: _Calls) -> Save:
 
 
 def _column_name(frame: Any, column: Any) -> str:
-    """The name of a column of the frame, given as a name or as a Column."""
+    """Return the name of a column of the frame, given as a name or as a Column."""
     text = column if isinstance(column, str) else str(column).removeprefix("Column<'").removesuffix("'>")
     bare = unquoted(text)
     column_name = next((name for name in frame.columns if name.lower() == bare.lower()), None)
@@ -373,7 +374,7 @@ def _install_stream_reader(cls: type[Any]) -> None:
 
 
 def _table_stream(original: Method) -> Method:
-    """Spark tells a source nothing of the table that a name stands for: it becomes a load of its path."""
+    """Spark passes nothing about the table of a name to a source, so the call becomes a load of the table's path."""
 
     def table(self: Any, tableName: str) -> Any:
         spark = session_of(self)

@@ -1,8 +1,8 @@
-"""Writes to a name of the catalog: saveAsTable, insertInto, and the verbs of DataFrame.writeTo.
+"""Writes to a name of the catalog: saveAsTable, insertInto, and the methods of DataFrame.writeTo.
 
-Each becomes a write to the path behind the name (`Save.to`), and where the table is new or has other columns than
-before, its name is entered into the catalog afterwards. The data comes first: should entering the name fail, the table is
-whole, and CREATE TABLE ... LOCATION enters it.
+Each becomes a write to the path of the name (`Save.to`). If the table is new or its columns have changed, its name is entered
+into the catalog after the write. The data comes first: if entering the name fails, the table is complete, and CREATE TABLE ...
+LOCATION enters it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from spark_plugin.options.settings import conf
 
 
 def save_as_table(save: Save, name: str) -> None:
-    """mode error: a name that is taken is an error; ignore: then nothing happens; append and overwrite: as save(path).
+    """mode error: an existing name is an error; ignore: an existing name means no write; append and overwrite: as save(path).
 
-    Columns go by their names. Raises as `save(path)`; TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS).
+    Columns are matched by name. Raises the same as `save(path)`; TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS).
     """
     path = catalog.own_path(save.spark, name)
     if path is not None:
@@ -53,9 +53,9 @@ def save_as_table(save: Save, name: str) -> None:
 
 
 def create(save: Save, name: str) -> None:
-    """Write a table for a name that is free, and enter it. At a path that was asked for a table may be there already, and the
-    mode says what becomes of it; in the database's directory there must be none unless it is overwritten. Made in an empty place
-    there, it goes with its name."""
+    """Write a table for a new name, and enter it. At a requested path a table may exist already, and the mode says what happens
+    to it. In the database's directory there must be none unless it is overwritten. A table that is made in an empty place there
+    is a managed one."""
     spark, path_option = save.spark, save.option("path")
     path = catalog.new_table_path(spark, name, path_option)
     save, managed = save.without("path"), path_option is None and catalog.may_be_managed(spark, path)
@@ -70,8 +70,8 @@ def create(save: Save, name: str) -> None:
 
 
 def define_with_rows(save: Save, name: str, kind: str) -> None:
-    """A statement AS SELECT. kind: create, createIfNotExists, replace or createOrReplace. Without a path the table goes with its
-    name.
+    """Run a statement AS SELECT. kind: create, createIfNotExists, replace or createOrReplace. Without a path the table is a
+    managed one.
 
     Raises TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS), TableNotFoundError (DELTA_TABLE_NOT_FOUND)."""
     entry = catalog.find_stored(save.spark, name)
@@ -87,7 +87,7 @@ def define_with_rows(save: Save, name: str, kind: str) -> None:
 
 
 def write_to_entry(save: Save, entry: Entry) -> None:
-    """Append to, or overwrite, the table behind a name."""
+    """Append to the table of a name, or overwrite it."""
     path, path_option = entry.writable_path(), save.option("path")
     if path_option is not None and catalog.new_table_path(save.spark, entry.name, local_path(path_option)) != path:
         raise InvalidOptionError(
@@ -101,7 +101,7 @@ def write_to_entry(save: Save, entry: Entry) -> None:
 
 
 def write_to_name(save: Save, name: str) -> None:
-    """As write_to_entry. Raises TableNotFoundError (DELTA_TABLE_NOT_FOUND) where nothing has the name."""
+    """Do the same as write_to_entry. Raises TableNotFoundError (DELTA_TABLE_NOT_FOUND) if the name does not exist."""
     write_to_entry(save, _existing(save.spark, name))
 
 
@@ -121,8 +121,8 @@ def _is_true(value: str | None) -> bool:
 
 
 def insert_into(save: Save, name: str) -> None:
-    """Columns, and the fields of structs in them, go by position, as in INSERT. mode overwrite: replaces all rows, or with
-    partitionOverwriteMode=dynamic the partitions that the rows have; any other mode appends.
+    """Columns, and the fields of structs in them, are matched by position, as in INSERT. mode overwrite: replaces all rows, or
+    with partitionOverwriteMode=dynamic the partitions that the rows have; any other mode appends.
 
     Raises SchemaMismatchError (DELTA_INSERT_COLUMN_ARITY_MISMATCH) for another number of columns than the table has; more are
     allowed with mergeSchema.
@@ -135,18 +135,18 @@ def insert_into(save: Save, name: str) -> None:
             option="partitionBy",
         )
     table = TableColumns.of(newest(save.spark, save.table_path(path)).config)
-    columns, given, evolves = table.schema.names, save.frame.columns, _merges_schema(save)
-    if len(given) < len(columns) or (len(given) > len(columns) and not evolves):
+    columns, data_columns, evolves = table.schema.names, save.frame.columns, _merges_schema(save)
+    if len(data_columns) < len(columns) or (len(data_columns) > len(columns) and not evolves):
         raise SchemaMismatchError(
             f"insertInto goes by position: table {name} has {len(columns)} columns ({', '.join(columns)}), the data has "
-            f"{len(given)} ({', '.join(given)}). Nothing was written. Select the table's columns in its order.",
+            f"{len(data_columns)} ({', '.join(data_columns)}). Nothing was written. Select the table's columns in its order.",
             error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
             sql_state="42802",
             table=name,
         )
     mode = "overwrite" if save.mode == "overwrite" else "append"
     matching = save.replaced() if mode == "overwrite" else None
-    check_aligned(() if matching is None else matching.columns, columns, given)
+    check_aligned(() if matching is None else matching.columns, columns, data_columns)
     frame, matching = _by_position(save, table, matching, evolves=evolves)
     with overflows_as_the_gates("CAST_OVERFLOW_IN_TABLE_INSERT"):
         write_to_entry(replace(save, frame=frame, mode=mode, matching=matching), entry)
@@ -155,9 +155,9 @@ def insert_into(save: Save, name: str) -> None:
 def _by_position(
     save: Save, table: TableColumns, matching: Matching | None, *, evolves: bool
 ) -> tuple[DataFrame, Matching | None]:
-    """The rows as the table's columns, and how they match rows of the table.
+    """Return the rows as the table's columns, and how they match rows of the table.
 
-    A condition of replaceOn names the columns and the alias of the data: those stay, next to the table's columns.
+    A condition of replaceOn uses the columns and the alias of the data: these columns stay, next to the table's columns.
     """
     frame, rule = save.frame, Assigning.of(save.spark, evolves=evolves)
     names = [*table.schema.names, *frame.columns[len(table.schema.names) :]]
@@ -172,13 +172,15 @@ def _by_position(
     return frame, replace(matching, values=values)
 
 
-def check_aligned(asked: Sequence[str], columns: Sequence[str], given: Sequence[str]) -> None:
-    """Columns that go by position and match rows by name must be the same ones. asked: of replaceUsing. columns: of the table;
-    given: of the data.
+def check_aligned(matched_columns: Sequence[str], columns: Sequence[str], data_columns: Sequence[str]) -> None:
+    """Columns that are written by position but match rows by name must be the same ones. matched_columns: of replaceUsing.
+    columns: of the table; data_columns: of the data.
 
-    Raises SchemaMismatchError (INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS) for one that the data has at another place.
+    Raises SchemaMismatchError (INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS) for one that the data has at another position.
     """
-    misaligned = [name for name in asked if (place := _place(given, name)) is not None and place != _place(columns, name)]
+    misaligned = [
+        name for name in matched_columns if (place := _place(data_columns, name)) is not None and place != _place(columns, name)
+    ]
     if misaligned:
         raise SchemaMismatchError(
             f"Rows are to be matched by {', '.join(misaligned)}, and they are elsewhere in the data than in the table, which has "
@@ -197,7 +199,7 @@ def _existing(spark: Any, name: str) -> Entry:
     entry = catalog.find(spark, name)
     path = catalog.own_path(spark, name)
     if path is not None:
-        spark.read.format(FORMAT).load(path)  # says what is wrong with a path that has no table
+        spark.read.format(FORMAT).load(path)  # reports the error of a path without a table
     if entry is None:
         raise _no_table(name)
     return entry
@@ -217,7 +219,8 @@ def _no_table(name: str) -> TableNotFoundError:
 
 
 def run_verb(verb: str, save: Save, name: str, condition: Any = None) -> None:
-    """One of writeTo's: create, replace, createOrReplace, append, overwrite (condition: its Column), overwritePartitions."""
+    """Run a method of writeTo: create, replace, createOrReplace, append, overwrite (condition: its Column),
+    overwritePartitions."""
     if verb in ("create", "replace", "createOrReplace"):
         _refuse_matching(save)
     match verb:
@@ -242,14 +245,14 @@ def run_verb(verb: str, save: Save, name: str, condition: Any = None) -> None:
 
 
 def _refuse_matching(save: Save) -> None:
-    asked = [name for key, (name, _) in save.options.items() if key in ("replaceusing", "replaceon")]
-    if asked:
+    option_names = [name for key, (name, _) in save.options.items() if key in ("replaceusing", "replaceon")]
+    if option_names:
         raise InvalidOptionError(
-            f"create, replace and createOrReplace of writeTo do not go with the option {asked[0]}: they make a new table. "
+            f"create, replace and createOrReplace of writeTo do not go with the option {option_names[0]}: they make a new table. "
             "Nothing was written. Use df.write.mode('overwrite') to replace rows.",
             error_class="DELTA_DFV2_CREATE_REPLACE_INCOMPATIBLE_REPLACE_ON_OR_USING",
             sql_state="42000",
-            option=asked[0],
+            option=option_names[0],
         )
 
 
@@ -258,21 +261,21 @@ def _replace(save: Save, entry: Entry) -> None:
 
 
 def _of_new_schema(save: Save) -> Save:
-    """The table becomes what the rows and the writer say, unpartitioned if they say nothing."""
+    """Give the table the schema of the rows and the partitioning of the writer, which may be none."""
     partition_by = save.partition_by if save.partition_by is not None or save.cluster_by is not None else ()
     changed = replace(save, mode="overwrite", partition_by=partition_by)
     return changed.with_options(overwriteSchema="true", partitionOverwriteMode="static")
 
 
 def overwriting_where(save: Save, path: str, condition: Any) -> Save:
-    """As an overwrite of the rows for which a Column is true. Raises InvalidOptionError for one that has no SQL."""
+    """Return an overwrite of the rows for which a Column is true. Raises InvalidOptionError for a Column that has no SQL."""
     text = _sql_of(save.spark, path, condition)
     static = replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
     return static if text.lower() == "true" else static.without("partitionOverwriteMode").with_options(replaceWhere=text)
 
 
 def _sql_of(spark: Any, path: str, condition: Any) -> str:
-    """The condition as SQL over the table's columns, checked: Spark reads the text as the same condition."""
+    """Return the condition as SQL over the table's columns, checked: Spark reads the text as the same condition."""
     text = _connect_sql(condition) if is_connect(spark) else _classic_sql(spark, path, condition)
     if text is None:
         raise InvalidOptionError(
@@ -293,13 +296,13 @@ def _classic_sql(spark: Any, path: str, condition: Any) -> str | None:
     text = expression_sql(internals.filter_condition(empty, column))
     try:
         again = internals.filter_condition(empty, F.expr(text))
-    except PySparkException:  # a function of Python's, for one, has no SQL
+    except PySparkException:  # for example, a Python function has no SQL
         return None
     return text if expression_sql(again) == text else None
 
 
 def _connect_sql(condition: Any) -> str | None:
-    """A client has no analyzer: only a condition that was written as SQL, or a constant, is known as text."""
+    """A client has no analyzer: it knows the text only of a condition that was written as SQL, or of a constant."""
     match client_node(client_expression(condition)):
         case ClientSql(text):
             return text

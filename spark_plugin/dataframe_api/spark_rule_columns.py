@@ -1,11 +1,11 @@
-"""Rules of a table that only Spark can compute: the hidden columns that answer them, added to the rows of a save.
+"""Table rules that only Spark can compute: a save adds hidden columns with their results to the rows.
 
     answered = with_rule_columns(frame, rules, nonce)
 
-Spark sees nothing of a rule but the text that delta_py/expressions/spark_rules.py prints. It computes it from the row as the
-gate will write it: the columns that a rule names are cast to the table's types by Spark's own store assignment, an empty text of
-a partition column is null, and a missing column is null or has its generated value, from then on as if the user had given it.
-Nothing here uses more than DataFrames, so that it is the same over Spark Connect.
+Spark only gets the text of a rule that delta_py/expressions/spark_rules.py prints. It computes the rule from the row as pydelta
+will write it: the columns that a rule names are cast to the table's types by Spark's own store assignment, an empty text in a
+partition column is null, and a missing column is null or has its generated value, which then counts as given by the user. This
+module uses only DataFrames, so that it works in the same way over Spark Connect.
 """
 
 from __future__ import annotations
@@ -38,39 +38,41 @@ from spark_plugin.spark_versions import resolvable_rule_text
 
 
 def rules_of_table(spark: Any, table: TablePath, frame: Any) -> RulesForSpark | None:
-    """What Spark has to compute before the frame's rows may be written to the table; None when there is nothing, no table, or
-    when it would not be enough. Over Spark Connect a job asks it of the table."""
+    """Return what Spark has to compute before the frame's rows may be written to the table. None if there is nothing to compute,
+    no table, or if it would not be enough. Over Spark Connect a job reads this from the table."""
     zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
     snapshot = at_table(spark, partial(_snapshot_of, table.open_store(spark)))
     return None if snapshot is None else rules_for_spark(snapshot.config, tuple(frame.columns), zone)
 
 
 def asks_for_saves(spark: Any, table: TablePath) -> bool:
-    """Whether new rows of the table need what a save gives them and Spark's own writes by the catalogs do not: numbers of
-    identity columns, values of generated ones, answers to rules that only Spark can compute. It costs an analysis, no job.
+    """Return whether new rows of the table need what only a save provides, and Spark's own writes through the catalogs do not:
+    numbers of identity columns, values of generated ones, results of rules that only Spark can compute. It costs an analysis, no
+    job.
 
-    Raises as `load` for a table that is not there.
+    Raises the same as `load` for a table that does not exist.
     """
-    asked = private(spark, {FACTS: FACTS_OF_WRITES})
-    fields = spark.read.format(FORMAT).options(**asked, **table.storage).load(table.url).schema.fields
+    private_options = private(spark, {FACTS: FACTS_OF_WRITES})
+    fields = spark.read.format(FORMAT).options(**private_options, **table.storage).load(table.url).schema.fields
     return bool(fields) and bool(json.loads(fields[0].metadata[FACTS]).get("asks_for_saves"))
 
 
 def _snapshot_of(store: ObjectStore) -> Snapshot | None:
     try:
         return Snapshot.load(store)
-    except (DeltaError, OSError):  # the write has said so, or will
+    except (DeltaError, OSError):  # the write reports this error
         return None
 
 
 def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
-    """The frame with the defaults that it lacks, its columns as the table has them, as far as rules name them, and the rules'
-    answers behind them; None when a rule is no condition.
+    """Return the frame with the defaults that it lacks, with the columns that rules name in the table's types, and with the
+    rules' results after them; None if a rule is no condition.
 
-    Raises SchemaMismatchError for a column that the table's does not take, AnalysisException for a rule that Spark refuses;
-    UnsupportedTableFeatureError for a default that Spark must not compute; UnsupportedOperationError as resolvable_rule_text.
+    Raises SchemaMismatchError for a column that the table's column does not accept, AnalysisException for a rule that Spark
+    refuses; UnsupportedTableFeatureError for a default that Spark must not compute; UnsupportedOperationError as
+    resolvable_rule_text.
     """
-    from delta_py.expressions.spark_rules import null_if_empty  # sqlglot costs more to import than a small write takes
+    from delta_py.expressions.spark_rules import null_if_empty  # the import of sqlglot costs more than a small write
     from spark_plugin.dml.column_defaults import default_of
 
     spark = frame.sparkSession
@@ -91,31 +93,32 @@ def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
 
 
 def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
-    """The frame's columns, those that rules name under the table's names and in its types; then those that are null."""
-    wanted = {field.name.lower(): field for field in rules.inputs}
+    """Return the frame's columns, those that rules name under the table's names and in its types; then the columns that are
+    null."""
+    fields_by_name = {field.name.lower(): field for field in rules.inputs}
     spark = frame.sparkSession
     assigning = Assigning(None if is_connect(spark) else SparkInternals(spark), "ANSI", evolves=False)
     columns = []
-    for given in frame.schema.fields:
-        column, field = F.col(quoted(given.name)), wanted.get(given.name.lower())
+    for frame_field in frame.schema.fields:
+        column, field = F.col(quoted(frame_field.name)), fields_by_name.get(frame_field.name.lower())
         if field is None:
-            columns.append(column.alias(given.name))
+            columns.append(column.alias(frame_field.name))
         else:
-            columns.append(_assigned(column, given, field, assigning).alias(field.name))
+            columns.append(_assigned(column, frame_field, field, assigning).alias(field.name))
     return [*columns, *(F.lit(None).cast(spark_type(field.data_type)).alias(field.name) for field in rules.absent)]
 
 
-def _assigned(column: Column, given: StructField, field: DeltaField, assigning: Assigning) -> Column:
-    wanted = spark_type(field.data_type)
-    if given.dataType.simpleString() == wanted.simpleString():
+def _assigned(column: Column, frame_field: StructField, field: DeltaField, assigning: Assigning) -> Column:
+    table_type = spark_type(field.data_type)
+    if frame_field.dataType.simpleString() == table_type.simpleString():
         return column
-    if not may_assign(delta_type(given.dataType), field.data_type):
+    if not may_assign(delta_type(frame_field.dataType), field.data_type):
         raise SchemaMismatchError(
-            f"Column {field.name} of the table is {wanted.simpleString()} and cannot take {given.dataType.simpleString()} from "
-            "the data: a rule of the table names it, and Spark computes the rule. Nothing was written. Cast the column before "
-            "writing.",
+            f"Column {field.name} of the table is {table_type.simpleString()} and cannot take "
+            f"{frame_field.dataType.simpleString()} from the data: a rule of the table names it, and Spark computes the rule. "
+            "Nothing was written. Cast the column before writing.",
             error_class="DELTA_FAILED_TO_MERGE_FIELDS",
             sql_state="22005",
             column=field.name,
         )
-    return assigning.cast(Typed(column, given.dataType), wanted, field.name)
+    return assigning.cast(Typed(column, frame_field.dataType), table_type, field.name)

@@ -1,7 +1,7 @@
-"""One streaming write on its way to Spark: a StreamSave, made by whatever was called, and `start` or `to_table`.
+"""One streaming write on its way to Spark: a StreamSave, made by each of the writing methods, and `start` or `to_table`.
 
-Spark checks nothing of what a Python sink can do, and tells it neither partitioning nor the session's settings. So what was
-called is checked here, and travels as options.
+Spark does not check what a Python sink supports, and passes neither partitioning nor the session's settings to it. So this module
+checks the calls, and passes them on as options.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CHECKPOINT_CONF = "spark.sql.streaming.checkpointLocation"
 @dataclass(frozen=True, slots=True)
 class StreamSave:
     """writer: Spark's DataStreamWriter, on which all calls were made. frame: the stream. options: by lower-case name, as (name
-    as it was spelled, value). partition_by, cluster_by: None where nothing was said. launch: Spark's own `start`."""
+    in the user's spelling, value). partition_by, cluster_by: None if not given. launch: Spark's own `start`."""
 
     writer: Any
     frame: Any
@@ -46,24 +46,24 @@ class StreamSave:
         return self.frame.sparkSession
 
     def start(self, path: str | None) -> Any:
-        """The running query. path: None when the option `path` has it.
+        """Return the running query. path: None if the option `path` contains it.
 
-        Raises UnsupportedOperationError (DELTA_UNSUPPORTED_OUTPUT_MODE) for output mode update, and what
-        stream_write_options raises.
+        Raises UnsupportedOperationError (DELTA_UNSUPPORTED_OUTPUT_MODE) for output mode update, and the errors of
+        stream_write_options.
         """
         mode = self._checked_mode()
         options = self._travelling(path)
         texts = {name: str(value) for name, value in options.items()}
         stream_write_options({**texts, **({} if path is None else {"path": path})}, complete=mode == "complete")
         writer = self.writer.format(FORMAT)
-        for name, value in private(self.spark, options).items():  # not as a call of the user's: the writer may start again
+        for name, value in private(self.spark, options).items():  # not recorded as a user's call: the writer may start again
             writer = original(type(writer), "option")(writer, name, value)
-        # The thread of the query, which is made here, inherits what is said to this one.
+        # The thread of the query, which starts here, inherits the settings of this thread.
         with active(self.spark), unweighed(self.spark, self.frame.schema):
             return self.launch(writer, path)
 
     def to_table(self, name: str) -> Any:
-        """The running query into a table of the catalog, which is created when the name is free."""
+        """Return the running query into a table of the catalog. The table is created if the name does not exist."""
         self._checked_mode()
         entry = catalog.find(self.spark, name)
         if entry is None:
@@ -96,7 +96,7 @@ class StreamSave:
         return mode
 
     def _travelling(self, path: str | None) -> dict[str, Any]:
-        """The options, with what Spark would not tell a Python sink."""
+        """Return the options, with the facts that Spark would not pass to a Python sink."""
         refuse_private(self.options, "This write")
         options = {name: value for name, value in self.options.values()}
         target = path or next((str(value) for name, value in options.items() if name.lower() == "path"), None)
@@ -109,7 +109,7 @@ class StreamSave:
         return options
 
     def _checkpoint(self) -> str:
-        """Where Spark puts the checkpoint of a query that names none: under the session's directory."""
+        """Return where Spark puts the checkpoint of a query that names none: under the session's directory."""
         root = conf(self.spark, _CHECKPOINT_CONF)
         if root is None:
             raise InvalidOptionError(

@@ -1,4 +1,4 @@
-"""ALTER TABLE, COMMENT ON and TRUNCATE TABLE as Spark's own parser reads them, carried out by DeltaTable's methods.
+"""ALTER TABLE, COMMENT ON and TRUNCATE TABLE as Spark's own parser reads them, run by DeltaTable's methods.
 
     ALTER TABLE shop.sales ADD COLUMNS (note STRING COMMENT 'free text' AFTER price)
     ALTER TABLE pydelta.`/data/events` SET TBLPROPERTIES ('delta.appendOnly' = 'true')
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 
 def alter_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises what the methods of DeltaTable raise."""
-    asked = parsed_alteration(plan)
-    target = None if asked is None else find_target(spark, asked.parts)
-    if asked is None or target is None:
+    """Returns a frame without columns, as Spark does. Raises the errors of DeltaTable's methods."""
+    alteration = parsed_alteration(plan)
+    target = None if alteration is None else find_target(spark, alteration.parts)
+    if alteration is None or target is None:
         return None
-    if asked.method == "truncate":
+    if alteration.method == "truncate":
         truncate(spark, target.place)
     else:
         if is_case_sensitive(spark):
-            _check_spelling(newest(spark, target.place).config.schema, asked)
-        getattr(target.delta_table(spark), asked.method)(*asked.arguments, **asked.more)
+            _check_spelling(newest(spark, target.place).config.schema, alteration)
+        getattr(target.delta_table(spark), alteration.method)(*alteration.arguments, **alteration.more)
     return nothing(spark)
 
 
-def _check_spelling(schema: StructType, asked: ParsedAlteration) -> None:
-    """Raises SchemaMismatchError for a column or field that is there, but spelled otherwise."""
-    strange = [name for name in asked.present if not _is_spelled(schema, split_name(name))]
+def _check_spelling(schema: StructType, alteration: ParsedAlteration) -> None:
+    """Raise SchemaMismatchError for a column or field that exists in another spelling."""
+    strange = [name for name in alteration.present if not _is_spelled(schema, split_name(name))]
     if strange:
         raise SchemaMismatchError(
             f"{', '.join(strange)}: the table spells it otherwise, and spark.sql.caseSensitive is true. It has "
@@ -54,7 +54,7 @@ def _check_spelling(schema: StructType, asked: ParsedAlteration) -> None:
 
 
 def _is_spelled(schema: StructType, path: Path) -> bool:
-    """False where a struct has the next part of the path in other letters. What is not there is for others to say."""
+    """Return False if a struct has the next part of the path in another case. Other code reports columns that do not exist."""
     kind: DataType = schema
     for part in path:
         match kind:

@@ -3,8 +3,8 @@
     CREATE TABLE shop.later LIKE shop.sales TBLPROPERTIES ('delta.appendOnly' = 'true')
     CREATE TABLE pydelta.`/data/later` LIKE shop.sales
 
-Rules go with the columns: defaults, generated and identity columns (whose numbers go on), NOT NULL, CHECK. Clustering does
-not, as in delta-spark. Of a table or view that is not ours, the columns and the partitioning are taken.
+The new table gets the rules of the columns: defaults, generated and identity columns (whose numbers continue), NOT NULL, CHECK.
+As in delta-spark, it does not get the clustering. From other tables and views it gets the columns and the partitioning.
 """
 
 from __future__ import annotations
@@ -38,39 +38,39 @@ if TYPE_CHECKING:
 
 
 def create_like(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises what the builders of delta.tables raise."""
-    asked = parsed_likeness(plan)
-    return None if asked is None else create_parsed(spark, asked)
+    """Returns a frame without columns, as Spark does. Raises the errors of delta.tables' builders."""
+    likeness = parsed_likeness(plan)
+    return None if likeness is None else create_parsed(spark, likeness)
 
 
-def create_parsed(spark: SparkSession, asked: ParsedLikeness) -> DataFrame | None:
-    """The same of a statement that was read elsewhere."""
-    source = find_target(spark, asked.source)
-    named, ours = catalog.format_and_path(asked.name), our_formats(spark)
+def create_parsed(spark: SparkSession, likeness: ParsedLikeness) -> DataFrame | None:
+    """Run a statement that was parsed elsewhere."""
+    source = find_target(spark, likeness.source)
+    named, ours = catalog.format_and_path(likeness.name), our_formats(spark)
     if named is not None:
-        is_ours = named[0] in ours and (asked.provider is None or asked.provider.lower() in ours)
-    elif catalog.is_of_another_catalog(spark, asked.name):
+        is_ours = named[0] in ours and (likeness.provider is None or likeness.provider.lower() in ours)
+    elif catalog.is_of_another_catalog(spark, likeness.name):
         is_ours = False
-    elif asked.provider is not None:
-        is_ours = asked.provider.lower() in ours
+    elif likeness.provider is not None:
+        is_ours = likeness.provider.lower() in ours
     else:
         is_ours = source is not None
     if not is_ours:
         return None
-    if asked.if_not_exists and has_name(spark, asked.name):
+    if likeness.if_not_exists and has_name(spark, likeness.name):
         return nothing(spark)
     request = TableRequest(
-        "createIfNotExists" if asked.if_not_exists else "create", name=asked.name, location=asked.location
+        "createIfNotExists" if likeness.if_not_exists else "create", name=likeness.name, location=likeness.location
     )
-    request = _of_other(spark, request, asked) if source is None else _of_table(newest(spark, source.place), request)
-    given = {name.lower() for name in asked.properties}
-    inherited = {name: value for name, value in (request.properties or {}).items() if name.lower() not in given}
-    build_table(spark, replace(request, properties={**inherited, **asked.properties}))
+    request = _of_other(spark, request, likeness) if source is None else _of_table(newest(spark, source.place), request)
+    stated_properties = {name.lower() for name in likeness.properties}
+    inherited = {name: value for name, value in (request.properties or {}).items() if name.lower() not in stated_properties}
+    build_table(spark, replace(request, properties={**inherited, **likeness.properties}))
     return nothing(spark)
 
 
 def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:
-    """Physical names, and what else a table has made for itself, the new one makes anew. It has a log of its own."""
+    """The new table makes its own physical names, and everything else that a table makes for itself. It has its own log."""
     metadata = source.metadata
     schema = map_fields(column_mapping.strip(source.schema), _as_new)
     return replace(
@@ -83,13 +83,13 @@ def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:
 
 
 def _as_new(field: StructField) -> StructField:
-    """Without what rows have left: the types that a column had."""
+    """Return the field without traces of old rows: the types that the column had before."""
     metadata = {key: value for key, value in field.metadata.items() if key != TYPE_CHANGES}
     return replace(field, metadata=metadata)
 
 
-def _of_other(spark: SparkSession, request: TableRequest, asked: ParsedLikeness) -> TableRequest:
-    name = ".".join(map(quoted, asked.source))
+def _of_other(spark: SparkSession, request: TableRequest, likeness: ParsedLikeness) -> TableRequest:
+    name = ".".join(map(quoted, likeness.source))
     if catalog.format_and_path(name) is not None:
         raise UnsupportedOperationError(
             f"CREATE TABLE LIKE {name}: files of another format do not say how they are partitioned; nothing was created. Name "

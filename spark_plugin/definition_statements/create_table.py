@@ -3,7 +3,7 @@
     CREATE TABLE shop.sales (id BIGINT GENERATED ALWAYS AS IDENTITY, day DATE) USING pydelta PARTITIONED BY (day)
     CREATE OR REPLACE TABLE shop.daily USING pydelta CLUSTER BY (day) AS SELECT ...
 
-A table AS SELECT is one commit, its rows with it. Without LOCATION the table lies in the database's directory,
+A table AS SELECT is one commit, including its rows. Without LOCATION the table lies in the database's directory,
 and DROP TABLE deletes it.
 """
 
@@ -37,7 +37,7 @@ _CONSTRAINT = "delta.constraints."
 
 
 def define_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises what the builders of delta.tables and saved DataFrames raise."""
+    """Returns a frame without columns, as Spark does. Raises the errors of delta.tables' builders and of saved DataFrames."""
     definition = parsed_definition(plan)
     if definition is None or not _is_ours(spark, definition):
         return None
@@ -54,13 +54,13 @@ def define_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame
 
 
 def has_name(spark: SparkSession, name: str) -> bool:
-    """Whether the catalog has a table, of whatever format, or a view of a name. False for one that is a path."""
+    """Return whether the catalog has a table of any format, or a view, under a name. False for a name that is a path."""
     return catalog.format_and_path(name) is None and catalog.find_stored(spark, name) is not None
 
 
 def _is_ours(spark: SparkSession, definition: ParsedDefinition) -> bool:
-    """By the path that names the table, else by USING, else by what Spark takes for USING. A name for a table that is there, with
-    options of reads perhaps, is Spark's to enter."""
+    """Decide by the path that names the table, else by USING, else by Spark's default for USING. Spark itself enters a name for
+    an existing table, perhaps with read options."""
     provider, ours = definition.provider, our_formats(spark)
     named = catalog.format_and_path(definition.name)
     if named is not None:
@@ -74,7 +74,7 @@ def _is_ours(spark: SparkSession, definition: ParsedDefinition) -> bool:
 
 
 def _only_names(definition: ParsedDefinition) -> bool:
-    """Whether the statement says nothing of the table but where it is."""
+    """Return whether the statement only says where the table is."""
     return not definition.columns and definition.query is None and definition.kind.startswith("create")
 
 
@@ -93,11 +93,11 @@ def _check(definition: ParsedDefinition) -> None:
             "for what the table is to know, and options of the reader for what a query asks.",
             option=definition.options[0],
         )
-    others = sorted({constraint.kind for constraint in definition.constraints if constraint.condition is None})
-    if others:
+    other_kinds = sorted({constraint.kind for constraint in definition.constraints if constraint.condition is None})
+    if other_kinds:
         raise UnsupportedOperationError(
-            f"{definition.name} would have constraints of the kind {', '.join(others)}: Delta tables have CHECK and NOT NULL, "
-            "and no keys. Nothing was created. Leave them out.",
+            f"{definition.name} would have constraints of the kind {', '.join(other_kinds)}: Delta tables have CHECK and "
+            "NOT NULL, and no keys. Nothing was created. Leave them out.",
             error_class="UNSUPPORTED_FEATURE.TABLE_OPERATION",
             sql_state="0A000",
         )
@@ -139,7 +139,7 @@ def _field(column: ParsedColumn) -> spark_types.StructField:
     if column.comment is not None:
         metadata["comment"] = column.comment
     if column.default is not None:
-        metadata[DEFAULT] = column.default  # not EXISTS_DEFAULT: delta-spark would give it to rows whose file lacks the column
+        metadata[DEFAULT] = column.default  # not EXISTS_DEFAULT: delta-spark would use it for rows whose file lacks the column
     if column.generated is not None:
         metadata[GENERATION] = column.generated
     if column.identity is not None:

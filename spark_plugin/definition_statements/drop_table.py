@@ -1,5 +1,5 @@
-"""DROP TABLE of a table that a coordinator has: where its files go with its name, the coordinator forgets its place, and a new
-table may be made there. Any other DROP TABLE is Spark's alone."""
+"""DROP TABLE of a table that a coordinator has. If its files are deleted with its name, the coordinator forgets its location, and
+a new table may be made there. Spark alone runs any other DROP TABLE."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def drop_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises what Spark raises, and before anything was dropped
+    """Returns a frame without columns, as Spark does. Raises Spark's errors, and before anything is dropped
     UnsupportedOperationError in a transaction of SQL, CoordinatorUnavailableError."""
     parts = None if conf(spark, COORDINATOR) is None or plan.kind != "DropTable" else plan.name_parts(plan.node.child())
     target = None if parts is None else find_target(spark, parts)

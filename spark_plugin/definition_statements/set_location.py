@@ -1,4 +1,5 @@
-"""ALTER TABLE ... SET LOCATION: what is at the new place is looked at, as delta-spark does, and Spark gives it the name."""
+"""ALTER TABLE ... SET LOCATION: pydelta checks the table at the new location, as delta-spark does, and Spark changes the
+entry."""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ BYPASS_CONF = "spark.databricks.delta.alterLocation.bypassSchemaCheck"
 
 
 def check_location(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
-    """None, for Spark carries it out. Raises UnsupportedOperationError (DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER) for a table
-    that was named by its path; TableNotFoundError (DELTA_MISSING_DELTA_TABLE) where there is no table at the place;
-    SchemaMismatchError (DELTA_SET_LOCATION_SCHEMA_MISMATCH) where it has other columns or partition columns."""
+    """Returns None, because Spark runs the statement. Raises UnsupportedOperationError
+    (DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER) for a table that was named by its path; TableNotFoundError
+    (DELTA_MISSING_DELTA_TABLE) if there is no table at the location; SchemaMismatchError (DELTA_SET_LOCATION_SCHEMA_MISMATCH) if
+    it has other columns or partition columns."""
     parts = plan.name_parts(plan.node.table())
     target = None if parts is None else find_target(spark, parts)
     if target is None:
@@ -36,15 +38,15 @@ def check_location(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
         )
     location = str(plan.node.location())
     try:
-        there = newest(spark, TablePath(local_path(location)))
+        new_snapshot = newest(spark, TablePath(local_path(location)))
     except TableNotFoundError as error:
         what = f"There is no table at {location}, which {target.name} is to stand for. Nothing was changed."
         raise TableNotFoundError(f"{what} {error.message}", path=location) from error
-    present, wanted = _columns(newest(spark, target.place)), _columns(there)
-    if present != wanted and not is_on(spark, BYPASS_CONF, default=False):
+    present, new_columns = _columns(newest(spark, target.place)), _columns(new_snapshot)
+    if present != new_columns and not is_on(spark, BYPASS_CONF, default=False):
         raise SchemaMismatchError(
-            f"The table at {location} has other columns than {target.name}: {wanted}, and not {present}. Nothing was changed. If "
-            f"that is meant, set {BYPASS_CONF} to true.",
+            f"The table at {location} has other columns than {target.name}: {new_columns}, and not {present}. Nothing was "
+            f"changed. If that is meant, set {BYPASS_CONF} to true.",
             error_class="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
             sql_state="42KD7",
             table=target.name,

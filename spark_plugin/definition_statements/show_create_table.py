@@ -1,10 +1,10 @@
-"""SHOW CREATE TABLE: the statement that makes a table of ours anew, empty.
+"""SHOW CREATE TABLE: the statement that creates an empty copy of a Delta table.
 
     SHOW CREATE TABLE shop.sales
 
-It has what a CREATE TABLE can say: columns with their rules and comments, constraints, partitioning, clustering, the table's
-comment, properties and features, and the location of a table that DROP TABLE leaves. Texts of the log in it are each one value or
-one expression, whoever wrote them.
+It has everything that CREATE TABLE can express: columns with their rules and comments, constraints, partitioning, clustering, the
+table's comment, properties and features, and the location of an external table. Each text from the log is exactly one value or
+one expression in it, whoever wrote the text.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _TYPE_NAME = re.compile(r"[a-z_]+( collate \w+|\([\w, ]+\)| [a-z ]+)?", re.IGNOR
 
 def show_create_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
     """Returns one row with the text in the column createtab_stmt. Raises UnsupportedOperationError for a rule that is no
-    expression, and what reads raise."""
+    expression, and the errors of reads."""
     parts = shown_table(plan)
     return None if parts is None else show_create_of(spark, parts)
 
 
 def show_create_of(spark: SparkSession, parts: tuple[str, ...]) -> DataFrame | None:
-    """The same of a statement that was read elsewhere."""
+    """Run a statement that was parsed elsewhere."""
     target = find_target(spark, parts)
     if target is None:
         return None
@@ -85,7 +85,7 @@ def _clauses(spark: SparkSession, snapshot: Snapshot, target: Target) -> Iterato
 
 
 def _properties(snapshot: Snapshot) -> dict[str, str]:
-    """But for constraints, which are told among the columns."""
+    """Return all properties except constraints, which are among the columns."""
     return {name: value for name, value in properties_of_new(snapshot).items() if not name.lower().startswith(CHECK_PREFIX)}
 
 
@@ -93,8 +93,8 @@ def _properties(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _columns(snapshot: Snapshot) -> str:
-    shown = to_spark_schema(snapshot.schema).fields
-    lines = [_column(field, of_spark) for field, of_spark in zip(snapshot.schema.fields, shown, strict=True)]
+    spark_fields = to_spark_schema(snapshot.schema).fields
+    lines = [_column(field, of_spark) for field, of_spark in zip(snapshot.schema.fields, spark_fields, strict=True)]
     for key, text in sorted(snapshot.metadata.configuration.items()):
         if key.lower().startswith(CHECK_PREFIX):
             name = key[len(CHECK_PREFIX) :]
@@ -120,7 +120,7 @@ def _column(field: StructField, of_spark: spark_types.StructField) -> str:
 
 
 def _type(data_type: spark_types.DataType, chars: CharTypes) -> str:
-    """Without whether elements of lists and values of maps may be null, for which SQL has no words. chars: where it is CHAR or
+    """Return the type without nullability of list elements and map values, which SQL cannot express. chars: where it is CHAR or
     VARCHAR."""
     match data_type, chars:
         case spark_types.StructType(), _:
@@ -158,26 +158,27 @@ def _name(name: str) -> str:
 
 
 def _text(value: str) -> str:
-    """As a constant on one line, in which Spark puts in no variables."""
+    """Return a constant on one line, in which Spark substitutes no variables."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r").replace("${", "$\\{")
     return f"'{escaped}'"
 
 
 def _expression(text: object, of: str) -> str:
-    """A text of the log that ends where the statement goes on: one expression, without comments. of: whose, for errors."""
-    shown = str(text)
+    """Check that a text of the log cannot extend into the rest of the statement: it is one expression, without comments. of: the
+    owner of the text, for errors."""
+    sql = str(text)
     try:
-        syntax_tree(shown)
+        syntax_tree(sql)
         end = 0
-        for token in tokens(shown):
-            if shown[end : token.start].strip():
-                raise _untold(of, shown, "it holds a comment")
+        for token in tokens(sql):
+            if sql[end : token.start].strip():
+                raise _untold(of, sql, "it holds a comment")
             end = token.end + 1
     except ExpressionError as error:
-        raise _untold(of, shown, "it is no expression that pydelta can read") from error
-    if shown[end:].strip():
-        raise _untold(of, shown, "it holds a comment")
-    return shown
+        raise _untold(of, sql, "it is no expression that pydelta can read") from error
+    if sql[end:].strip():
+        raise _untold(of, sql, "it holds a comment")
+    return sql
 
 
 def _untold(of: str, text: str, why: str) -> UnsupportedOperationError:

@@ -2,7 +2,7 @@
 
     SHOW PARTITIONS shop.sales PARTITION (day = '2024-05-01')
 
-PARTITION keeps those with these values; the columns in it are spelled as the table spells them.
+PARTITION keeps the partitions with these values. The columns in it must have the table's spelling.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 def show_partitions(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
     """Returns the partition columns. Raises InvalidOptionError (DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE,
-    DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN), and what reads raise."""
-    asked = parsed_partitions(plan)
-    return None if asked is None else show_parsed(spark, asked)
+    DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN), and the errors of reads."""
+    request = parsed_partitions(plan)
+    return None if request is None else show_parsed(spark, request)
 
 
-def show_parsed(spark: SparkSession, asked: ParsedPartitions) -> DataFrame | None:
-    """The same of a statement that was read elsewhere."""
-    target = find_target(spark, asked.parts)
+def show_parsed(spark: SparkSession, request: ParsedPartitions) -> DataFrame | None:
+    """Run a statement that was parsed elsewhere."""
+    target = find_target(spark, request.parts)
     if target is None:
         return None
     columns = newest(spark, target.place).metadata.partition_columns
@@ -43,7 +43,7 @@ def show_parsed(spark: SparkSession, asked: ParsedPartitions) -> DataFrame | Non
             sql_state="42809",
             table=target.label,
         )
-    strange = [name for name in asked.values if name not in columns]
+    strange = [name for name in request.values if name not in columns]
     if strange:
         raise InvalidOptionError(
             f"PARTITION names {', '.join(strange)}, and {target.label} is partitioned by {', '.join(columns)}. Name these "
@@ -52,9 +52,9 @@ def show_parsed(spark: SparkSession, asked: ParsedPartitions) -> DataFrame | Non
             sql_state="42P10",
             columns=strange,
         )
-    # The log tells the partitions. With missing files to pass over, Spark would read the files.
+    # The log contains the partitions. If it had to skip missing files, Spark would read the files.
     reader = spark.read.format(FORMAT).option("ignoreMissingFiles", "false")
     frame = reader.load(target.place.url).select(*map(quoted, columns))
-    for name, text in asked.values.items():
+    for name, text in request.values.items():
         frame = frame.where(F.col(quoted(name)).eqNullSafe(F.lit(text)))
     return frame.distinct()

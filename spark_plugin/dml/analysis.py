@@ -1,4 +1,5 @@
-"""What an analyzer answers (analyzer.py): resolved values, the parts of a MERGE's condition, and errors in the words of a DML."""
+"""The results of an analyzer (analyzer.py): resolved values, the parts of a MERGE's condition, and errors in the words of a
+DML."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _Known: TypeAlias = Callable[[], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """One value a row. column: usable in every frame that carries the columns that it names. expression: Catalyst's; None over
+    """One value per row. column: usable in every frame that has the columns that it names. expression: Catalyst's; None over
     Spark Connect."""
 
     column: Column
@@ -42,8 +43,8 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A part of a MERGE's condition: target <operator> source. data_type: of the source's value. is_ordered: whether the
-    source's least and greatest values bound the target's that fulfil it."""
+    """A part of a MERGE's condition: target <operator> source. data_type: of the source's value. is_ordered: whether the smallest
+    and largest values of the source limit the target's values that match."""
 
     target: Column
     operator: str
@@ -54,8 +55,8 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class ConditionParts:
-    """What a MERGE's condition asks for, as far as it can be told; all of it must be true. of_target, of_source: parts that speak
-    of one side alone."""
+    """The parts of a MERGE's condition, as far as they are known; all of them must be true. of_target, of_source: parts that name
+    only one side."""
 
     of_target: tuple[Column, ...]
     of_source: tuple[Column, ...]
@@ -63,26 +64,26 @@ class ConditionParts:
 
     @property
     def has_equal_keys(self) -> bool:
-        """Whether some part asks for equal values of target and source."""
+        """Whether some part requires equal values in target and source."""
         return any(part.operator in ("=", "<=>") for part in self.comparisons)
 
 
 TURNED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""The same comparison with its sides exchanged."""
+"""The same comparison with its sides swapped."""
 
 
-# ---------------------------------------------------------------- asking
+# ---------------------------------------------------------------- analysis
 
 
 def selected(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """The columns alone. Raises AnalysisException."""
+    """Return a frame of only these columns. Raises AnalysisException."""
     selected = frame.select(*(column.alias(f"__pydelta_value_{number}") for number, column in enumerate(columns)))
-    selected.schema  # noqa: B018 - over Spark Connect the server analyses it when it is asked
+    selected.schema  # noqa: B018 - over Spark Connect the server analyses the frame when a client reads its schema
     return selected
 
 
 def selected_for_merge(frame: DataFrame, columns: Sequence[Column], where: str, known: _Known) -> DataFrame:
-    """The same, with the errors of a MERGE. known: gives the frame's columns, for messages."""
+    """Do the same as `selected`, with the errors of a MERGE. known: returns the frame's columns, for messages."""
     try:
         return selected(frame, columns)
     except AnalysisException as error:
@@ -93,7 +94,7 @@ def selected_for_merge(frame: DataFrame, columns: Sequence[Column], where: str, 
 
 
 def selected_values(frame: DataFrame, columns: Sequence[Column], where: str) -> DataFrame:
-    """The same, with the error for aggregates alone."""
+    """Do the same as `selected`, with only the error for aggregates."""
     try:
         return selected(frame, columns)
     except AnalysisException as error:
@@ -103,18 +104,19 @@ def selected_values(frame: DataFrame, columns: Sequence[Column], where: str) -> 
 
 
 def check_filters(frame: DataFrame, conditions: Sequence[Column]) -> None:
-    """Raises Spark's AnalysisException for what is no condition of the frame's rows. No job runs."""
+    """Raise Spark's AnalysisException if one of these is no condition on the frame's rows. No job runs."""
     filtered = reduce(lambda found, condition: found.where(condition), conditions, frame)
-    # A client of Spark Connect takes a filter's schema for the frame's, which it may know; it asks the server for another one.
-    filtered.select(F.lit(1)).schema  # noqa: B018 - which analyses all of it
+    # A Spark Connect client assumes that a filter has the schema of its frame, which it may know; a select makes it call the
+    # server.
+    filtered.select(F.lit(1)).schema  # noqa: B018 - this analyses all of it
 
 
-# ---------------------------------------------------------------- what cannot be used
+# ---------------------------------------------------------------- unsupported expressions
 
 
 def check_boolean(frame: DataFrame, condition: Resolved, where: str) -> None:
     if not isinstance(condition.data_type, BooleanType):
-        check_filters(frame, [condition.column])  # Spark's own error says it best
+        check_filters(frame, [condition.column])  # Spark's own error is the clearest
         raise UnsupportedOperationError(
             f"The {where} ({condition.sql}) is a {condition.data_type.simpleString()}, not a boolean."
         )
@@ -189,7 +191,7 @@ def no_field(name: str) -> UnsupportedOperationError:
 
 
 def _explained(error: AnalysisException, where: str, known: _Known) -> DeltaError | None:
-    """Spark's error in the words of a MERGE; None for one that says enough."""
+    """Return Spark's error in the words of a MERGE, or None for an error that is clear enough."""
     condition = error.getCondition() or ""
     if condition.startswith(_UNRESOLVED):
         name = (error.getMessageParameters() or {}).get("objectName", "a column")

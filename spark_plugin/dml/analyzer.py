@@ -1,11 +1,11 @@
-"""What DELETE, UPDATE and MERGE ask Spark's analyzer, and who answers.
+"""The questions of DELETE, UPDATE and MERGE to Spark's analyzer, and the classes that answer them.
 
     analyzer = analyzer_of(spark)
     (condition,) = analyzer.resolve(frame, [F.expr("t.a = s.b")], "UPDATE condition")
 
-In a classic session a PlanAnalyzer answers, by Catalyst's plans. A Spark Connect client has no plans: a NameAnalyzer answers, by
-names, schemas and what the server refuses. No question runs a job, and none that has an answer is refused by the server, which
-would log it as an error.
+In a classic session a PlanAnalyzer answers from Catalyst's plans. A Spark Connect client has no plans: a NameAnalyzer answers
+from names, schemas and the errors of the server. No question runs a job. The server refuses no question that has an answer,
+because it would log the refusal as an error.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from spark_plugin.internals.spark_internals import is_connect
 
 
 class Analyzer(Protocol):
-    """frame: in which names are looked up. where: what the columns are part of, for messages."""
+    """frame: the frame in which names are resolved. where: the clause that contains the columns, for messages."""
 
     # ------------------------------------------------------------ DELETE and UPDATE
 
     def filter_text(self, frame: DataFrame, condition: Column, operation: str) -> str:
-        """The condition of a filter of the frame as SQL text.
+        """Return the condition of a filter of the frame as SQL text.
 
-        Raises Spark's AnalysisException for what is no condition of its rows; UnsupportedOperationError
+        Raises Spark's AnalysisException for a column that is no condition on its rows; UnsupportedOperationError
         (DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED).
         """
 
@@ -42,13 +42,14 @@ class Analyzer(Protocol):
     # ------------------------------------------------------------ UPDATE
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
-        """The column or field of a struct that each name is. alias: the frame's. Raises Spark's AnalysisException for a name that
-        is not there; UnsupportedOperationError (DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE) for parts of arrays and maps."""
+        """Return the column or struct field that each name refers to. alias: the frame's. Raises Spark's AnalysisException for a
+        name that does not exist; UnsupportedOperationError (DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE) for parts of arrays and
+        maps."""
 
     def check_values(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
-        """Raises UnsupportedOperationError for values that are not one a row: aggregates and windows
+        """Raises UnsupportedOperationError for expressions without exactly one value per row: aggregates and windows
         (UNSUPPORTED_EXPR_FOR_OPERATOR), generators (UNSUPPORTED_GENERATOR.OUTSIDE_SELECT); Spark's AnalysisException for all
-        else."""
+        other errors."""
 
     # ------------------------------------------------------------ UPDATE and MERGE
 
@@ -58,26 +59,27 @@ class Analyzer(Protocol):
     # ------------------------------------------------------------ MERGE
 
     def resolve(self, frame: DataFrame, columns: Sequence[Column], where: str) -> list[Resolved]:
-        """The columns by one analysis. They may be used in every frame that carries the columns that they name, such as a join.
+        """Resolve the columns in one analysis. They can be used in every frame that has the columns that they name, such as a
+        join.
 
-        Raises SchemaMismatchError for a name that is not there (DELTA_MERGE_UNRESOLVED_EXPRESSION) and for a column of another
-        frame (DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT); UnsupportedOperationError for what is not one value a row:
-        aggregates (DELTA_AGGREGATION_NOT_SUPPORTED), windows, generators; Spark's AnalysisException for all else, such as an
-        ambiguous name.
+        Raises SchemaMismatchError for a name that does not exist (DELTA_MERGE_UNRESOLVED_EXPRESSION) and for a column of another
+        frame (DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT); UnsupportedOperationError for expressions without exactly one
+        value per row: aggregates (DELTA_AGGREGATION_NOT_SUPPORTED), windows, generators; Spark's AnalysisException for all other
+        errors, such as an ambiguous name.
         """
 
     def resolve_names(self, frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
-        """Columns of the frame, as `resolve`."""
+        """Resolve columns of the frame by name, as `resolve` does."""
 
     def resolve_assigned(self, frame: DataFrame, names: Sequence[str], alias: Alias, where: str) -> list[Path]:
-        """As assigned_paths, with the errors of `resolve`."""
+        """Do the same as assigned_paths, with the errors of `resolve`."""
 
     def check_condition(self, frame: DataFrame, condition: Resolved, where: str) -> None:
         """Raises UnsupportedOperationError for a condition that has a subquery (DELTA_UNSUPPORTED_SUBQUERY) or is not
         deterministic; Spark's AnalysisException for one that is not boolean."""
 
     def parts(self, condition: Resolved, target: DataFrame, source: DataFrame, names: Names) -> ConditionParts:
-        """What a MERGE's condition asks of each side. names: the schemas of both."""
+        """Return the parts of a MERGE's condition for each side. names: the schemas of both."""
 
 
 def analyzer_of(spark: Any) -> Analyzer:

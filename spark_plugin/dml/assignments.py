@@ -1,4 +1,4 @@
-"""SET of UPDATE and MERGE: which columns, nested ones too, get which values, and the struct of the new row.
+"""SET of UPDATE and MERGE: which columns, also nested ones, get which values, and the struct of the new row.
 
 values = assigned_paths(frame, {"a.b": Column, ...})       # names as Spark resolves them in the frame
 row = new_row(schema, frame, values)                       # the struct column NEW of row_changes.py
@@ -30,26 +30,26 @@ from spark_plugin.schema_conversion import delta_type, is_storable, spark_type
 Assignments: TypeAlias = dict[Path, Column]
 
 
-def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Column], *, alias: Alias = ()) -> Assignments:
-    """What SET names, by the path of the column in the table, in the order given.
+def assigned_paths(frame: DataFrame, schema: StructType, new_values: Mapping[str, Column], *, alias: Alias = ()) -> Assignments:
+    """Return the values of SET by the path of the column in the table, in the order given.
 
-    frame: over the target alone; Spark resolves the names in it, so that aliases, backticks and the session's rule on case
-    mean what they mean everywhere. alias: the frame's. Raises Spark's AnalysisException for a name that is not there;
-    UnsupportedOperationError for what is no column or field of a struct, for an identity column, and for columns that
-    are assigned twice, or a field and its struct.
+    frame: a frame of only the target. Spark resolves the names in it, so that aliases, backticks and the session's case rule
+    mean what they mean everywhere. alias: the frame's. Raises Spark's AnalysisException for a name that does not exist;
+    UnsupportedOperationError for a name that is no column or struct field, for an identity column, for columns that
+    are assigned twice, and for a field that is assigned together with its struct.
     """
     values_by_path: Assignments = {}
-    if not given:
+    if not new_values:
         return values_by_path
     assigned = AssignedPaths("UPDATE")
-    paths = analyzer_of(frame.sparkSession).assigned_paths(frame, list(given), alias)
-    for (name, value), named in zip(given.items(), paths, strict=True):
+    paths = analyzer_of(frame.sparkSession).assigned_paths(frame, list(new_values), alias)
+    for (name, value), named in zip(new_values.items(), paths, strict=True):
         values_by_path[assigned.add(_path_in(schema, named, name))] = value
     return values_by_path
 
 
 def _path_in(schema: StructType, path: Path, name: str) -> Path:
-    """The path in the table's own spelling: Spark keeps the case of letters that was written."""
+    """Return the path in the table's own spelling: Spark returns the spelling of the statement."""
     column = schema.find(path[0])
     if column is None:
         raise SchemaMismatchError(
@@ -68,7 +68,7 @@ def _path_in(schema: StructType, path: Path, name: str) -> Path:
 
 
 def with_defaults(frame: DataFrame, schema: StructType, values: Assignments) -> Assignments:
-    """The values, with the column's default for DEFAULT. A generated column's is to be computed, so it is left out."""
+    """Replace DEFAULT by the column's default. A generated column with DEFAULT is computed later, so it is left out."""
     values_by_path = {}
     for path, value in values.items():
         field = find_path(schema, path)[0]
@@ -80,9 +80,9 @@ def with_defaults(frame: DataFrame, schema: StructType, values: Assignments) -> 
 
 
 def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column:
-    """The column NEW: each column of the table with its new value, or as it is in `frame`.
+    """Return the column NEW: each column of the table with its new value, or with its value in `frame`.
 
-    Generated columns that are not assigned are left out: they are computed from the other new values where rows are written.
+    Generated columns that are not assigned are left out: they are computed from the other new values when rows are written.
     """
     assert {path[0] for path in values} <= set(schema.names), "a value would be lost"
     typed = _in_assignable_types(schema, frame, values)
@@ -95,8 +95,8 @@ def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column
 
 
 def _value(field: StructField, old: Column, inside: Mapping[Path, Column]) -> Column:
-    """The field's new value. inside: what is assigned, by path from here; () for all of it. A struct that is null becomes
-    one with the assigned fields."""
+    """Return the field's new value. inside: the assigned values, by path from this field; () for the whole field. A null struct
+    becomes a struct with the assigned fields."""
     if not inside:
         return old
     if () in inside:
@@ -112,10 +112,10 @@ def _value(field: StructField, old: Column, inside: Mapping[Path, Column]) -> Co
 
 
 def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignments) -> Assignments:
-    """The values, those cast by Spark that the gate would not take: SET converts more than storing rows does (text to
-    numbers), and fails for values that cannot be; and it takes no structs that lack fields.
+    """Return the values; Spark casts those that pydelta's own row checks would refuse. SET converts more than a write of rows
+    does (text to numbers), and fails for values that cannot be converted; and it accepts no structs that lack fields.
 
-    Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) for these."""
+    Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) for such structs."""
     if not values:
         return values
     named = [value.alias(f"v{number}") for number, value in enumerate(values.values())]
@@ -126,10 +126,10 @@ def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignmen
     }
 
 
-def _cast(rule: Assigning, value: Typed, wanted: DataType, name: str) -> Column:
-    if wanted == STRING or not is_storable(value.data_type):  # the gate does not know how Spark casts every type
-        return rule.cast(value, spark_type(wanted), name)
+def _cast(rule: Assigning, value: Typed, target_type: DataType, name: str) -> Column:
+    if target_type == STRING or not is_storable(value.data_type):  # pydelta does not know how Spark casts every type
+        return rule.cast(value, spark_type(target_type), name)
     data_type = delta_type(value.data_type)
-    if is_atomic(data_type) and is_atomic(wanted) and may_assign(data_type, wanted):
+    if is_atomic(data_type) and is_atomic(target_type) and may_assign(data_type, target_type):
         return value.column
-    return rule.cast(value, spark_type(wanted), name)
+    return rule.cast(value, spark_type(target_type), name)

@@ -1,7 +1,7 @@
-"""DEFAULT as the value of a column in SET, and in the values of an INSERT: what a new row gets that says nothing of the column.
+"""DEFAULT as the value of a column in SET, and in the values of an INSERT: the value of the column in a new row that omits it.
 
 asks_for_default(frame, F.expr("DEFAULT"))        # True, unless the frame has a column of that name
-default_of(spark, field)                          # the column's default expression; NULL for none
+default_of(spark, field)                          # the column's default expression; NULL if it has none
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _WORD = "default"
 
 
 def asks_for_default(frame: DataFrame, value: Column) -> bool:
-    """Whether the value is the word DEFAULT alone. A column of that name goes first, as in Spark's own SQL."""
+    """Return whether the value is the word DEFAULT alone. As in Spark's own SQL, a column of that name takes precedence."""
     text = analyzer_of(frame.sparkSession).written_text(value)
     return text.strip().lower() == _WORD and _WORD not in (name.lower() for name in frame.columns)
 
 
 def default_of(spark: SparkSession, field: StructField) -> Column:
-    """The value that the column's default expression gives; NULL where it has none. Raises as default_text."""
+    """Return the value of the column's default expression; NULL if it has none. Raises the same as default_text."""
     return F.expr(default_text(spark, field))
 
 
 def default_text(spark: SparkSession, field: StructField) -> str:
-    """The column's default expression, checked, as SQL; NULL where it has none. A nested one in the column's type, with fields of
-    structs by their places.
+    """Return the column's default expression, checked, as SQL; NULL if it has none. A nested value is cast to the column's type,
+    and fields of structs are matched by position.
 
-    Raises UnsupportedTableFeatureError for an expression that is not of built-ins which depend on their arguments and the clock;
-    UnsupportedOperationError as resolvable_rule_text.
+    Raises UnsupportedTableFeatureError for an expression with anything but built-in functions that depend on their arguments and
+    the clock; UnsupportedOperationError as resolvable_rule_text.
     """
     text = str(field.metadata.get(DEFAULT, "NULL"))
     try:

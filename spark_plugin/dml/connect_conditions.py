@@ -1,11 +1,11 @@
-"""Conditions of a Spark Connect client, as far as they can be read without Spark's analyzer, which is on the server.
+"""Reads conditions of a Spark Connect client, as far as that works without Spark's analyzer, which is on the server.
 
-    wanted = wanted_by(spark, condition, schema, alias)       # of which rows, for the choice of files
+    wanted = wanted_by(spark, condition, schema, alias)       # which rows, to choose the files
     text = condition_text(condition)                          # for the history
 
 A Column of a client is a small tree of names, constants, functions and pieces of SQL text. Comparisons of columns with
-constants and what joins them (and, or, not, in, between, is null, like) mean the same here as in Spark. Anything else is not
-read: files are chosen without it.
+constants and their combinations (and, or, not, in, between, is null, like) mean the same here as in Spark. Anything else is
+ignored: files are chosen without it.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def wanted_by(spark: Any, condition: Column | None, schema: StructType, alias: Alias) -> Wanted:
-    """Which rows of the table a condition wants: those for which the parts of it that can be read are true.
+    """Return which rows of the table a condition selects: those for which its readable parts are true.
 
-    alias: of the table, which may stand before names of columns. Without ANSI mode Spark compares otherwise than we do.
+    alias: of the table, which may stand before column names. Without ANSI mode Spark compares differently than pydelta does.
     """
     if condition is None or (conf(spark, "spark.sql.ansi.enabled") or "true").lower() != "true":
         return Wanted(None)
@@ -65,12 +65,12 @@ def wanted_by(spark: Any, condition: Column | None, schema: StructType, alias: A
         parts = tree.conjuncts(_Reader(schema, alias, spark).resolved(client_expression(condition)))
     except (_NotRead, DeltaError):
         return Wanted(None)
-    known = tuple(part for part in parts if _is_read(part) and not _has_char(part, schema))
-    return Wanted(tree.conjunction(known) if known else None, exact=len(known) == len(parts))
+    readable = tuple(part for part in parts if _is_read(part) and not _has_char(part, schema))
+    return Wanted(tree.conjunction(readable) if readable else None, exact=len(readable) == len(parts))
 
 
 def condition_text(condition: Column) -> str:
-    """The condition as SQL text; one that cannot be read as the client writes it."""
+    """Return the condition as SQL text, or in the client's own notation if it cannot be read."""
     expression = client_expression(condition)
     match client_node(expression):
         case ClientSql(text):
@@ -80,15 +80,15 @@ def condition_text(condition: Column) -> str:
 
 
 def is_plain(spark: Any, column: Column) -> bool:
-    """Whether it is of columns, constants and comparisons only: the same for each row however often it is asked, without
-    subqueries."""
+    """Return whether it consists only of columns, constants and comparisons: then it gives the same result for each row however
+    often it is evaluated, and has no subqueries."""
     parsed = _tree_of(column, spark)
     return parsed is not None and _is_read(parsed)
 
 
 def key_parts(spark: Any, condition: Column) -> list[KeyPart]:
-    """The parts of a condition that compare two columns, or that are plain otherwise; nothing of one that cannot be read, and
-    none whose text the server would read otherwise."""
+    """Return the parts of a condition that compare two columns, or that are otherwise plain. Returns nothing for a condition that
+    cannot be read, and no part whose text the server would read differently."""
     parsed = _tree_of(condition, spark)
     parts = [] if parsed is None else [part for part in tree.conjuncts(parsed) if _is_read(part)]
     comparisons = []
@@ -106,7 +106,7 @@ def key_parts(spark: Any, condition: Column) -> list[KeyPart]:
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """A part of a condition. text: its SQL. columns: the parts of the names in it. comparison: where it compares two columns."""
+    """A part of a condition. text: its SQL. columns: the parts of the names in it. comparison: set if it compares two columns."""
 
     text: str
     columns: tuple[tuple[str, ...], ...]
@@ -127,12 +127,12 @@ def _sql(expression: tree.Expression) -> str:
 
 
 class _NotRead(Exception):
-    """There is something that is not read here."""
+    """The condition contains something that this module does not read."""
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """spark: None where the session is not known; then constants that depend on its time zone are not read."""
+    """spark: None if the session is not known; then constants that depend on its time zone are not read."""
 
     schema: StructType
     alias: Alias
@@ -140,13 +140,13 @@ class _Reader:
 
     @cached_property
     def _zone(self) -> str:
-        """Asked for once, as a server is asked, and not at all where nothing depends on it."""
+        """Read the time zone once, because it is a call to the server, and only if some constant depends on it."""
         if self.spark is None:
             raise _NotRead
         return conf(self.spark, "spark.sql.session.timeZone") or "UTC"
 
     def resolved(self, expression: Any) -> tree.Expression:
-        from delta_py.expressions.resolve import resolve_condition  # few sessions are of Spark Connect
+        from delta_py.expressions.resolve import resolve_condition  # few sessions use Spark Connect
 
         named = tree.transform_columns(self.read(expression), lambda path: tree.Column(without_alias(path, self.alias)))
         return resolve_condition(named, self.schema, self._zone).expression
@@ -205,7 +205,7 @@ class _Reader:
 
 
 def _literal(value: Any, kind: SparkType) -> tree.Literal:
-    """A constant: dates and times are numbers in a client's."""
+    """Return a constant: a client represents dates and times as numbers."""
     name = kind.typeName()
     if isinstance(kind, DecimalType) and value is not None:
         return tree.Literal(value, _decimal_type(value))
@@ -224,7 +224,7 @@ def _literal(value: Any, kind: SparkType) -> tree.Literal:
 
 
 def _decimal_type(value: decimal.Decimal) -> DataType:
-    """As wide as the number: a client says decimal(38,18) of all."""
+    """Return a type as wide as the number: a client declares all decimals as decimal(38,18)."""
     digits, exponent = value.as_tuple().digits, value.as_tuple().exponent
     if not isinstance(exponent, int) or exponent > 0 or max(len(digits), -exponent) > _MAX_PRECISION:
         raise _NotRead
@@ -232,12 +232,12 @@ def _decimal_type(value: decimal.Decimal) -> DataType:
 
 
 def _is_read(part: tree.Expression) -> bool:
-    """Whether it is of what means the same everywhere: functions may be the user's own, whatever their names."""
+    """Return whether the part means the same everywhere. Functions may be the user's own, whatever their names."""
     if isinstance(part, _VALUES):
         return all(isinstance(child, _VALUES) for child in tree.children(part))
     return isinstance(part, _READ) and all(_is_read(child) for child in tree.children(part))
 
 
 def _has_char(part: tree.Expression, schema: StructType) -> bool:
-    """Texts of CHAR columns are compared with their blanks."""
+    """Return whether the part compares CHAR columns, whose texts are compared with their blanks."""
     return any(ends_in_char(find_path(schema, path)) for path in tree.columns_of(part))

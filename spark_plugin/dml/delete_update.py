@@ -1,7 +1,7 @@
 """DELETE, TRUNCATE and UPDATE.
 
-Conditions and values are Spark's: any function, and subqueries, which Spark makes joins of. A row goes, or changes, only if
-the condition is true of it, not null.
+Spark evaluates conditions and values: any function, and subqueries, which Spark turns into joins. A row is deleted or changed
+only if the condition is true for it, not null.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def delete(
     alias: Alias = (),
     shown: Shown | None = None,
 ) -> DmlResult:
-    """Delete the rows for which the condition is true; None: all. shown: the columns that the condition is about, where they are
-    others than the table's.
+    """Delete the rows for which the condition is true, or all rows if it is None. shown: the columns that the condition names, if
+    they are not the table's own.
 
-    Files of which all rows go are removed without being read, where partition values and statistics tell. Raises Spark's
-    AnalysisException for a condition that is none; UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY,
+    A file is removed without being read if partition values or statistics show that all its rows are deleted. Raises Spark's
+    AnalysisException for a value that is no condition; UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY,
     DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED); conflicts as Transaction.commit.
     """
     with open_target(spark, table, "DELETE", alias=alias, shown=shown) as target:
@@ -40,7 +40,7 @@ def delete(
 
 
 def planned_delete(target: Target, condition: Column | None) -> PlannedChange:
-    """What `delete` is to do with the target; which files are read is settled. Raises as `delete` before anything runs."""
+    """Plan the `delete` of the target and choose the files that it reads. Raises the same as `delete` before anything runs."""
     if condition is None:
         target.dml.transaction.only_taken_rows_matter()
         target.choose_files(None, whole=True)
@@ -49,13 +49,13 @@ def planned_delete(target: Target, condition: Column | None) -> PlannedChange:
     text = analyzer_of(target.spark).filter_text(target.shape, condition, "DELETE")
     _note_what_is_read(target, [condition])
     matched = target.frame.where(condition)
-    wanted = target.wanted(matched, condition)
-    count = 0 if wanted.none else target.choose_files(wanted.predicate, whole=wanted.exact)
+    needed_rows = target.wanted(matched, condition)
+    count = 0 if needed_rows.none else target.choose_files(needed_rows.predicate, whole=needed_rows.exact)
     return PlannedChange(matched.select(*target.address(DELETED)) if count else None, _parameters(text))
 
 
 def truncate(spark: SparkSession, table: TablePath) -> DmlResult:
-    """Delete all rows; the history calls it TRUNCATE. Raises as `delete`."""
+    """Delete all rows; the history calls it TRUNCATE. Raises the same as `delete`."""
     with open_target(spark, table, "DELETE") as target:
         target.dml.recorded = "TRUNCATE"
         return run_changes(target, planned_delete(target, None).changed, {})
@@ -69,11 +69,11 @@ def update(
     *,
     alias: Alias = (),
 ) -> DmlResult:
-    """Give columns of the rows for which the condition is true (None: of all rows) new values.
+    """Give columns new values in the rows for which the condition is true, or in all rows if it is None.
 
-    assignments: by column name; fields of structs by their path. Values may use the row's old ones; DEFAULT is
-    the column's default. Raises as `delete`, and
-    what assigned_paths, Analyzer.check_values, new_row and the gate (row_rules/conform.py) raise.
+    assignments: by column name; fields of structs by their path. Values may use the row's old values; DEFAULT is
+    the column's default. Raises the same as `delete`, and the errors of assigned_paths, Analyzer.check_values, new_row and
+    row_rules/conform.py.
     """
     with open_target(spark, table, "UPDATE", alias=alias) as target:
         planned = planned_update(target, condition, assignments)
@@ -81,7 +81,7 @@ def update(
 
 
 def planned_update(target: Target, condition: Column | None, assignments: Mapping[str, Column]) -> PlannedChange:
-    """What `update` is to do with the target; which files are read is settled. Raises as `update` before anything runs."""
+    """Plan the `update` of the target and choose the files that it reads. Raises the same as `update` before anything runs."""
     schema, analyzer = target.dml.config.schema, analyzer_of(target.spark)
     named = [*assignments.values(), *([] if condition is None else [condition])]
     target.offer_metadata(named)
@@ -92,15 +92,15 @@ def planned_update(target: Target, condition: Column | None, assignments: Mappin
     matched = target.frame if condition is None else target.frame.where(condition)
     row = new_row(schema, matched, paths)
     _note_what_is_read(target, [*paths.values(), *([] if condition is None else [condition])])
-    wanted = target.wanted(matched, condition)
-    count = 0 if wanted.none or not assignments else target.choose_files(wanted.predicate)
+    needed_rows = target.wanted(matched, condition)
+    count = 0 if needed_rows.none or not assignments else target.choose_files(needed_rows.predicate)
     changed = matched.select(*target.address(UPDATED), row)
     return PlannedChange(changed if count else None, _parameters(text))
 
 
 def _note_what_is_read(target: Target, columns: Sequence[Column]) -> None:
-    """What the commit depends on beside the rows that it changes: all rows of the table where there is a subquery, which may
-    have read any of them."""
+    """Record what the commit depends on in addition to the rows that it changes: all rows of the table if there is a subquery,
+    because the subquery may have read any of them."""
     if analyzer_of(target.spark).reads_tables(target.shape, columns):
         target.dml.transaction.read_rows(None)
     else:

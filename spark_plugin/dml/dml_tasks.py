@@ -1,4 +1,5 @@
-"""What the tasks of the two jobs do. Each new worker process imports this module and what it names: no more than tasks need."""
+"""The functions of the tasks of both jobs. Each new worker process imports this module and its imports, so it has only task
+code."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ RESULT = "result"
 
 
 def row_writer(state: ChangeState) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For mapInArrow: writes the changed rows of a task; a task with any answers in one row RESULT."""
+    """Return a function for mapInArrow that writes the changed rows of a task. A task with rows returns one row RESULT."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         answer_promptly()
@@ -28,7 +29,7 @@ def row_writer(state: ChangeState) -> Callable[[Iterable[pa.RecordBatch]], Itera
 
 
 def file_rewriter(rewrite: Rewrite) -> Callable[[Sequence[TouchedFile]], TakenOut]:
-    """Takes rows out of a task's files."""
+    """Return a function that deletes rows from a task's files."""
 
     def run(files: Sequence[TouchedFile]) -> TakenOut:
         return take_out(files, rewrite, task=task_number())

@@ -1,10 +1,10 @@
-"""Columns of a query as those of the table that an insert fills: names, fields of structs, and types.
+"""Converts columns of a query to columns of the table that an insert fills: names, fields of structs, and types.
 
     rule = Assigning.of(spark, evolves=False)
     table_column(rule, table, "s", given, by_name=False)       # ("s", the query's column under the table's names and types)
 
-By position, the fields of structs take the names of the table's fields in order, at any depth: in structs, arrays and maps. By
-name, each field goes to the table's field of its name. The casts are those of `Assigning`.
+By position, the fields of structs get the names of the table's fields in order, at any depth: in structs, arrays and maps. By
+name, each field goes to the table's field with the same name. The casts are those of `Assigning`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _VALUE = "__pydelta_value_of_"
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The columns of a table. config: as the log has them. schema: as Spark has them."""
+    """The columns of a table. config: as in the log. schema: as in Spark."""
 
     config: TableConfig
     schema: StructType
@@ -51,7 +51,7 @@ class TableColumns:
         return cls(config, to_spark_schema(config.schema))
 
     def find(self, name: str) -> StructField | None:
-        """By name: exactly, else whatever the case; None if there is none."""
+        """Return the field with exactly this name, else one whose name differs only in case, else None."""
         return self._fields.find(name)
 
     @cached_property
@@ -60,114 +60,120 @@ class TableColumns:
 
 
 def table_column(
-    rule: Assigning, table: TableColumns, name: str, given: StructField, *, by_name: bool
+    rule: Assigning, table: TableColumns, name: str, query_field: StructField, *, by_name: bool
 ) -> tuple[str, Column]:
-    """The table's name of a column, and the values for it. given: the query's column. name: of the column that it is for.
+    """Return the table's name of a column, and the values for it. query_field: the query's column. name: the column that it is
+    for.
 
-    A column that the table lacks stays as it is, and so does a value for a void column or field: the write gives that the value's
-    type, or refuses the value. Raises as Assigning.cast, and by position as _renamed.
+    A column that the table lacks is not changed, and neither is a value for a void column or field: the write gives the column
+    the value's type, or refuses the value. Raises the same as Assigning.cast, and by position the same as _renamed.
     """
     field = table.find(name)
-    column = F.col(quoted(given.name))
+    column = F.col(quoted(query_field.name))
     if field is None:
         return name, column
-    found, wanted = given.dataType, field.dataType
+    query_type, table_type = query_field.dataType, field.dataType
     if not by_name:
-        found = _renamed(found, wanted, field.name, evolves=rule.evolves)
-        if found != given.dataType:
-            column = column.cast(found)
-    wanted = _without_void(wanted, found)
+        query_type = _renamed(query_type, table_type, field.name, evolves=rule.evolves)
+        if query_type != query_field.dataType:
+            column = column.cast(query_type)
+    table_type = _without_void(table_type, query_type)
     logged = table.config.schema.find(name)
     if rule.evolves and logged is not None and not keeps_type(logged):
-        wanted = _evolved(table.config, wanted, found)
-    return field.name, rule.cast(Typed(column, found), wanted, field.name)
+        table_type = _evolved(table.config, table_type, query_type)
+    return field.name, rule.cast(Typed(column, query_type), table_type, field.name)
 
 
 def with_table_columns(frame: DataFrame, columns: Sequence[tuple[str, Column]]) -> tuple[DataFrame, dict[str, str]]:
-    """The query with the table's columns after its own, which a condition of REPLACE ON names. columns: as of table_column.
+    """Return the query with the table's columns after its own, for the condition of REPLACE ON. columns: from table_column.
 
-    Also returns, for each column of the table, the name of the query's column that has its values.
+    Also returns, for each column of the table, the name of the query's column that contains its values.
     """
     values = {name: f"{_VALUE}{number}" for number, (name, _) in enumerate(columns)}
     return frame.select("*", *(column.alias(values[name]) for name, column in columns)), values
 
 
-def _without_void(wanted: DataType, found: DataType) -> DataType:
-    """The table's type with the query's types in the place of void."""
-    match wanted, found:
+def _without_void(table_type: DataType, query_type: DataType) -> DataType:
+    """Return the table's type with the query's types in place of void."""
+    match table_type, query_type:
         case NullType(), _:
-            return found
+            return query_type
         case StructType(), StructType():
-            given_fields = FieldsByName(found)
-            pairs = [(f, given_fields.find(f.name)) for f in wanted.fields]
-            kinds = [f.dataType if given is None else _without_void(f.dataType, given.dataType) for f, given in pairs]
-            fields = zip(wanted.fields, kinds, strict=True)
+            given_fields = FieldsByName(query_type)
+            pairs = [(f, given_fields.find(f.name)) for f in table_type.fields]
+            kinds = [
+                f.dataType if query_field is None else _without_void(f.dataType, query_field.dataType)
+                for f, query_field in pairs
+            ]
+            fields = zip(table_type.fields, kinds, strict=True)
             return StructType([StructField(f.name, kind, f.nullable, f.metadata) for f, kind in fields])
         case ArrayType(), ArrayType():
-            return ArrayType(_without_void(wanted.elementType, found.elementType), wanted.containsNull)
+            return ArrayType(_without_void(table_type.elementType, query_type.elementType), table_type.containsNull)
         case MapType(), MapType():
-            key = _without_void(wanted.keyType, found.keyType)
-            return MapType(key, _without_void(wanted.valueType, found.valueType), wanted.valueContainsNull)
-    return wanted
+            key = _without_void(table_type.keyType, query_type.keyType)
+            return MapType(key, _without_void(table_type.valueType, query_type.valueType), table_type.valueContainsNull)
+    return table_type
 
 
-def _evolved(table: TableConfig, wanted: DataType, found: DataType) -> DataType:
-    """The type that the column gets by the write: with the fields of structs that only the other has, behind its own, and
-    the other's type where the table takes wider ones."""
-    match wanted, found:
+def _evolved(table: TableConfig, table_type: DataType, query_type: DataType) -> DataType:
+    """Return the column's type after the write: it adds fields of structs that only the query has, after the column's own, and
+    takes the query's type if the table allows type widening."""
+    match table_type, query_type:
         case StructType(), StructType():
-            given = {f.name.lower(): f for f in found.fields}
-            kinds = [_evolved(table, f.dataType, given.pop(f.name.lower(), f).dataType) for f in wanted.fields]
-            own = [StructField(f.name, kind, f.nullable) for f, kind in zip(wanted.fields, kinds, strict=True)]
-            return StructType([*own, *given.values()])
+            remaining_fields = {f.name.lower(): f for f in query_type.fields}
+            kinds = [_evolved(table, f.dataType, remaining_fields.pop(f.name.lower(), f).dataType) for f in table_type.fields]
+            table_fields = [StructField(f.name, kind, f.nullable) for f, kind in zip(table_type.fields, kinds, strict=True)]
+            return StructType([*table_fields, *remaining_fields.values()])
         case ArrayType(), ArrayType():
-            return ArrayType(_evolved(table, wanted.elementType, found.elementType), wanted.containsNull)
+            return ArrayType(_evolved(table, table_type.elementType, query_type.elementType), table_type.containsNull)
         case MapType(), MapType():
-            key = _evolved(table, wanted.keyType, found.keyType)
-            return MapType(key, _evolved(table, wanted.valueType, found.valueType), wanted.valueContainsNull)
-    return found if _is_wider(table, wanted, found) else wanted
+            key = _evolved(table, table_type.keyType, query_type.keyType)
+            return MapType(key, _evolved(table, table_type.valueType, query_type.valueType), table_type.valueContainsNull)
+    return query_type if _is_wider(table, table_type, query_type) else table_type
 
 
-def _is_wider(table: TableConfig, wanted: DataType, found: DataType) -> bool:
-    if not (isinstance(wanted, WIDENED) and isinstance(found, WIDENED)):
+def _is_wider(table: TableConfig, table_type: DataType, query_type: DataType) -> bool:
+    if not (isinstance(table_type, WIDENED) and isinstance(query_type, WIDENED)):
         return False
-    old, new = (from_spark_schema(StructType([StructField("c", kind)])).fields[0].data_type for kind in (wanted, found))
+    old, new = (from_spark_schema(StructType([StructField("c", kind)])).fields[0].data_type for kind in (table_type, query_type))
     return takes_type(table, old, new)
 
 
-def _renamed(found: DataType, wanted: DataType, name: str, *, evolves: bool) -> DataType:
-    """The query's type with the names of the table's fields, by position. evolves: structs may have more fields, which are new.
+def _renamed(query_type: DataType, table_type: DataType, name: str, *, evolves: bool) -> DataType:
+    """Give the query's type the names of the table's fields, by position. evolves: structs may have more fields, which are new.
 
     Raises SchemaMismatchError: DELTA_INSERT_COLUMN_ARITY_MISMATCH for a struct with fewer fields, DELTA_METADATA_MISMATCH for one
     with more.
     """
-    match found, wanted:
+    match query_type, table_type:
         case StructType(), StructType():
-            if len(found.fields) < len(wanted.fields) or (len(found.fields) > len(wanted.fields) and not evolves):
-                raise _other_fields(found, wanted, name)
-            pairs = zip(found.fields, wanted.fields, strict=False)
+            if len(query_type.fields) < len(table_type.fields) or (
+                len(query_type.fields) > len(table_type.fields) and not evolves
+            ):
+                raise _other_fields(query_type, table_type, name)
+            pairs = zip(query_type.fields, table_type.fields, strict=False)
             renamed = [
                 StructField(w.name, _renamed(f.dataType, w.dataType, f"{name}.{w.name}", evolves=evolves), f.nullable)
                 for f, w in pairs
             ]
-            return StructType([*renamed, *found.fields[len(wanted.fields) :]])
+            return StructType([*renamed, *query_type.fields[len(table_type.fields) :]])
         case ArrayType(), ArrayType():
-            element = _renamed(found.elementType, wanted.elementType, f"{name}.element", evolves=evolves)
-            return ArrayType(element, found.containsNull)
+            element = _renamed(query_type.elementType, table_type.elementType, f"{name}.element", evolves=evolves)
+            return ArrayType(element, query_type.containsNull)
         case MapType(), MapType():
-            key = _renamed(found.keyType, wanted.keyType, f"{name}.key", evolves=evolves)
-            value = _renamed(found.valueType, wanted.valueType, f"{name}.value", evolves=evolves)
-            return MapType(key, value, found.valueContainsNull)
-    return found
+            key = _renamed(query_type.keyType, table_type.keyType, f"{name}.key", evolves=evolves)
+            value = _renamed(query_type.valueType, table_type.valueType, f"{name}.value", evolves=evolves)
+            return MapType(key, value, query_type.valueContainsNull)
+    return query_type
 
 
-def _other_fields(found: StructType, wanted: StructType, name: str) -> SchemaMismatchError:
-    is_short = len(found.fields) < len(wanted.fields)
+def _other_fields(query_type: StructType, table_type: StructType, name: str) -> SchemaMismatchError:
+    is_short = len(query_type.fields) < len(table_type.fields)
     advice = "Give each field a value." if is_short else "Leave fields out, or add them with mergeSchema or schema evolution."
     return SchemaMismatchError(
-        f"Fields of structs go by position: column {name} of the table has {len(wanted.fields)} fields "
-        f"({', '.join(wanted.names)}), the data has {len(found.fields)} ({', '.join(found.names)}). Nothing was written. "
-        f"{advice}",
+        f"Fields of structs go by position: column {name} of the table has {len(table_type.fields)} fields "
+        f"({', '.join(table_type.names)}), the data has {len(query_type.fields)} ({', '.join(query_type.names)}). Nothing was "
+        f"written. {advice}",
         error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH" if is_short else "DELTA_METADATA_MISMATCH",
         sql_state="42802" if is_short else "42KDG",
         column=name,

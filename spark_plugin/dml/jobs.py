@@ -5,10 +5,10 @@
         target.choose_files(changed, ...)              # which files can matter
         result = run_changes(target, changed, parameters)
 
-Job 1 makes the changed rows; its tasks write the new ones and tell the places of the old. Job 2 takes the old ones out of
-their files, in Arrow alone. What tasks wrote becomes the table's by one commit at the end, or is deleted. Over Spark Connect
-everything that looks at the table between the jobs runs in tasks too (run_near_table.py), and the list of files is next to the
-table's own files until the end.
+Job 1 makes the changed rows; its tasks write the new rows and return the positions of the old ones. Job 2 deletes the old rows
+from their files, with Arrow only. One commit at the end adds the files of both jobs to the table; otherwise they are deleted.
+Over Spark Connect everything that looks at the table between the jobs runs in tasks too (run_near_table.py), and the list of
+files lies next to the table's own files until the end.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ from spark_plugin.source.arrow_batches import unweighed
 
 Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
 Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]
-"""Other columns of a frame's rows, beside one of its own, which is named: those of a view."""
+"""Makes other columns from a frame's rows, in addition to one named column of the frame: the columns of a view."""
 
 
 _NOT_OF_A_DML = ",".join((Road.LOG, Road.DRIVER, Road.PARTIAL, Road.JOINS))
-"""Its jobs read the rows of the files that it has chosen, and say where each row is."""
+"""Jobs of a DML read the rows of the files that it has chosen, and return the address of each row."""
 
 
 @dataclass
 class Target:
-    """The table that a DML changes, at the version that it read. listed: where the list of its files is put, for the process
-    that plans the scan. alias: by what name conditions may call it. by_session: it follows what the session says of all
-    writes, its transaction too. shown: makes other columns of the table's, for conditions."""
+    """The table that a DML changes, at the version that it read. listed: where the list of its files is stored, for the process
+    that plans the scan. alias: the name that conditions may use for it. by_session: it follows the session's settings for all
+    writes, including its transaction. shown: makes other columns from the table's, for conditions."""
 
     spark: SparkSession
     dml: Dml
@@ -82,8 +82,8 @@ class Target:
     has_metadata: bool = False
 
     def offer_metadata(self, columns: Sequence[Column]) -> None:
-        """Give `frame` the column `_metadata` too, where one of the columns may name it and the table has none of this name. To
-        be called before the frame is made."""
+        """Give `frame` the column `_metadata` too, if one of the columns may name it and the table has no column of this name.
+        Call it before the frame is made."""
         assert "frame" not in self.__dict__, "the frame has its columns already"
         if self.dml.snapshot.schema.find(METADATA_COLUMN) is None:
             texts = (analyzer_of(self.spark).written_text(column) for column in columns)
@@ -91,8 +91,8 @@ class Target:
 
     @cached_property
     def frame(self) -> DataFrame:
-        """The table's columns, or those that are shown of it, `_metadata` if it is offered, and the struct ROW_ADDRESS. It may be
-        read once choose_files has said of which files."""
+        """The table's columns, or those of `shown`, `_metadata` if it is offered, and the struct ROW_ADDRESS. It can be read
+        after choose_files has chosen the files."""
         reader = self.spark.read.format(FORMAT).option("versionAsOf", self.dml.snapshot.version)
         reader = reader.options(**private(self.spark, {FILES: self.listed, DISABLED: _NOT_OF_A_DML}))
         reader = reader.option("metadataColumn", str(self.has_metadata).lower())
@@ -102,8 +102,9 @@ class Target:
 
     @cached_property
     def shape(self) -> DataFrame:
-        """The frame without ROW_ADDRESS, which no error is to name: the same names mean the same in it, for the analyzer. Over
-        Spark Connect one without rows: the server would look at the table, and plan to read it, each time that it is asked."""
+        """The frame without ROW_ADDRESS, for the analyzer: names mean the same in it, and no error should list ROW_ADDRESS. Over
+        Spark Connect it is a frame without rows: otherwise the server would look at the table, and plan a read, for each
+        question."""
         if not is_connect(self.spark):
             return self.frame.drop(ROW_ADDRESS)
         columns = self.dml.snapshot.schema.fields
@@ -112,7 +113,7 @@ class Target:
         return called(empty, self.alias)
 
     def address(self, change: int) -> list[Column]:
-        """The columns of a row of `changed` that replaces or deletes a row of the target. change: as in row_changes.py."""
+        """Return the columns of a row of `changed` that replaces or deletes a row of the target. change: as in row_changes.py."""
         place = {FILE: "file_number", ROW: "row_index"}
         if self.dml.row_ids is not None:
             place[ROW_ID] = "row_id"
@@ -120,25 +121,25 @@ class Target:
         return [*columns, F.lit(change).cast("tinyint").alias(CHANGE)]
 
     def wanted(self, frame: DataFrame, condition: Column | None = None) -> Wanted:
-        """Which of the target's rows a frame over `frame` wants, as far as it can be told. condition: that of the frame, when
-        it has one and is nothing else. Nothing is run."""
+        """Return which of the target's rows a frame over `frame` needs, as far as that is known. condition: the condition of the
+        frame, if the frame is only a filter. No job runs."""
         if is_connect(self.spark):
             return wanted_by(self.spark, condition, self.dml.snapshot.schema, self.alias)
-        wanted = wanted_rows(self.spark, frame, FILES, self.listed)
-        return wanted.without(METADATA_COLUMN) if self.has_metadata else wanted
+        needed_rows = wanted_rows(self.spark, frame, FILES, self.listed)
+        return needed_rows.without(METADATA_COLUMN) if self.has_metadata else needed_rows
 
     def choose_files(self, predicate: Expression | None, *, whole: bool = False) -> int:
-        """Settle which files are read: those that may hold such rows. whole: the predicate is exactly that of the rows to
-        delete, so that files of which all rows go need not be read. Returns how many are to be read."""
+        """Choose the files to read: those that may contain such rows. whole: the predicate describes exactly the rows to delete,
+        so files whose rows are all deleted need not be read. Returns how many files are to be read."""
         chosen = at_table(self.spark, partial(_choose_files, self.dml, predicate, whole, self.listed))
-        if is_connect(self.spark):  # a copy has settled it
+        if is_connect(self.spark):  # a copy of the DML chose the files
             self.dml.take_choice(predicate, chosen)
         return int(chosen.candidates.num_rows)
 
 
-def _choose_files(dml: Dml, predicate: Expression | None, whole: bool, listed: str) -> ChosenFiles:
+def _choose_files(dml: Dml, predicate: Expression | None, is_exact: bool, listed: str) -> ChosenFiles:
     candidates = dml.candidates(predicate)
-    if whole:
+    if is_exact:
         candidates = dml.take_whole_files(predicate)
     with pa.OSFile(listed, "wb") if os.path.isabs(listed) else dml.store.open_output(listed) as sink:
         candidates.spool(sink)
@@ -147,7 +148,7 @@ def _choose_files(dml: Dml, predicate: Expression | None, whole: bool, listed: s
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """What run_changes is asked for. changed: None when no row has to be read. parameters: for the history."""
+    """The input of run_changes. changed: None if no row has to be read. parameters: for the history."""
 
     changed: DataFrame | None
     parameters: Mapping[str, Any]
@@ -155,14 +156,14 @@ class PlannedChange:
 
 @dataclass(frozen=True, slots=True)
 class DmlResult:
-    """version: of the commit; the one that was read, when nothing was to be changed. metrics: by the reference's names."""
+    """version: of the commit, or the version that was read if there was nothing to change. metrics: by the reference's names."""
 
     version: int
     metrics: Mapping[str, int]
 
 
 def newest(spark: SparkSession, table: TablePath) -> Snapshot:
-    """The newest version, loaded where the table is. Raises as Snapshot.load."""
+    """Load the newest version where the table is. Raises the same as Snapshot.load."""
     store = table.open_store(spark)
     return at_table(spark, partial(Snapshot.load, store)).through(store)
 
@@ -178,10 +179,11 @@ def open_target(
     request: WriteRequest | None = None,
     shown: Shown | None = None,
 ) -> Iterator[Target]:
-    """The newest version of a table, to be changed. evolve: says of a version what the operation makes of its metadata and
-    protocol, as of Dml.on. request: what it follows; None for what the session says of all writes. shown: as of Target.
+    """Open the newest version of a table to change it. evolve: returns the metadata and protocol that the operation makes of
+    those of a version, as in Dml.on. request: the write settings to follow; None for the session's settings for all writes.
+    shown: as in Target.
 
-    Errors of delta_py inside leave as errors that are Spark's too.
+    Errors of delta_py that are raised inside become Spark errors too.
     """
     with as_spark_raises(), active(spark):
         time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
@@ -198,7 +200,7 @@ def open_target(
 
 @contextmanager
 def _place_of_list(spark: SparkSession, dml: Dml) -> Iterator[str]:
-    """A name for the list of files, as dml.store knows it: on this machine, or else among the table's files."""
+    """Return a name for the list of files, for dml.store: on this machine, or otherwise among the table's files."""
     if not is_connect(spark):
         with tempfile.TemporaryDirectory(prefix="pydelta-") as folder:
             yield f"{folder}/files.arrow"
@@ -213,10 +215,10 @@ def _place_of_list(spark: SparkSession, dml: Dml) -> Iterator[str]:
 def run_changes(
     target: Target, changed: DataFrame | None, parameters: Mapping[str, Any], named: MetricNames | None = None
 ) -> DmlResult:
-    """Make the rows, take the old ones out of their files, and commit.
+    """Make the rows, delete the old ones from their files, and commit.
 
-    changed: None when no row has to be read. named: as of Dml.commit. When anything fails, what was written is deleted and
-    nothing is committed. Nothing is done when the table has recorded the session's transaction (txnAppId, txnVersion) already.
+    changed: None if no row has to be read. named: as in Dml.commit. If anything fails, all written files are deleted and
+    nothing is committed. Nothing is done if the table has already recorded the session's transaction (txnAppId, txnVersion).
     """
     dml, started = target.dml, time.monotonic()
     if dml.transaction.is_named and at_table(target.spark, lambda: dml.transaction.is_recorded):
@@ -245,7 +247,7 @@ def run_changes(
     return DmlResult(version, done)
 
 
-# ---------------------------------------------------------------- job 1: rows as Spark makes them
+# ---------------------------------------------------------------- job 1: the changed rows
 
 
 def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> list[TaskChanges]:
@@ -254,7 +256,7 @@ def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> l
     return [from_text(row[RESULT]) for row in rows]
 
 
-# ---------------------------------------------------------------- job 2: files without them
+# ---------------------------------------------------------------- job 2: files without the old rows
 
 
 def _take_out(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> TakenOut:

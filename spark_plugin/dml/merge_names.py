@@ -1,9 +1,9 @@
-"""Whether a name in a MERGE is a column of the target or of the source, by their schemas alone.
+"""Decides whether a name in a MERGE is a column of the target or of the source, from their schemas alone.
 
     names = Names(target=schema, source=schema, alias=("t",), case_sensitive=False)
     names.column(("t", "id"))            # Named("target", LongType())
 
-A server of Spark Connect logs each question that it has to refuse, so it is not asked whether one of the frames knows a name.
+A Spark Connect server logs each question that it refuses, so pydelta does not ask it whether one of the frames knows a name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_QUALIFIERS = 3  # catalog.database.table
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a name means. data_type: None where the schemas leave open which of several columns it is."""
+    """The meaning of a name. data_type: None if the schemas do not decide which of several columns it is."""
 
     side: Side
     data_type: DataType | None
@@ -32,8 +32,8 @@ class Named:
 
 @dataclass(frozen=True)
 class Names:
-    """target, source: the columns of both. alias: the target's, which has no other qualifiers. Those of the source are not known.
-    case_sensitive: as the session's setting says."""
+    """target, source: the columns of both. alias: the target's only qualifiers. The source's qualifiers are not known.
+    case_sensitive: the session's setting."""
 
     target: StructType
     source: StructType
@@ -41,26 +41,26 @@ class Names:
     case_sensitive: bool
 
     def column(self, path: tuple[str, ...]) -> Named | None:
-        """What a name means that Spark's analyzer has accepted over both sides, so that it is not ambiguous. path: its parts.
-        None where the schemas do not tell.
+        """Return the meaning of a name that Spark's analyzer has accepted over both sides, so that it is not ambiguous. path: its
+        parts. Returns None if the schemas do not decide.
 
-        Spark takes the columns of which the most parts in front are qualifiers.
+        Spark prefers the columns for which the most leading parts are qualifiers.
         """
         target, source = self._target(path), self._source(path)
         if not source:
             return Named("target", target[max(target)]) if target else None
         if not target:
             return Named("source", next(iter(source.values())) if len(source) == 1 else None)
-        # A column of the source with as many qualifiers would make an alias' name ambiguous, so it has others.
+        # A source column with as many qualifiers would make the name ambiguous, so the source has other qualifiers.
         certain = max(target) > 0 and max(source) <= max(target)
         return Named("target", target[max(target)]) if certain else None
 
     def is_known(self, path: tuple[str, ...], side: Side) -> bool:
-        """Whether the side may have such a column or field."""
+        """Return whether the side may have such a column or field."""
         return bool(self._target(path) if side == "target" else self._source(path))
 
     def _target(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
-        """By the number of qualifiers that the path would begin with: the type of the column, None for one of several."""
+        """Return the type of the column by the number of leading qualifiers in the path; None for one of several columns."""
         counts = [0, *counts_of_qualifiers(path, self.alias, self._same)]
         return {count: kind for qualifiers in counts for count, kind in self._found(self.target, path, qualifiers).items()}
 
@@ -75,7 +75,7 @@ class Names:
         kinds = [column.dataType for column in columns.get(self._key(path[qualifiers]), ())]
         for part in path[qualifiers + 1 :]:
             structs = [kind for kind in kinds if isinstance(kind, StructType)]
-            kinds = [own.dataType for kind in structs for own in kind.fields if self._same(own.name, part)]
+            kinds = [field.dataType for kind in structs for field in kind.fields if self._same(field.name, part)]
         if not kinds:
             return {}
         return {qualifiers: kinds[0] if len(kinds) == 1 else None}

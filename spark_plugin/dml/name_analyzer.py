@@ -1,8 +1,8 @@
-"""The analyzer of a Spark Connect client, where plans stay on the server: its answers come from what the server takes and
+"""The analyzer of a Spark Connect client. Plans stay on the server, so its answers come from what the server accepts and
 refuses, from the client's own columns (connect_conditions.py), and from the schemas of both sides (merge_names.py). See
 analyzer.py for the questions.
 
-What is resolved stays a name. It means what it means in the frame where it is used.
+A resolved value is still a name. It has the meaning that it has in the frame where it is used.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class NameAnalyzer:
         return condition_text(column)
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
-        selected(frame, [F.col(name) for name in names])  # the server says by its own errors which names are none
+        selected(frame, [F.col(name) for name in names])  # the server's own errors say which names do not exist
         return _paths_by_name(frame.schema, names, alias)
 
     def check_values(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
@@ -82,7 +82,7 @@ class NameAnalyzer:
         return [Resolved(column, field.dataType, None) for column, field in zip(columns, projection.schema.fields, strict=True)]
 
     def resolve_names(self, frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
-        """Bound to the frame: names alone might be those of others in a join."""
+        """Bind the names to the frame: in a join, unbound names might refer to other columns."""
         fields = frame.schema.fields
         types = {field.name: field.dataType for field in fields}
         if len({name.lower() for name in types}) < len(fields) or not all(name in types for name in names):
@@ -119,13 +119,13 @@ class NameAnalyzer:
         return ConditionParts(tuple(of_target), (), tuple(comparisons))
 
     def _is_deterministic(self, frame: DataFrame, condition: Column) -> bool:
-        """Whether Spark takes it as the condition of a join. Raises UnsupportedOperationError for one that it refuses there for
-        another reason."""
+        """Return whether Spark accepts it as the condition of a join. Raises UnsupportedOperationError for one that Spark refuses
+        there for another reason."""
         if is_plain(self._spark, condition):
             return True
         other = self._spark.createDataFrame([], "__pydelta_other int")
         try:
-            frame.join(other, condition, "left_semi").schema  # noqa: B018 - the server analyses it when it is asked
+            frame.join(other, condition, "left_semi").schema  # noqa: B018 - the server analyses the join when a client reads this
         except AnalysisException as error:
             if error.getCondition() == _NON_DETERMINISTIC:
                 return False
@@ -136,7 +136,7 @@ class NameAnalyzer:
         return True
 
     def _check_row_by_row(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
-        """What a filter does not take is not one value a row."""
+        """A column that a filter does not accept does not have one value per row."""
         unknown = [column for column in columns if not is_plain(self._spark, column)]
         if not unknown:
             return
@@ -152,8 +152,8 @@ class NameAnalyzer:
 
 
 def _paths_by_name(schema: StructType, names: Sequence[str], alias: Alias) -> list[Path]:
-    """The names on the way to columns or fields, for names that Spark has resolved: alias first, whatever the case, where the
-    table has the column behind it. Else it is a column of this name, a struct."""
+    """Return the path to the column or field for names that Spark has resolved. The alias comes first, in any case, if the table
+    has the column after it. Otherwise the first part is a column of this name, a struct."""
     columns = FieldsByName(schema)
     return [_path_by_name(columns, name, alias) for name in names]
 
@@ -176,7 +176,7 @@ def _path_by_name(columns: FieldsByName, name: str, alias: Alias) -> Path:
 
 
 def _meaning(path: Path, target: DataFrame, source: DataFrame, names: Names) -> Named | None:
-    """What a name in the condition of a MERGE means. The server is asked only where the schemas do not tell."""
+    """Return the meaning of a name in the condition of a MERGE. The server is called only if the schemas do not decide."""
     named = names.column(path)
     if named is not None and named.data_type is not None:
         return named
@@ -189,7 +189,7 @@ def _meaning(path: Path, target: DataFrame, source: DataFrame, names: Names) -> 
 
 
 def _type_in(frame: DataFrame, path: Path) -> DataType | None:
-    """None for what is no value of the frame's."""
+    """Return the type of the path, or None if it is no value of the frame."""
     try:
         return frame.select(F.col(_text(path))).schema.fields[0].dataType
     except AnalysisException:
@@ -201,5 +201,6 @@ def _text(path: Path) -> str:
 
 
 def _same_order(kind: DataType, other: DataType) -> bool:
-    """Whether Spark compares their values as they are: texts beside numbers have another order than among themselves."""
+    """Return whether Spark compares their values without conversion: texts next to numbers have another order than among
+    themselves."""
     return kind == other or (isinstance(kind, IntegralType) and isinstance(other, IntegralType))

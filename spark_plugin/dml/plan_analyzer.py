@@ -112,7 +112,7 @@ class PlanAnalyzer:
         return [expression_sql(attribute) for attribute in self._internals.attributes(frame)]
 
     def _check_row_by_row(self, projection: DataFrame, frame: DataFrame, where: str) -> None:
-        """A projection of the frame's own rows is all that is wanted."""
+        """Check that the result is only a projection of the frame's own rows."""
         match self._internals.not_row_by_row(projection, frame):
             case None:
                 return
@@ -132,18 +132,18 @@ def _path_of(expression: Any, name: str) -> Path:
 
 
 def _comparisons(parts: Sequence[Any], of_target: Any, of_source: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Those that compare a value of the target with one of the source: both, as expressions."""
+    """Yield the parts that compare a value of the target with one of the source: both, as expressions."""
     for part in parts:
         comparison = comparison_of(part)
         if comparison is None or uses_only(part, of_target) or uses_only(part, of_source):
             continue
         left, right = operands_of(part)
-        for ours, theirs, operator in ((left, right, comparison), (right, left, TURNED[comparison])):
-            if uses_only(ours, of_target) and uses_only(theirs, of_source):
-                yield ours, operator, theirs
+        for ours, source_attributes, operator in ((left, right, comparison), (right, left, TURNED[comparison])):
+            if uses_only(ours, of_target) and uses_only(source_attributes, of_source):
+                yield ours, operator, source_attributes
 
 
 def _has_char(expression: Any) -> bool:
-    """Whether it is of a CHAR: Spark pads a constant beside one, and does not pad the source's value beside which it stands in
+    """Return whether it is a CHAR. Spark pads a constant next to a CHAR, but it does not pad the source's value next to a CHAR in
     the condition."""
     return any(not declared.lower().startswith("varchar") for declared in column_metadata(expression, DECLARED_TYPE))

@@ -1,10 +1,10 @@
-"""Steps of an operation that look at a table or change it, and are not of Spark's jobs: they run where the table is.
+"""Runs steps of an operation that look at a table or change it, and that are no Spark jobs: they run where the table is.
 
     snapshot = at_table(spark, partial(Snapshot.load, store))
 
-In a classic session that is here, on the driver. The client of Spark Connect may see neither the table's files nor the
-server's machine, so there a step runs as a task of one row, which sees what tasks see. What it uses travels pickled, as all that
-a client has its tasks do; what it gives travels as data (task_answers.py).
+In a classic session that is this process, on the driver. A Spark Connect client may have no access to the table's files or to the
+server's machine. There a step runs as a task of one row, which has the access that tasks have. The step's input travels pickled,
+like all code that a client runs in tasks; its result travels as data (task_answers.py).
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _BLIND_ROUNDS = 3
 _log = logging.getLogger("pydelta")
 
 _VALUE = "value"
-# A schema as text would be a question to the server.
+# A schema as text would need a call to the server.
 _GIVEN = StructType([StructField(_VALUE, BinaryType())])
 _ANSWERED = StructType([StructField(_VALUE, StringType())])
 
 
 def at_table(spark: Any, step: Callable[[], T], *, once: bool = False) -> T:
-    """What the step returns; what it raises is raised here as it is. Over Spark Connect an error that is neither of delta_py nor
-    an OSError comes as RuntimeError.
+    """Return the result of the step; its errors are raised here unchanged. Over Spark Connect an error that is neither of
+    delta_py nor an OSError becomes a RuntimeError.
 
-    once: the step must not be run a second time, such as a commit. Spark repeats a task whose executor was lost: it raises
-    CommitOutcomeUnknownError then.
+    once: the step must not run twice, such as a commit. Spark repeats a task whose executor was lost: then the step raises
+    CommitOutcomeUnknownError.
     """
     if not is_connect(spark):
         return step()
@@ -55,7 +55,7 @@ def at_table(spark: Any, step: Callable[[], T], *, once: bool = False) -> T:
 
 
 def each_in_task(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list[T]:
-    """What `work` makes of each of the items, in tasks: over Spark Connect, which has no other jobs than those of DataFrames."""
+    """Return `work` of each item, computed in tasks: for Spark Connect, which has no jobs except those of DataFrames."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -67,14 +67,14 @@ def each_in_task(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list
 
 
 def in_tasks(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list[T]:
-    """What `work` makes of each of the items, each in a task of its own. Over Spark Connect as each_in_task."""
+    """Return `work` of each item, each in its own task. Over Spark Connect the same as each_in_task."""
     if is_connect(spark):
         return each_in_task(spark, items, work)
     return spark.sparkContext.parallelize(items, len(items)).map(work).collect() if items else []
 
 
 def tasks_worth_while(spark: Any) -> int:
-    """So many at least. A server of Spark Connect does not tell how many cores it has."""
+    """Return how many tasks a job should have at least. A Spark Connect server does not say how many cores it has."""
     if not is_connect(spark):
         return int(spark.sparkContext.defaultParallelism)
     return int(conf(spark, "spark.sql.leafNodeDefaultParallelism") or conf(spark, "spark.default.parallelism") or 8)
@@ -85,7 +85,7 @@ def _outcome(step: Callable[[], T], once: bool) -> T | Failure:
         if once:
             _check_first_run()
         return step()
-    except Exception as error:  # raised again where it was asked for
+    except Exception as error:  # raised again in the process that called
         return Failure(error)
 
 
@@ -93,17 +93,17 @@ def _check_first_run() -> None:
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
         raise CommitOutcomeUnknownError(
-            "Spark lost the task that was to commit, and began it anew: whether the first had committed is not known. Nothing "
+            "Spark lost the task that was to commit, and started it again: whether the first had committed is not known. Nothing "
             "more was done, and the data files are kept. Look into the table's history before you run the operation again."
         )
 
 
-# ---------------------------------------------------------------- what failed
+# ---------------------------------------------------------------- failures
 
 
 def abandon(spark: Any, abort: Callable[[], Any]) -> None:
-    """Delete what the tasks of an operation have written, by `abort`; again while tasks are running, as Spark ends those of a
-    failed job a little later. Spark Connect does not tell whether they are."""
+    """Delete the files that the tasks of an operation wrote, by calling `abort`. Call it again while tasks are running, because
+    Spark ends those of a failed job a little later. Spark Connect does not show whether tasks are running."""
     for _ in range(_BLIND_ROUNDS if is_connect(spark) else _ABANDON_ROUNDS):
         running = _tasks_are_running(spark)
         clean_up(spark, abort)
@@ -113,7 +113,8 @@ def abandon(spark: Any, abort: Callable[[], Any]) -> None:
 
 
 def clean_up(spark: Any, step: Callable[[], Any]) -> None:
-    """Over Spark Connect it may fail with the session; an error that is on its way must not be lost for that."""
+    """Run the step. Over Spark Connect it may fail together with the session; that must not hide an error already being
+    raised."""
     try:
         at_table(spark, step)
     except PySparkException as error:
@@ -121,7 +122,7 @@ def clean_up(spark: Any, step: Callable[[], Any]) -> None:
 
 
 def _tasks_are_running(spark: Any) -> bool:
-    """Whether any task runs in the session's application: one of a failed job may still be writing."""
+    """Return whether any task runs in the session's application: a task of a failed job may still be writing."""
     if is_connect(spark):
         return True
     return SparkInternals(spark).runs_tasks()

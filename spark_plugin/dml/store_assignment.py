@@ -1,5 +1,5 @@
-"""Values for columns of a table, by Spark's store assignment: casts that fail rather than lose, structs by the names of their
-fields, and new rows of which only some columns, or fields, are assigned.
+"""Values for columns of a table, by Spark's store assignment: casts that fail instead of losing data, structs matched by the
+names of their fields, and new rows in which only some columns, or fields, are assigned.
 
     rule = Assigning.of(spark, evolves=False)
     rule.cast(Typed(column, found), wanted, "name")
@@ -51,7 +51,7 @@ class Typed:
         return Typed(self.column.getField(f.name), f.dataType)
 
     def fields(self) -> Callable[[str], Typed | None]:
-        """Finds the field of a name, whatever its case; None when there is none."""
+        """Return a function that finds a field by name, in any case, or returns None."""
         assert isinstance(self.data_type, StructType)
         fields = FieldsByName(self.data_type)
 
@@ -64,7 +64,7 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An assigned value. keeps_own: fields of structs that the value lacks stay as they are in the row (UPDATE SET * with
+    """An assigned value. keeps_own: fields of structs that the value lacks keep the row's values (UPDATE SET * with
     schema evolution); otherwise they become null."""
 
     value: Typed
@@ -73,8 +73,8 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Assigning:
-    """How values become those of a column. internals: None over Spark Connect. evolves: structs may lack fields that the column
-    has."""
+    """How values are converted to those of a column. internals: None over Spark Connect. evolves: structs may lack fields that
+    the column has."""
 
     internals: SparkInternals | None
     policy: str
@@ -94,9 +94,9 @@ class Assigning:
         given: Mapping[Path, Given],
         absent: Set[str] = frozenset(),
     ) -> list[Column]:
-        """Each column of `schema`: as assigned, else as it is in the row (`current`), else null. Under its name.
+        """Return each column of `schema` under its name: the assigned value, else the row's value (`current`), else null.
 
-        given: by path in the schema; no path is the beginning of another. absent: columns that are left out of the result.
+        given: by path in the schema; no path is a prefix of another. absent: columns that are left out of the result.
         Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) and UnsupportedOperationError
         (DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT).
         """
@@ -130,47 +130,57 @@ class Assigning:
 
     @property
     def _evolving(self) -> Assigning:
-        """For the row's own values, which may be of an older schema."""
+        """A rule for the row's own values, which may have an older schema."""
         return Assigning(self.internals, self.policy, True)
 
     # ------------------------------------------------------------ values
 
-    def cast(self, value: Typed, wanted: DataType, name: str, *, kept: Typed | None = None) -> Column:
-        """The value in the type `wanted`. name: of the column, for messages. kept: where the fields of structs come from that
-        the value lacks; None: they are null.
+    def cast(self, value: Typed, target_type: DataType, name: str, *, kept: Typed | None = None) -> Column:
+        """Return the value in the type `target_type`. name: of the column, for messages. kept: supplies the fields of structs
+        that the value lacks; None: they are null.
 
-        Structs are matched by the names of their fields, whatever the case, and stay null where they are null. A value that
-        the type cannot hold is an error when the row is made, unless spark.sql.storeAssignmentPolicy is LEGACY.
+        Structs are matched by the names of their fields, in any case, and null structs stay null. A value that the type cannot
+        represent is an error when the row is made, unless spark.sql.storeAssignmentPolicy is LEGACY.
         """
         column, source = value.column, value.data_type
-        if source.simpleString() == wanted.simpleString() and kept is None:
+        if source.simpleString() == target_type.simpleString() and kept is None:
             return column
         if isinstance(source, NullType):
-            return self._null(wanted)
-        if isinstance(source, StructType) and isinstance(wanted, StructType):
-            return self._struct(value, wanted, name, kept)
-        if isinstance(source, ArrayType) and isinstance(wanted, ArrayType) and _holds_struct(source) and _holds_struct(wanted):
-            return F.transform(column, lambda item: self.cast(Typed(item, source.elementType), wanted.elementType, name))
-        if isinstance(source, MapType) and isinstance(wanted, MapType) and _holds_struct(source) and _holds_struct(wanted):
-            return self._map(column, source, wanted, name)
-        return column if source.simpleString() == wanted.simpleString() else self._plain(value, wanted, name)
+            return self._null(target_type)
+        if isinstance(source, StructType) and isinstance(target_type, StructType):
+            return self._struct(value, target_type, name, kept)
+        if (
+            isinstance(source, ArrayType)
+            and isinstance(target_type, ArrayType)
+            and _holds_struct(source)
+            and _holds_struct(target_type)
+        ):
+            return F.transform(column, lambda item: self.cast(Typed(item, source.elementType), target_type.elementType, name))
+        if (
+            isinstance(source, MapType)
+            and isinstance(target_type, MapType)
+            and _holds_struct(source)
+            and _holds_struct(target_type)
+        ):
+            return self._map(column, source, target_type, name)
+        return column if source.simpleString() == target_type.simpleString() else self._plain(value, target_type, name)
 
-    def _struct(self, value: Typed, wanted: StructType, name: str, present: Typed | None) -> Column:
+    def _struct(self, value: Typed, target_type: StructType, name: str, present: Typed | None) -> Column:
         source = value.data_type
         assert isinstance(source, StructType)
-        wanted_fields, source_fields = FieldsByName(wanted), FieldsByName(source)
+        wanted_fields, source_fields = FieldsByName(target_type), FieldsByName(source)
         unknown = [field.name for field in source.fields if wanted_fields.find(field.name) is None]
-        lacking = [field.name for field in wanted.fields if source_fields.find(field.name) is None]
+        lacking = [field.name for field in target_type.fields if source_fields.find(field.name) is None]
         if unknown or (lacking and not self.evolves):
             raise SchemaMismatchError(
-                f"Cannot cast {source.simpleString()} to {wanted.simpleString()} for {name}. All nested columns must match: "
+                f"Cannot cast {source.simpleString()} to {target_type.simpleString()} for {name}. All nested columns must match: "
                 f"{', '.join(unknown or lacking)} {'is not in the table' if unknown else 'is missing'}.",
                 error_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
                 sql_state="42846",
                 column=name,
             )
         parts, given_field, old_field = [], value.fields(), _fields_of(present)
-        for field in wanted.fields:
+        for field in target_type.fields:
             part = self._part(given_field(field.name), old_field(field.name), field, f"{name}.{field.name}")
             parts.append(part.alias(field.name))
         there = value.column.isNotNull()
@@ -178,66 +188,66 @@ class Assigning:
             there = there | present.column.isNotNull()
         return F.when(there, F.struct(*parts))
 
-    def _part(self, given: Typed | None, old: Typed | None, field: StructField, name: str) -> Column:
-        if given is not None:
-            return self.cast(given, field.dataType, name, kept=old if isinstance(field.dataType, StructType) else None)
+    def _part(self, value: Typed | None, old: Typed | None, field: StructField, name: str) -> Column:
+        if value is not None:
+            return self.cast(value, field.dataType, name, kept=old if isinstance(field.dataType, StructType) else None)
         return self._null(field.dataType) if old is None else self._evolving.cast(old, field.dataType, name)
 
-    def _map(self, column: Column, source: MapType, wanted: MapType, name: str) -> Column:
-        if source.keyType.simpleString() != wanted.keyType.simpleString():
-            to_key = partial(self._item, source.keyType, wanted.keyType, name)
+    def _map(self, column: Column, source: MapType, target_type: MapType, name: str) -> Column:
+        if source.keyType.simpleString() != target_type.keyType.simpleString():
+            to_key = partial(self._item, source.keyType, target_type.keyType, name)
             column = F.transform_keys(column, lambda key, _: to_key(key))
-        if source.valueType.simpleString() != wanted.valueType.simpleString():
-            to_value = partial(self._item, source.valueType, wanted.valueType, name)
+        if source.valueType.simpleString() != target_type.valueType.simpleString():
+            to_value = partial(self._item, source.valueType, target_type.valueType, name)
             column = F.transform_values(column, lambda _, item: to_value(item))
         return column
 
-    def _item(self, source: DataType, wanted: DataType, name: str, item: Column) -> Column:
-        return self.cast(Typed(item, source), wanted, name)
+    def _item(self, source: DataType, target_type: DataType, name: str, item: Column) -> Column:
+        return self.cast(Typed(item, source), target_type, name)
 
-    def _null(self, wanted: DataType) -> Column:
-        return F.lit(None).cast(wanted)
+    def _null(self, target_type: DataType) -> Column:
+        return F.lit(None).cast(target_type)
 
-    def constant(self, text: str | None, wanted: DataType) -> Column:
-        """What PARTITION of an INSERT says, which Spark's parser hands over as text: in ANSI mode always, as Spark casts it."""
-        given = F.lit(text)
+    def constant(self, text: str | None, target_type: DataType) -> Column:
+        """Return the value of PARTITION in an INSERT, which Spark's parser passes as text. Spark always casts it in ANSI mode."""
+        text_column = F.lit(text)
         if self.internals is not None:
-            return self.internals.cast(given, wanted, ansi=True)
-        cast: Column = client_cast(given, wanted, "ansi")
+            return self.internals.cast(text_column, target_type, ansi=True)
+        cast: Column = client_cast(text_column, target_type, "ansi")
         return cast
 
-    def _plain(self, value: Typed, wanted: DataType, name: str) -> Column:
-        """A cast by the policy, whatever spark.sql.ansi.enabled is: Catalyst's own, which knows its mode."""
+    def _plain(self, value: Typed, target_type: DataType, name: str) -> Column:
+        """Return a cast by the policy, whatever spark.sql.ansi.enabled is: it is Catalyst's own cast, which has its own mode."""
         if self.internals is None:
-            return self._asked(value, wanted, name)
-        up_casts = self.internals.can_up_cast(value.data_type, wanted)
+            return self._asked(value, target_type, name)
+        up_casts = self.internals.can_up_cast(value.data_type, target_type)
         if self.policy == "STRICT" and not up_casts:
             raise SchemaMismatchError(
-                f"Cannot up cast {name} from {value.data_type.simpleString()} to {wanted.simpleString()}, and "
+                f"Cannot up cast {name} from {value.data_type.simpleString()} to {target_type.simpleString()}, and "
                 "spark.sql.storeAssignmentPolicy is STRICT. Cast it, or set the policy to ANSI.",
                 error_class="CANNOT_UP_CAST_DATATYPE",
                 sql_state="42846",
                 column=name,
             )
         overflow_of = name if self.policy == "ANSI" and not up_casts else None
-        return self.internals.cast(value.column, wanted, ansi=self.policy != "LEGACY", overflow_of=overflow_of)
+        return self.internals.cast(value.column, target_type, ansi=self.policy != "LEGACY", overflow_of=overflow_of)
 
-    def _asked(self, value: Typed, wanted: DataType, name: str) -> Column:
-        """The same cast, as a client of Spark Connect asks for it. STRICT takes every simple value as text; of other types the
-        server alone knows which it takes."""
-        if self.policy == "STRICT" and not (wanted == StringType() and _is_simple(value.data_type)):
+    def _asked(self, value: Typed, target_type: DataType, name: str) -> Column:
+        """Return the same cast as a Spark Connect client requests it. STRICT accepts every simple value as text; for other types
+        only the server knows which it accepts."""
+        if self.policy == "STRICT" and not (target_type == StringType() and _is_simple(value.data_type)):
             raise UnsupportedOperationError(
-                f"{name} needs a cast to {wanted.simpleString()}. spark.sql.storeAssignmentPolicy is STRICT, which cannot be "
-                "followed over Spark Connect. Cast the value, or set the policy to ANSI."
+                f"{name} needs a cast to {target_type.simpleString()}. spark.sql.storeAssignmentPolicy is STRICT, which cannot "
+                "be followed over Spark Connect. Cast the value, or set the policy to ANSI."
             )
-        cast: Column = client_cast(value.column, wanted, "legacy" if self.policy == "LEGACY" else "ansi")
+        cast: Column = client_cast(value.column, target_type, "legacy" if self.policy == "LEGACY" else "ansi")
         return cast
 
 
 @contextmanager
 def overflows_as_the_gates(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE") -> Iterator[None]:
-    """A value that a cast of `Assigning` cannot hold is raised as the gate says it of values that it casts itself. error_class:
-    the condition's name; the statement INSERT has another."""
+    """Raise the error of pydelta's own casts if a value does not fit the type of a cast of `Assigning`. error_class: the
+    condition's name; the statement INSERT uses another."""
     try:
         yield
     except PySparkException as error:
@@ -250,10 +260,10 @@ def overflows_as_the_gates(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRIT
         ) from error
 
 
-def _by_folded_name(given: Mapping[Path, Given]) -> dict[str, dict[Path, Given]]:
-    """What is assigned at or below each field, by path from there. The fields are by their names in lower case."""
+def _by_folded_name(assigned_values: Mapping[Path, Given]) -> dict[str, dict[Path, Given]]:
+    """Group the assigned values by field, and by path from that field. The fields have their names in lower case."""
     groups: dict[str, dict[Path, Given]] = {}
-    for path, value in given.items():
+    for path, value in assigned_values.items():
         if path:
             groups.setdefault(path[0].lower(), {})[path[1:]] = value
     return groups
@@ -279,7 +289,7 @@ def _is_simple(kind: DataType) -> bool:
 
 
 def _has_own_fields(data_type: DataType, other: DataType) -> bool:
-    """Whether a struct has fields, at any depth of structs, that the other lacks."""
+    """Return whether a struct has fields, at any depth of structs, that the other type lacks."""
     if not (isinstance(data_type, StructType) and isinstance(other, StructType)):
         return False
     other_fields = FieldsByName(other)

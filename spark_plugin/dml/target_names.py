@@ -1,4 +1,4 @@
-"""By what name conditions and values may call the table that a statement changes.
+"""The names that conditions and values may use for the table that a statement changes.
 
     called(frame, ("s",))                                 # s.id
     called(frame, ("spark_catalog", "shop", "sales"))     # spark_catalog.shop.sales.id, shop.sales.id and sales.id
@@ -15,25 +15,25 @@ from pyspark.sql import DataFrame
 from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 
 Alias: TypeAlias = tuple[str, ...]
-"""The parts of a name, of which the last one, or the last ones, stand before a column's. Empty for none. Over Spark Connect only
-the last one does."""
+"""The parts of a name. The last part, or the last parts, can stand before a column's name. Empty if there is none. Over Spark
+Connect only the last part can."""
 
 
 def called(frame: DataFrame, alias: Alias) -> DataFrame:
-    """The frame under this name."""
+    """Return the frame under this name."""
     if len(alias) < 2 or is_connect(frame.sparkSession):
         return frame.alias(alias[-1]) if alias else frame
     return SparkInternals(frame.sparkSession).called(frame, alias)
 
 
 def without_alias(path: tuple[str, ...], alias: Alias) -> tuple[str, ...]:
-    """A column's name without the table's in front of it, whatever its case."""
+    """Return a column's name without the leading table name, in any case."""
     counts = counts_of_qualifiers(path, alias, lambda one, other: one.lower() == other.lower())
     return path[max(counts, default=0) :]
 
 
 def counts_of_qualifiers(path: tuple[str, ...], alias: Alias, same: Callable[[str, str], bool]) -> list[int]:
-    """With how many parts a column's name may begin that are the table's. path: of the column, or of a field in it. same: whether
-    two parts are the same name."""
+    """Return how many leading parts of a column's name may be the table's name. path: of the column, or of a field in it. same:
+    whether two parts are the same name."""
     counts = range(1, min(len(alias), len(path) - 1) + 1)
     return [count for count in counts if all(map(same, path[:count], alias[-count:]))]

@@ -1,11 +1,11 @@
-"""What tasks answer over Spark Connect, as data: a client that reads it makes values of the classes listed here, no more.
+"""The answers of tasks over Spark Connect, as data. A client can only make values of the classes listed here from them.
 
     text = to_text(answer)         # in a task
     from_text(text)                # in the client
 
-Answers are numbers, texts, collections, enums, Arrow tables, and dataclasses of pydelta, nested in any way, as JSON in which each
-value that is no number, text or null is an object of one entry: its kind. A pickle would let a server run code in its clients.
-Errors travel as the name of their class and what they were made of.
+Answers are numbers, texts, collections, enums, Arrow tables, and dataclasses of pydelta, nested in any way. They are JSON: each
+value that is no number, text or null is an object with one entry, whose name is its kind. A pickle would let a server run code in
+its clients. Errors travel as the name of their class and its arguments.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 
 from delta_py.errors import DeltaError, rebuilt
 
-# The classes that answers may hold, with their modules: imported where one arrives, as tasks that answer need few of them.
+# The classes that answers may contain, with their modules. They are imported on arrival, as tasks that answer need few of them.
 _MODULES = {
     "ChosenFiles": "delta_py.row_changes.dml",
     "ChosenBins": "delta_py.optimize.optimize_bins",
@@ -75,12 +75,12 @@ _MODULES = {
 
 
 def to_text(answer: Any) -> str:
-    """Raises TypeError for a value of a class that no answer may hold."""
+    """Convert an answer to text. Raises TypeError for a value of a class that no answer may contain."""
     return json.dumps(_packed(answer))
 
 
 def from_text(text: str) -> Any:
-    """What to_text was given. Raises DeltaError for a text of another form."""
+    """Return the value that to_text converted. Raises DeltaError for a text of another form."""
     try:
         return _unpacked(json.loads(text))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
@@ -95,7 +95,7 @@ def from_text(text: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failure:
-    """An error that a step of an operation ended with."""
+    """The error of a failed step of an operation."""
 
     error: Exception
 
@@ -126,8 +126,8 @@ def _packed_or_text(value: Any) -> Any:
 
 def _unpacked_error(value: Mapping[str, Any]) -> Exception:
     if "message" in value:
-        known = {cls.__name__: cls for cls in _classes_from(DeltaError)}
-        nearest, *_ = (known[name] for name in value["classes"] if name in known)
+        error_classes = {cls.__name__: cls for cls in _classes_from(DeltaError)}
+        nearest, *_ = (error_classes[name] for name in value["classes"] if name in error_classes)
         parameters = {str(name): _unpacked(item) for name, item in value["parameters"].items()}
         return rebuilt(nearest, str(value["message"]), value["error_class"], value["sql_state"], parameters)
     if "errno" in value:
@@ -136,8 +136,8 @@ def _unpacked_error(value: Mapping[str, Any]) -> Exception:
 
 
 def _classes_from(cls: type[DeltaError]) -> Iterator[type[DeltaError]]:
-    """The class and all below it, without those of the same name that are an exception of Spark's too: they are made as errors
-    leave for the user, and Spark's half of them is nothing to make from a message."""
+    """Yield the class and all its subclasses, except those of the same name that are also an exception of Spark. These are made
+    when an error leaves for the user, and their Spark part cannot be made from a message."""
     yield cls
     for below in cls.__subclasses__():
         if not issubclass(below, PySparkException):
@@ -193,7 +193,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def _snapshot(parts: list[Any]) -> Any:
-    from delta_py.object_stores.open_store import open_store  # as _MODULES
+    from delta_py.object_stores.open_store import open_store  # for the same reason as _MODULES
 
     segment, protocol, metadata, checksum = (_unpacked(part) for part in parts)
     return _listed("Snapshot")(open_store(segment.table_root), segment, protocol, metadata, checksum)

@@ -1,4 +1,4 @@
-"""The channel of an application: the server in this process, and the client in the JVM that proves to know the secret.
+"""The channel of an application: the server in this process, and the client in the JVM that proves that it knows the secret.
 
     channel = channel_of(spark)          # the same one until the SparkContext stops or the socket is removed
     channel.handle({PLAN: plan})
@@ -29,10 +29,10 @@ _channels: WeakKeyDictionary[SparkContext, DriverChannel] = WeakKeyDictionary()
 
 
 class DriverChannel:
-    """java: the client in the JVM. It is given to whatever asks this process there."""
+    """java: the client in the JVM. Each Java object there that calls this process gets it."""
 
     def __init__(self, spark: SparkSession) -> None:
-        """Raises OSError if this process cannot listen, and what the JVM raises if it does not reach this process."""
+        """Raises OSError if this process cannot listen, and the JVM's error if it does not reach this process."""
         internals = SparkInternals(spark)
         secret = secrets.token_bytes(32)
         self._server = ChannelServer(secret, internals.java_process)
@@ -51,16 +51,16 @@ class DriverChannel:
 
     @property
     def is_reachable(self) -> bool:
-        """As ChannelServer.is_reachable."""
+        """The same as ChannelServer.is_reachable."""
         return self._server.is_reachable
 
     def handle(self, handlers: Mapping[int, Handler], *, defers_logging: bool = True) -> None:
-        """As ChannelServer.handle."""
+        """The same as ChannelServer.handle."""
         self._server.handle(handlers, defers_logging=defers_logging)
 
 
 def channel_of(spark: SparkSession) -> DriverChannel:
-    """The channel of a classic session's application. Raises what keeps it from being opened."""
+    """Return the channel of a classic session's application. Raises the error that prevents it from opening."""
     channel = _channels.get(spark.sparkContext)
     if channel is None or not channel.is_reachable:
         channel = _channels[spark.sparkContext] = DriverChannel(spark)

@@ -1,12 +1,12 @@
-"""Log records of pydelta that wait until the work that logs them is done.
+"""Log records of pydelta that wait until the work that logs them has finished.
 
     with deferred_logging() as records:
         ...                 # records of this thread wait
     log_thread.emit(records)
 
-A thread that waits for the work may hold a lock that a record needs: `save`, called by a handler of logging, holds that handler's
-lock. The work would then wait for a thread that waits for the work. So would the next work of the thread that emits the records:
-they have a LogThread of their own.
+A thread that waits for the work may hold a lock that a record needs. For example, a logging handler that calls `save` holds that
+handler's lock. Then the work would wait for a thread that waits for the work. The next work of the thread that emits the records
+would wait too, so the records have their own LogThread.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ for _name in LOGGERS:
 
 @contextmanager
 def deferred_logging() -> Iterator[list[logging.LogRecord]]:
-    """Gives the records. Hand them to a LogThread after the block."""
+    """Yield the records. Pass them to a LogThread after the block."""
     records: list[logging.LogRecord] = []
     _waiting.records = records
     try:
@@ -52,7 +52,7 @@ def deferred_logging() -> Iterator[list[logging.LogRecord]]:
 
 
 class LogThread:
-    """Hands records to their loggers, one after another, in a thread that nobody waits for. It starts with the first record."""
+    """Passes records to their loggers, one after another, in a thread that no code waits for. It starts with the first record."""
 
     def __init__(self) -> None:
         self._records: SimpleQueue[Sequence[logging.LogRecord] | None] = SimpleQueue()
@@ -70,7 +70,7 @@ class LogThread:
         self._records.put(records)
 
     def stop(self) -> None:
-        """After the records that wait."""
+        """Stop after the waiting records."""
         self._records.put(None)
 
     def _run(self) -> None:
@@ -78,5 +78,5 @@ class LogThread:
             for record in records:
                 try:
                     logging.getLogger(record.name).handle(record)
-                except Exception:  # of a user's filter; logging itself prints those of handlers
+                except Exception:  # of a user's filter; logging itself prints the errors of handlers
                     traceback.print_exc(file=sys.stderr)

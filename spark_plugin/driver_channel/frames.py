@@ -41,7 +41,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """patience_ms: after how long without an answer the client wants a WORKING frame."""
+    """patience_ms: the time without an answer after which the client wants a WORKING frame."""
 
     kind: int
     patience_ms: int
@@ -55,7 +55,7 @@ class ChannelError(Exception):
 def prove_to_client(connection: socket.socket, secret: bytes, limit_seconds: float) -> None:
     """Check that the client knows the secret, and prove that this process knows it too.
 
-    Nothing that the client sends is parsed here: the bytes are compared only. Raises ChannelError and OSError.
+    This function parses nothing that the client sends: it only compares the bytes. Raises ChannelError and OSError.
     """
     deadline = time.monotonic() + limit_seconds
     server_nonce = secrets.token_bytes(PROOF_BYTES)
@@ -71,12 +71,12 @@ def prove_to_client(connection: socket.socket, secret: bytes, limit_seconds: flo
 
 
 def proof(secret: bytes, side: bytes, server_nonce: bytes, client_nonce: bytes) -> bytes:
-    """side: `c` for the client's proof and `s` for the server's, so that neither can be sent back as the other."""
+    """side: `c` for the client's proof and `s` for the server's, so that neither proof can be returned as the other."""
     return hmac.digest(secret, side + server_nonce + client_nonce, "sha256")
 
 
 def read_request(connection: socket.socket, limit_seconds: float) -> Request | None:
-    """Wait for the next request, however long; once it has begun, for limit_seconds. None if the client ended the connection.
+    """Wait for the next request without a limit; once it has begun, for limit_seconds. None if the client ended the connection.
 
     Raises ChannelError and OSError.
     """

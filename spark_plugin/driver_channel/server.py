@@ -5,9 +5,9 @@
     server.path, server.port             # where it listens: a Unix domain socket, or a port of the loopback interface
     server.close()
 
-The socket lies in a directory that only this user can enter, and the kernel tells which user and which process connects. Where
-there are no Unix domain sockets, the server listens on the loopback interface, where anybody may connect: a client is then told
-from others by its proof alone.
+The socket lies in a directory that only this user can enter, and the kernel reports which user and which process connects.
+Without Unix domain sockets the server listens on the loopback interface, where anybody may connect: then only the proof
+distinguishes a client from others.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ MAX_CONNECTIONS = 128
 MAX_UNPROVED_CONNECTIONS = 16
 PROOF_SECONDS = 5.0
 REQUEST_SECONDS = 30.0
-"""A request that has begun must be whole after so long."""
+"""The time within which a request that has begun must be complete."""
 
 _UNSEEN_PROCESS = 0
-"""Linux gives this for a process outside of the container that this one runs in. No process inside of it gets this number."""
+"""Linux reports this for a process outside of this process's container. No process inside of it gets this number."""
 
 _COPIED_BYTES = 1 << 16
-"""Shorter answers are copied behind their head, to be sent in one call."""
+"""Shorter answers are copied after their head, to be sent in one call."""
 
 _MAX_PATH_BYTES = 100  # of a Unix domain socket: 104 on macOS, 108 on Linux, with a zero at the end
 
@@ -60,12 +60,13 @@ _log = logging.getLogger("pydelta")
 
 
 class ChannelServer:
-    """Answers requests in a thread per connection, until it is closed."""
+    """Answers requests, with one thread per connection, until it is closed."""
 
     def __init__(self, secret: bytes, client_process: int | None = None) -> None:
-        """client_process: the only one that may connect, where the kernel tells; None for all of this user.
+        """client_process: the only process that may connect, if the kernel reports the process; None for all processes of this
+        user.
 
-        Raises OSError if the process can listen nowhere.
+        Raises OSError if the process cannot listen anywhere.
         """
         self._secret = secret
         self._client_process = client_process
@@ -90,7 +91,7 @@ class ChannelServer:
 
     @property
     def is_reachable(self) -> bool:
-        """Whether new connections find the socket. Programs that tidy up temporary directories may have removed it."""
+        """Whether new connections find the socket. Programs that clean up temporary directories may have removed it."""
         return not self._closed.is_set() and (self.path is None or os.path.exists(self.path))
 
     def handle(self, handlers: Mapping[int, Handler], *, defers_logging: bool = True) -> None:
@@ -101,10 +102,10 @@ class ChannelServer:
         self._handlers = {**self._handlers, **{kind: (handler, defers_logging) for kind, handler in handlers.items()}}
 
     def close(self) -> None:
-        """Stop listening and end all connections. Work that runs is finished, and its answer is dropped."""
+        """Stop listening and end all connections. Running work is finished, and its answer is dropped."""
         with self._lock:
             self._closed.set()
-            self._handlers = {}  # they lead to the session, which leads here
+            self._handlers = {}  # they refer to the session, which refers to this object
             connections = list(self._connections)
         _shut(self._listener)
         for connection in connections:
@@ -114,7 +115,7 @@ class ChannelServer:
         self._remove_directory()
 
     def forget(self) -> None:
-        """Close what a child process got by a fork. The sockets of its parent stay open."""
+        """Close what a child process inherited from a fork. The sockets of its parent stay open."""
         self._closed.set()
         self._listener.close()
         for connection in list(self._connections):
@@ -132,7 +133,7 @@ class ChannelServer:
         return listener
 
     def _listen_on_path(self) -> socket.socket:
-        """Raises OSError, and AttributeError where Python knows no Unix domain sockets."""
+        """Raises OSError, and AttributeError if Python has no Unix domain sockets."""
         directory = tempfile.mkdtemp(prefix="pydelta-")  # its mode is 0700
         if len(os.fsencode(directory)) + 2 > _MAX_PATH_BYTES:
             os.rmdir(directory)
@@ -156,12 +157,12 @@ class ChannelServer:
             except OSError:
                 if self._closed.is_set():
                     return
-                time.sleep(0.1)  # no more files can be opened, say
+                time.sleep(0.1)  # for example, no more files can be opened
                 continue
             self._admit(accepted)
 
     def _admit(self, accepted: socket.socket) -> None:
-        """Serve a connection in a thread of its own, unless somebody else made it or too many are open."""
+        """Serve a connection in its own thread, unless another user or process made it or too many are open."""
         if self.path is not None and not _is_of_client(accepted, self._client_process):
             accepted.close()
             return
@@ -196,7 +197,7 @@ class ChannelServer:
                     is_holding = True
                     continue
                 self._answer(connection, request)
-                del request  # its body is large, and the next one may take hours to come
+                del request  # its body is large, and the next request may come hours later
         except (ChannelError, OSError) as error:
             _log.debug("a connection of the channel ended: %s", error)
         finally:
@@ -236,20 +237,20 @@ class ChannelServer:
 
 
 def _work(handler: Handler, body: bytes, defers_logging: bool) -> tuple[Status, bytes, list[logging.LogRecord]]:
-    """What the client is told, and the log records that wait."""
+    """Return the answer to the client, and the waiting log records."""
     deferring: contextlib.AbstractContextManager[list[logging.LogRecord]] = (
         deferred_logging() if defers_logging else contextlib.nullcontext([])
     )
     with deferring as records:
         try:
             return Status.DONE, handler(body), records
-        except BaseException as error:  # a worker of Spark's does the same work, and raises it where the user sees it
+        except BaseException as error:  # a Spark worker does the same work, and raises the error where the user sees it
             _log.debug("a worker has to do what this process could not", exc_info=True)
             return Status.FAILED, f"{type(error).__name__}: {error}".encode(errors="replace"), records
 
 
 class _Connection:
-    """A socket that one thread at a time sends whole frames on."""
+    """A socket on which one thread at a time sends whole frames."""
 
     def __init__(self, connected: socket.socket) -> None:
         self.socket = connected
@@ -266,13 +267,13 @@ class _Connection:
                 self.socket.sendall(body)
 
     def send_pulse(self) -> None:
-        """Say that the work goes on. Nothing is sent while the answer is, or where the client reads nothing."""
+        """Send a frame that the work continues. Nothing is sent during the answer, or if the client reads nothing."""
         if not self._sending.acquire(blocking=False):
             return
         try:
             head = answer_head(Status.WORKING, 0)
             if self.socket.send(head, getattr(socket, "MSG_DONTWAIT", 0)) != len(head):
-                self.close()  # the client would take the rest for another frame
+                self.close()  # the client would read the remaining bytes as another frame
         except BlockingIOError:
             pass
         except OSError:
@@ -343,11 +344,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def _is_of_client(connection: socket.socket, client_process: int | None) -> bool:
-    """Whether a process of this user, and this one, is at the other end of a Unix domain socket. True where the kernel does not
-    tell: the directory's mode and the proof remain.
+    """Return whether a process of this user, and this process, is at the other end of a Unix domain socket. Returns True if the
+    kernel does not report it: the directory's mode and the proof remain.
 
-    The proof alone does not tell which process connects: one of this user that puts a socket of its own in the place of ours can
-    hand on what the two ends prove.
+    The proof alone does not show which process connects: a process of this user that replaces our socket by its own can
+    pass on the proofs of the two ends.
     """
     if not hasattr(socket, "SO_PEERCRED"):
         return True
@@ -368,6 +369,6 @@ def _shut(open_socket: socket.socket) -> None:
 
 
 def _remove(directory: str | None, process: int) -> None:
-    """process: which made the directory. A child of its fork ends too, and has the same finalizers."""
+    """process: the process that made the directory. A forked child also ends, and has the same finalizers."""
     if directory is not None and os.getpid() == process:
         shutil.rmtree(directory, ignore_errors=True)

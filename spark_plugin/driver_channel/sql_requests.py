@@ -1,9 +1,9 @@
-"""Statements and procedures that Spark's catalogs and parser hand to the Python process that drives the JVM.
+"""Statements and procedures that Spark's catalogs and parser pass to the Python process that drives the JVM.
 
     install(spark)                             # register(spark) calls it
 
-DriverPython.java keeps the Java objects of a request (session, parameters, the resulting DataFrame) under a number. Only the
-number and a JSON text go through the channel. This process fetches the objects through its own connection to the JVM, which has a
+DriverPython.java stores the Java objects of a request (session, parameters, the resulting DataFrame) under a number. Only the
+number and a JSON text go through the channel. This process gets the objects through its own connection to the JVM, which has a
 password.
 """
 
@@ -37,14 +37,14 @@ _HANDLERS = {"procedure": "statements.call_procedure.call_procedure", "statement
 None if nothing was done."""
 
 _log = logging.getLogger("pydelta")
-_sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()  # registered ones, by their ids in the JVM
+_sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()  # registered sessions, by their ids in the JVM
 _installed: WeakSet[DriverChannel] = WeakSet()
 
 
 def install(spark: SparkSession) -> bool:
-    """Let the JVM ask this process for statements and procedures of the session, which has our catalogs.
+    """Let the JVM call this process for statements and procedures of the session, which has our catalogs.
 
-    Returns False if it cannot; then a warning has said why, and everything else goes on.
+    Returns False if it cannot; then a warning has said why, and everything else continues.
     """
     _sessions.setdefault(SparkInternals(spark).session_id, spark)
     try:
@@ -53,7 +53,7 @@ def install(spark: SparkSession) -> bool:
             channel.handle({STATEMENT: partial(_answer_request, SparkInternals(spark))}, defers_logging=False)
             SparkInternals(spark).offer_python(channel.java)
             _installed.add(channel)
-    except Exception as error:  # whatever a locked-down or foreign Spark answers, all else must go on
+    except Exception as error:  # whatever a locked-down or unknown Spark raises, everything else must continue
         _log.warning(
             "CALL pydelta.system... does not work in this process: %s. Use the statements of spark.sql, or DeltaTable's methods.",
             reason_of(error),
@@ -63,7 +63,7 @@ def install(spark: SparkSession) -> bool:
 
 
 def _answer_request(internals: SparkInternals, body: bytes) -> bytes:
-    """Run one request, and leave its frame or error with the JVM."""
+    """Run one request, and store its frame or error in the JVM."""
     request = orjson.loads(body)
     with internals.python_request(request.pop("number")) as pending:
         try:
@@ -78,7 +78,7 @@ def _answer_request(internals: SparkInternals, body: bytes) -> bytes:
 
 
 def leave_error(error: Exception, pending: Any) -> None:
-    """Give an error to a PythonRequest: as the JVM's own exception if it came from there, or as a Failure."""
+    """Pass an error to a PythonRequest: as the JVM's own exception if it came from there, or as a Failure."""
     origin = getattr(error, "_origin", None)
     if origin is None or isinstance(error, DeltaError):
         pending.failed(failure_json(error))
@@ -87,7 +87,7 @@ def leave_error(error: Exception, pending: Any) -> None:
 
 
 def _session(java: Any) -> SparkSession:
-    """The registered Python object of a Java session. A new one would become the session that RDD.toDF uses."""
+    """Return the registered Python object of a Java session. A new object would become the session that RDD.toDF uses."""
     registered = _sessions.get(str(java.sessionUUID()))
     context: Any = SparkContext._active_spark_context
     return SparkSession(context, java) if registered is None else registered
@@ -106,7 +106,7 @@ def _imported(name: str) -> Handler:
 
 
 def failure_json(error: Exception) -> str:
-    """An error as Failure.java reads it: message, condition, SQLSTATE and parameters."""
+    """Return an error in the form that Failure.java reads: message, condition, SQLSTATE and parameters."""
     if isinstance(error, DeltaError):
         message = f"delta_py.errors.{type(error).__name__}: {error}"
         return _failure(message, error.error_class, error.sql_state, error.message_parameters)

@@ -1,4 +1,4 @@
-"""`load` by the driver's own Python: it makes the DataSource, and Spark makes of it the relation that it makes of a worker's."""
+"""`load` by the driver's own Python: it makes the DataSource. From it Spark makes the same relation as from a worker's."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 def load(
     spark: SparkSession, reader: Callable[[], Any], path: Any, own: Mapping[str, str], by_worker: Callable[[], DataFrame]
 ) -> DataFrame:
-    """What `by_worker` gives, by the driver's own Python where that can be. The session is a classic one.
+    """Return the result of `by_worker`, computed by the driver's own Python if possible. The session is a classic one.
 
-    reader: gives a DataFrameReader that knows format, schema and options of this load. own: private options beside the session's
-    settings. Raises what `by_worker` raises, and nothing else.
+    reader: returns a DataFrameReader with the format, schema and options of this load. own: private options in addition to the
+    session's settings. Raises the errors of `by_worker`, and no others.
     """
     loads = loads_of(spark) if path is None or isinstance(path, str) else None
     if loads is None:
         return by_worker()
     try:
         frame, error = _load(spark, loads, reader(), path, own), None
-    except Exception as raised:  # whatever it is: if it is the user's, a worker meets it too
+    except Exception as raised:  # any error: if the user caused it, a worker raises it too
         frame, error = None, raised
     if frame is None:
         frame = by_worker()
@@ -42,10 +42,10 @@ def load(
 
 
 def _load(spark: SparkSession, loads: Any, reader: Any, path: str | None, own: Mapping[str, str]) -> DataFrame | None:
-    """None where it takes Spark to load."""
+    """Return None if only Spark can load."""
     internals, nonce = SparkInternals(spark), nonce_of(spark)
-    told = internals.told_of_load(loads, reader, path)
-    source = None if told is None else source_here({**told["options"], **own}, told["directory"])
+    load_facts = internals.told_of_load(loads, reader, path)
+    source = None if load_facts is None else source_here({**load_facts["options"], **own}, load_facts["directory"])
     if source is None:
         return None
     schema = source.schema().json()

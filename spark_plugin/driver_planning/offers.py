@@ -1,6 +1,6 @@
-"""Offers the driver's own Python to the rule, so that it plans scans and is asked for streams.
+"""Offers the driver's own Python to the rule, so that it plans scans and answers calls of streams.
 
-    offer_once(spark)           # register does, and load: for a session that wants it, once an application
+    offer_once(spark)           # called by register and load: for a session that wants it, once an application
     offer(spark)                # once more, after it was given up
 """
 
@@ -36,16 +36,16 @@ _LOADS = "pydelta.driver.DriverLoads"
 _log = logging.getLogger("pydelta")
 
 _loads: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
-"""DriverLoads of an application, None where it cannot be had."""
+"""The DriverLoads of an application, None if there is none."""
 
 _errors: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
-"""Loads in a row that workers could do and this process could not."""
+"""How many loads in a row workers could do and this process could not."""
 
 _MOST_ERRORS = 3
 
 
 def offer(spark: SparkSession) -> bool:
-    """Whether the rule asks this process now, where the settings say so. False where the session does not have the rule.
+    """Return whether the rule now calls this process, if the settings allow it. False if the session does not have the rule.
 
     Never fails: a warning says why not.
     """
@@ -54,7 +54,7 @@ def offer(spark: SparkSession) -> bool:
             return False
         rule = installed_rule(spark)
         if rule is None:
-            return False  # and nothing is noted: `register` may come yet
+            return False  # and nothing is recorded: `register` may still come
         _loads[spark.sparkContext] = None
         if not _is_python_of_workers(spark):
             return False
@@ -63,7 +63,7 @@ def offer(spark: SparkSession) -> bool:
         rule.offerDriver(java_planner(spark, channel))
         _loads[spark.sparkContext] = _java_loads(spark, rule)
         _errors[spark.sparkContext] = 0
-    except Exception as error:  # whatever a locked-down or foreign Spark answers, workers plan
+    except Exception as error:  # whatever a locked-down or unknown Spark raises, workers plan
         _log.warning(
             "Python workers plan scans in this session, not the driver's own Python: %s. They give the same rows. Add %s to "
             "%s to be rid of this.",
@@ -76,14 +76,15 @@ def offer(spark: SparkSession) -> bool:
 
 
 def offer_once(spark: SparkSession) -> None:
-    """As `offer`, unless that was done in this application: what was given up stays so. Where the session did not want it, or did
-    not have the rule, it was not done."""
+    """Do the same as `offer`, unless it was done in this application: an offer that was given up is not repeated. It does not
+    count as done if the session did not want it, or did not have the rule."""
     if spark.sparkContext not in _loads:
         offer(spark)
 
 
 def loads_of(spark: SparkSession) -> Any | None:
-    """What of the JVM helps this process to load; None where workers load. Where that is not known yet, it is offered first."""
+    """Return the JVM object that helps this process to load; None if workers load. If that is not known yet, it is offered
+    first."""
     offer_once(spark)
     return _loads.get(spark.sparkContext)
 
@@ -93,7 +94,7 @@ def succeeded(spark: SparkSession) -> None:
 
 
 def failed(spark: SparkSession, error: Exception) -> None:
-    """A worker has done a load that this process could not. After some of these in a row workers do all."""
+    """Record that a worker did a load that this process could not do. After some of these in a row workers do all loads."""
     reason = reason_of(error)
     _log.debug("a worker has loaded a table, as this process could not", exc_info=error)
     rule, context = installed_rule(spark), spark.sparkContext
@@ -112,7 +113,7 @@ def failed(spark: SparkSession, error: Exception) -> None:
 
 
 def planning_handlers() -> dict[int, Handler]:
-    """The function that answers the requests of each kind."""
+    """Return the function that answers the requests of each kind."""
     scans = SmallScans()
     return {
         PLAN: partial(planned, keep=scans.keep),
@@ -125,7 +126,7 @@ def planning_handlers() -> dict[int, Handler]:
 
 
 def java_planner(spark: SparkSession, channel: DriverChannel) -> Any:
-    """A DriverPlanner that asks through the channel."""
+    """Return a DriverPlanner that sends its requests through the channel."""
     internals = SparkInternals(spark)
     planner = internals.java_class(_PLANNER).newInstance()
     planner.offer(channel.java)
@@ -138,6 +139,6 @@ def _java_loads(spark: SparkSession, rule: Any) -> Any | None:
 
 
 def _is_python_of_workers(spark: SparkSession) -> bool:
-    """What is pickled here is opened by workers: they must have the same Python, and so the same packages."""
+    """Workers unpickle what this process pickles: they must have the same Python, and so the same packages."""
     program = shutil.which(str(getattr(spark.sparkContext, "pythonExec", "python3")))
     return program is not None and os.path.abspath(program) == os.path.abspath(sys.executable)

@@ -1,4 +1,4 @@
-"""Opens tables and plans scans where the JVM asks the driver's own Python: the other side of DriverPlanner.java.
+"""Opens tables and plans scans when the JVM calls the driver's own Python: the other side of DriverPlanner.java.
 
     planned(body)       # the rows of an Arrow batch, whether binary values are bytes, whether the tasks are those of a stream,
                         # the pickled DataSource with its length before it, the scan's schema as JSON
@@ -33,8 +33,8 @@ _LENGTH = struct.Struct("!i")
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """What one planning is asked for. schema: JSON. max_arrow_batch_size, binary_as_bytes, is_stream: as Spark's worker is told
-    them."""
+    """The request for one planning. schema: JSON. max_arrow_batch_size, binary_as_bytes, is_stream: the values that Spark's
+    worker gets."""
 
     data_source: bytes
     schema: str
@@ -50,12 +50,12 @@ class Planning:
 
 
 def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) -> bytes:
-    """What Spark's own worker would write of a planning. keep: takes the request's scan id and the reader of a scan. Raises what
-    planning raises."""
+    """Return what Spark's own worker would write for a planning. keep: takes the request's scan id and the reader of a scan.
+    Raises the errors of planning."""
     planning = Planning.parse(body)
     source, schema = unpickled(planning.data_source), data_type_of_json(planning.schema)
     assert isinstance(schema, StructType), planning.schema
-    with counted_elsewhere():  # the rule counts by which columns scans are filtered
+    with counted_elsewhere():  # the rule counts the columns that filter scans
         reader = source.streamReader(schema) if planning.is_stream else source.keeping().reader(schema)
         if keep is not None:
             keep(ScanRequest.parse(schema).scan_id, reader)
@@ -69,11 +69,13 @@ def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) 
 
 
 def opened(body: bytes) -> bytes:
-    """A DataSource that is made for options of SQL's catalogs, and its columns. Raises what making it raises."""
-    told = orjson.loads(body)
-    source = source_here(told["options"], told["directory"])
+    """Return a DataSource for options of SQL's catalogs, and its columns. Raises the errors of making the DataSource."""
+    request = orjson.loads(body)
+    source = source_here(request["options"], request["directory"])
     if source is None:
-        raise ValueError(f"{told['options']['path']} is counted from {told['directory']}, and this process is in {os.getcwd()}")
+        raise ValueError(
+            f"{request['options']['path']} is counted from {request['directory']}, and this process is in {os.getcwd()}"
+        )
     schema = source.schema().json()
     pickled = pickled_whole(source)
     return _LENGTH.pack(len(pickled)) + pickled + schema.encode()

@@ -1,6 +1,6 @@
-"""The rows of small scans, read by the driver's own Python: a job of Spark's takes longer (DriverReads.java asks).
+"""The rows of small scans, read by the driver's own Python: a Spark job takes longer (DriverReads.java calls it).
 
-Where reading fails tasks read: they meet the error again, and raise it.
+If the read fails, tasks read: they meet the same error, and raise it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from spark_plugin.source.small_scan import FewRows
 
 MOST_KEPT = 256
-"""Scans that were planned here and may yet be read, of at most some files each. Tasks read those that were planned before."""
+"""The most scans that are planned here and may still be read, each of a limited number of files. Tasks read older scans."""
 
 
 class SmallScans:
-    """Threads may share it."""
+    """Can be shared by threads."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, FewRows] = OrderedDict()
         self._lock = threading.Lock()
 
     def keep(self, scan_id: str | None, reader: Any) -> None:
-        """scan_id: of the request for which the reader was planned. A reader of rows that are not few is not kept."""
+        """Store a reader. scan_id: of the request for which it was planned. A reader whose rows are not few is not stored."""
         few: FewRows | None = getattr(reader, "few", None)
         if few is None or scan_id is None:
             return
@@ -34,9 +34,9 @@ class SmallScans:
                 self._kept.popitem(last=False)
 
     def read(self, body: bytes) -> bytes:
-        """The rows as an Arrow stream; nothing where they are not few, or not known here. body: a scan's id.
+        """Return the rows as an Arrow stream; empty if they are not few, or the scan is unknown here. body: a scan's id.
 
-        Raises what reading raises.
+        Raises the errors of the read.
         """
         scan_id = body.decode()
         with self._lock:

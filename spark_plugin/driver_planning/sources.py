@@ -1,4 +1,4 @@
-"""DataSources in this process: made as a worker would that Spark asks for one, and those that the JVM hands over."""
+"""DataSources in this process: made in the same way as a worker makes them, or passed by the JVM."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from spark_plugin.session_source import source_of_process
 
 
 def source_here(options: Mapping[str, str], directory: str) -> DeltaSource | None:
-    """options: as Spark gives them to the DataSource, private ones too. directory: from which workers count relative paths.
+    """options: as Spark passes them to the DataSource, including private ones. directory: the base of relative paths in workers.
 
-    None where the path is another place to this process. The source keeps what it reads of logs.
+    Returns None if the path is another place for this process. The source caches what it reads of logs.
     """
     path = options["path"]
     if os.path.isabs(path) or urlsplit(path).scheme or directory == os.getcwd():
@@ -23,7 +23,7 @@ def source_here(options: Mapping[str, str], directory: str) -> DeltaSource | Non
 
 
 def unpickled(data_source: bytes) -> DeltaSource:
-    """Raises TypeError for what is none of ours."""
+    """Raises TypeError for an object that is no source of pydelta."""
     source = pickle.loads(data_source)
     if not isinstance(source, DeltaSource):
         raise TypeError(f"{type(source)} is no source of pydelta")

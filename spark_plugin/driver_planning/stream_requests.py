@@ -1,8 +1,9 @@
-"""The sources of streams in the driver's own Python: what Spark's process of each stream would answer (StreamRunner.java asks).
+"""The sources of streams in the driver's own Python. It gives the answers of Spark's process of each stream (StreamRunner.java
+calls it).
 
-A request is a text of JSON with its length (4 bytes, big-endian) before it: the stream, the call as DeltaStreamReader names it,
-and its arguments, each a text of JSON. Behind it, of the call that opens a stream, is the pickled DataSource. Offsets,
-limits and partitions are byte by byte those of Spark's process: a stream may go on in a process at any call.
+A request is a JSON text with its length (4 bytes, big-endian) before it: the stream, the call under its name in
+DeltaStreamReader, and its arguments, each a JSON text. In the call that opens a stream the pickled DataSource follows. Offsets,
+limits and partitions are byte by byte those of Spark's process: a stream may continue in a process at any call.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
     from spark_plugin.streaming.stream_reader import DeltaStreamReader
 
 MOST_STREAMS = 256
-"""Of more the one that was not asked for the longest goes on in a process, or has ended without a word."""
+"""If there are more streams, the one with the oldest request continues in a process, or has ended without notice."""
 
 _LENGTH = struct.Struct("!i")
 _DONE = b"\0"
 
 
 class Streams:
-    """Threads may share it; one stream is asked by one of them at a time."""
+    """Can be shared by threads; only one of them calls a given stream at a time."""
 
     def __init__(self) -> None:
         self._readers: OrderedDict[str, DeltaStreamReader] = OrderedDict()
@@ -42,26 +43,27 @@ class Streams:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """How many are open."""
+        """Return how many streams are open."""
         return len(self._readers)
 
     def answer(self, body: bytes) -> bytes:
-        """Raises what the call raises, and KeyError for a stream that is not open."""
+        """Raises the errors of the call, and KeyError for a stream that is not open."""
         (length,) = _LENGTH.unpack_from(body)
-        behind = _LENGTH.size + length
-        asked = orjson.loads(body[_LENGTH.size : behind])
-        stream, call, arguments = asked["stream"], asked["call"], asked["arguments"]
+        text_end = _LENGTH.size + length
+        request = orjson.loads(body[_LENGTH.size : text_end])
+        stream, call, arguments = request["stream"], request["call"], request["arguments"]
         with counted_elsewhere():
             match call:
                 case "open":
-                    return self._open(stream, body[behind:], *arguments)
+                    return self._open(stream, body[text_end:], *arguments)
                 case "close":
                     return self._close(stream)
                 case _:
                     return _answer(self._reader(stream), call, arguments)
 
     def _open(self, stream: str, data_source: bytes, schema_json: str) -> bytes:
-        """Nothing where the stream is to have a process: one that notes schemas, or keeps a lease of its files, does so once."""
+        """Return nothing if the stream must have its own process: a stream that records schemas, or holds a lease on its files,
+        must do so only once."""
         schema = data_type_of_json(schema_json)
         assert isinstance(schema, StructType), schema_json
         reader: DeltaStreamReader = unpickled(data_source).streamReader(schema)
@@ -74,7 +76,7 @@ class Streams:
         return _DONE
 
     def _close(self, stream: str) -> bytes:
-        """Also of a stream that is being opened, as when its query is stopped meanwhile."""
+        """Close a stream, also one that is still being opened, for example if its query is stopped in the meantime."""
         with self._lock:
             reader = self._readers.pop(stream, None)
             self._closed[stream] = None

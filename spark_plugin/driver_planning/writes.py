@@ -1,6 +1,7 @@
-"""Batch writes in the driver's own Python: what Spark's workers would answer that plan and commit them (DriverSource.java asks).
+"""Batch writes in the driver's own Python. It gives the answers of the Spark workers that plan and commit writes
+(DriverSource.java calls it).
 
-A commit is made once. Where it fails nobody makes it again: the answer is the error's text, as a worker writes it.
+A commit is made once. If it fails it is never repeated: the answer is the error's text, as a worker writes it.
 """
 
 from __future__ import annotations
@@ -22,26 +23,27 @@ _NO_MESSAGE = -1
 
 
 def planned_write(body: bytes) -> bytes:
-    """The write function and the writer, each with its length before it.
+    """Return the write function and the writer, each with its length before it.
 
-    body: JSON of the source's options, private ones too, the directory from which workers count relative paths, the rows' schema,
-    whether the write overwrites, and the columns of what tasks give back.
-    Raises what makes the write impossible, and ValueError where the path is another place to this process.
+    body: JSON of the source's options, including private ones, the base directory of relative paths in workers, the rows' schema,
+    whether the write overwrites, and the columns that tasks return.
+    Raises the errors that make the write impossible, and ValueError if the path is another place for this process.
     """
-    told = orjson.loads(body)
-    source = source_here(told["options"], told["directory"])
+    request = orjson.loads(body)
+    source = source_here(request["options"], request["directory"])
     if source is None:
-        raise ValueError(f"{told['options']['path']} is counted from {told['directory']}")
-    schema, given_back = data_type_of_json(told["schema"]), data_type_of_json(told["given back"])
+        raise ValueError(f"{request['options']['path']} is counted from {request['directory']}")
+    schema, given_back = data_type_of_json(request["schema"]), data_type_of_json(request["given back"])
     assert isinstance(schema, StructType) and isinstance(given_back, StructType)
     with counted_elsewhere():
-        return written_as_by_worker(source.writer(schema, told["overwrite"]), given_back)
+        return written_as_by_worker(source.writer(schema, request["overwrite"]), given_back)
 
 
 def committed_write(body: bytes) -> bytes:
-    """Nothing, or the text of the error.
+    """Return nothing, or the text of the error.
 
-    body: whether it is aborted; the pickled writer and what each task gave back, each with its length before it, -1 for nothing.
+    body: whether the write is aborted; the pickled writer and the results of the tasks, each with its length before it, -1 for
+    none.
     """
     try:
         abort, *parts = _parts(body)

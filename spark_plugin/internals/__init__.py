@@ -1,4 +1,4 @@
-"""Everything of Spark that is not its public API, and wrappers of its methods.
+"""All access to Spark that is not its public API, and wrappers of its methods.
 
-In: a session, a DataFrame or a Column. Out: what its JVM or its Connect client knows of it.
+In: a session, a DataFrame or a Column. Out: what its JVM or its Connect client knows about it.
 """

@@ -1,7 +1,7 @@
-"""What a client of Spark Connect keeps to itself: the expressions in its Columns, the plans of its frames, its active session.
+"""The private parts of a Spark Connect client: the expressions in its Columns, the plans of its frames, its active session.
 
-A client has no JVM: it writes down what its Columns and frames are, and the server resolves the names. `client_node` gives the
-uppermost node of an expression as one of the classes here, whose operands are again a client's expressions.
+A client has no JVM: it describes its Columns and frames, and the server resolves the names. `client_node` returns the root node
+of an expression as one of the classes here. The operands of a node are again expressions of the client.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from pyspark.sql.types import DataType
 
-# ---------------------------------------------------------------- what a Column holds
+# ---------------------------------------------------------------- the content of a Column
 
 _log = logging.getLogger("pydelta")
 
@@ -29,7 +29,7 @@ class ClientSql:
 
 @dataclass(frozen=True, slots=True)
 class ClientName:
-    """A column by its name, of no particular frame."""
+    """A column by its name, without a particular frame."""
 
     name: str
 
@@ -44,7 +44,7 @@ class ClientLiteral:
 
 @dataclass(frozen=True, slots=True)
 class ClientCast:
-    """CAST by the session's mode. operand: an expression of the client."""
+    """CAST in the session's mode. operand: an expression of the client."""
 
     operand: Any
     data_type: DataType
@@ -52,7 +52,7 @@ class ClientCast:
 
 @dataclass(frozen=True, slots=True)
 class ClientFunction:
-    """A function without DISTINCT, operators too. operands: expressions of the client."""
+    """A function without DISTINCT; also an operator. operands: expressions of the client."""
 
     name: str
     operands: tuple[Any, ...]
@@ -62,12 +62,13 @@ ClientNode: TypeAlias = ClientSql | ClientName | ClientLiteral | ClientCast | Cl
 
 
 def client_expression(column: Any) -> Any:
-    """The expression in a Column of a client; its str() is how the client writes it. None for what is no such Column."""
+    """Return the expression in a client's Column; its str() is the client's notation. None for an object that is no such
+    Column."""
     return getattr(column, "_expr", None)
 
 
 def client_node(expression: Any) -> ClientNode | None:
-    """The uppermost node of a client's expression; None for one that is nothing of the above."""
+    """Return the root node of a client's expression; None if it is none of the above."""
     match type(expression).__name__:
         case "SQLExpression":
             return ClientSql(str(expression._expr))
@@ -82,12 +83,12 @@ def client_node(expression: Any) -> ClientNode | None:
     return None
 
 
-def client_cast(column: Any, wanted: DataType, mode: str) -> Any:
-    """CAST of a client's Column, in the evaluation mode of this name."""
+def client_cast(column: Any, target_type: DataType, mode: str) -> Any:
+    """Return CAST of a client's Column, in the evaluation mode of this name."""
     from pyspark.sql.connect.column import Column as ClientColumn
     from pyspark.sql.connect.expressions import CastExpression
 
-    return ClientColumn(CastExpression(column._expr, wanted, mode))
+    return ClientColumn(CastExpression(column._expr, target_type, mode))
 
 
 # ---------------------------------------------------------------- sessions
@@ -95,45 +96,45 @@ def client_cast(column: Any, wanted: DataType, mode: str) -> Any:
 
 @contextmanager
 def activated_client(spark: Any) -> Iterator[None]:
-    """A client's session as the active one of this thread meanwhile: pyspark looks what localCheckpoint gives up in that one,
-    whichever session's frame it is of."""
+    """Make a client's session the active one of this thread inside the block: pyspark looks in the active session for what
+    localCheckpoint releases, whichever session the frame belongs to."""
     threads = type(spark)._active_session
-    before = getattr(threads, "session", None)
+    previous_session = getattr(threads, "session", None)
     threads.session = spark
     try:
         yield
     finally:
-        threads.session = before
+        threads.session = previous_session
 
 
 # ---------------------------------------------------------------- plans
 
 
 def stand_in_for(frame: Any, other: Any) -> None:
-    """From now on the columns that callers took from the other frame of a client are the frame's: it takes over the number by
-    which they know theirs."""
+    """Make the columns that callers took from a client's `other` frame refer to `frame`: it takes over the number by
+    which these columns know their frame."""
     frame._plan._root_plan_id = other._plan._plan_id
 
 
 def release_checkpoint(frame: Any) -> None:
-    """Have the server let go what localCheckpoint has kept for a frame, which cannot be read any more.
+    """Let the server release what localCheckpoint stored for a frame that is not read again.
 
-    pyspark asks for it when the frame's plan is collected, by a call without end of time, in whatever the program does just then:
-    such a call was seen to wait for ever. A server that cannot be asked keeps it until the session ends.
+    pyspark requests this when the frame's plan is garbage-collected, by a call without a timeout, at any point of the program:
+    such a call has been seen to wait forever. A server that cannot be reached keeps the data until the session ends.
     """
     from pyspark.sql.connect.plan import RemoveRemoteCachedRelation
 
     relation, client = frame._plan, frame.sparkSession.client
     try:
         client.execute_command(RemoveRemoteCachedRelation(relation).command(session=client))
-    except Exception as error:  # the frame has done its work, or its error is on the way
+    except Exception as error:  # the frame has done its work, or its own error is already being raised
         _log.warning("The server keeps what was held for a statement until the session ends: %s", error)
     relation._relation_id = None
 
 
 def may_have_subqueries(frame: Any) -> bool:
-    """Whether the plan of a client's projection has any, by the text that the server explains it with."""
-    # Below a projection, which has one child, others are its subqueries.
+    """Return whether the plan of a client's projection has subqueries, from the server's EXPLAIN text."""
+    # A projection has one child, so all other plans below it are its subqueries.
     analyzed = _ANALYZED.search(frame._explain_string(extended=True))
     return analyzed is None or _SECOND_CHILD.search(analyzed[1]) is not None
 
@@ -143,5 +144,5 @@ _SECOND_CHILD = re.compile(r"^:", re.MULTILINE)
 
 
 def client_explained(frame: Any, mode: str) -> str:
-    """As SparkInternals.explained, by the server."""
+    """Do the same as SparkInternals.explained, on the server."""
     return str(frame._explain_string(mode=mode))

@@ -1,7 +1,7 @@
-"""Plans and expressions of the JVM, as Spark's analyzer holds them: what they are, and what is in them.
+"""Plans and expressions of the JVM, as Spark's analyzer represents them: what they are, and what they contain.
 
-They are opaque to callers, who hand them from `spark_internals.py` to here and back. What a client of Spark Connect has in their
-place is in `connect_internals.py`.
+They are opaque to callers, who pass them between `spark_internals.py` and this module. For a Spark Connect client
+`connect_internals.py` does the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COMPARISONS = {
 }
 _REPEATABLE = frozenset({"Project", "Filter", "SubqueryAlias", "Union", "LocalRelation", "Range", "OneRowRelation"})
 HIDDEN_COLUMN = "__metadata_col"
-"""In the metadata of columns that `*` does not name."""
+"""A key in the metadata of columns that `*` does not include."""
 
 
 def expression_sql(expression: Any) -> str:
@@ -30,7 +30,7 @@ def expression_sql(expression: Any) -> str:
 
 
 def unanalyzed_sql(column: Any) -> str:
-    """A Column of a classic session as SQL text, before any analysis."""
+    """Return a Column of a classic session as SQL text, before any analysis."""
     return str(column._jc.node().sql())
 
 
@@ -39,12 +39,12 @@ def data_type_of(expression: Any) -> DataType:
 
 
 def data_type_from(data_type: Any) -> DataType:
-    """Of the JVM's."""
+    """Convert a data type of the JVM."""
     return _parse_datatype_json_string(data_type.json())
 
 
 def default_size(expression: Any) -> int:
-    """About the bytes of one value, by its type alone."""
+    """Return the approximate bytes of one value, from its type alone."""
     return int(expression.dataType().defaultSize())
 
 
@@ -57,12 +57,12 @@ def is_constant(expression: Any) -> bool:
 
 
 def aliased(alias: Any) -> Any:
-    """What stands under an alias."""
+    """Return the expression below an alias."""
     return alias.child()
 
 
 def attribute_path(expression: Any) -> tuple[str, ...] | None:
-    """The names on the way to what an expression takes: an attribute, or a field of a struct. None when it takes neither."""
+    """Return the names on the path of the expression: an attribute, or a field of a struct. None if it is neither."""
     names: list[str] = []
     while expression.nodeName() == "Alias":
         expression = expression.child()
@@ -73,7 +73,7 @@ def attribute_path(expression: Any) -> tuple[str, ...] | None:
 
 
 def conjuncts(expression: Any) -> Iterator[Any]:
-    """The parts of a condition that AND joins."""
+    """Yield the parts of a condition that AND joins."""
     if class_of(expression) == "And":
         yield from conjuncts(expression.left())
         yield from conjuncts(expression.right())
@@ -82,7 +82,7 @@ def conjuncts(expression: Any) -> Iterator[Any]:
 
 
 def comparison_of(expression: Any) -> str | None:
-    """The operator of a comparison (=, <=>, <, <=, >, >=); None for what is none."""
+    """Return the operator of a comparison (=, <=>, <, <=, >, >=); None for any other expression."""
     return _COMPARISONS.get(class_of(expression))
 
 
@@ -91,12 +91,12 @@ def operands_of(comparison: Any) -> tuple[Any, Any]:
 
 
 def used_by(expression: Any) -> Any:
-    """The attributes that the expression names, for `holds`."""
+    """Return the attributes that the expression names, for `holds`."""
     return expression.references()
 
 
 def uses_only(expression: Any, attributes: Any) -> bool:
-    """Whether all that the expression names is in an `attribute_set`."""
+    """Return whether an `attribute_set` contains everything that the expression names."""
     return bool(expression.references().subsetOf(attributes))
 
 
@@ -105,7 +105,7 @@ def holds(attributes: Any, attribute: Any) -> bool:
 
 
 def column_metadata(expression: Any, key: str) -> list[str]:
-    """What the columns that the expression names have under a key of their metadata, which is text."""
+    """Return the text values under a key of the metadata of the columns that the expression names."""
     metadata = [attribute.metadata() for attribute in listed(expression.references().toSeq())]
     return [str(values.getString(key)) for values in metadata if values.contains(key)]
 
@@ -122,7 +122,7 @@ def listed(sequence: Any) -> list[Any]:
 
 
 class NotRowByRow(Enum):
-    """What keeps a projection from one row a row."""
+    """Why a projection does not return exactly one row per row."""
 
     AGGREGATE = "aggregate"
     GENERATOR = "generator"
@@ -132,12 +132,12 @@ class NotRowByRow(Enum):
 
 def nodes_repeat(plan: Any, source: str) -> bool:
     children = plan.children()
-    known = str(plan.nodeName()) in _REPEATABLE or _is_pinned(plan, source)
-    return known and all(nodes_repeat(children.apply(number), source) for number in range(children.length()))
+    is_repeatable = str(plan.nodeName()) in _REPEATABLE or _is_pinned(plan, source)
+    return is_repeatable and all(nodes_repeat(children.apply(number), source) for number in range(children.length()))
 
 
 def read_paths(plan: Any) -> set[str]:
-    """The paths of the tables of Python data sources that a plan reads, in subqueries too."""
+    """Return the paths of the tables of Python data sources that a plan reads, also in subqueries."""
     plans = [plan, *listed(plan.subqueriesAll())]
     leaves = [leaf for one in plans for leaf in listed(one.collectLeaves()) if class_of(leaf) == "DataSourceV2Relation"]
     paths = {_path_of(leaf) for leaf in leaves if class_of(leaf.table()) in (*_PYTHON_TABLES, "SourceTable")}

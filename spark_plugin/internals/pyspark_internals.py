@@ -1,6 +1,6 @@
-"""What pyspark keeps to itself in Python: readers and writers, the text of SQL, what its workers do, and its errors.
+"""The private parts of pyspark in Python: readers and writers, the text of SQL, what its workers do, and its errors.
 
-Classic sessions and clients of Spark Connect alike. What is in the JVM is in `spark_internals.py`.
+It covers classic sessions and clients of Spark Connect. The parts in the JVM are in `spark_internals.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INT = struct.Struct("!i")
 
 
 def readwriter_modules(*, connect: bool) -> tuple[ModuleType, ModuleType]:
-    """The modules of the readers and writers of batches, and of streams."""
+    """Return the modules of the readers and writers of batches, and of streams."""
     if connect:
         from pyspark.sql.connect import readwriter as client_batches
         from pyspark.sql.connect.streaming import readwriter as client_streams
@@ -43,13 +43,13 @@ def readwriter_modules(*, connect: bool) -> tuple[ModuleType, ModuleType]:
 
 
 def session_of(owner: Any) -> Any:
-    """The session of a reader or writer, of batches or streams."""
+    """Return the session of a reader or writer, of batches or streams."""
     sessions = (getattr(owner, name, None) for name in ("_spark", "_session", "_client"))
     return next(session for session in sessions if session is not None)
 
 
 def frame_of(writer: Any) -> Any:
-    """The DataFrame of a writer. Spark Connect's writers hold its plan."""
+    """Return the DataFrame of a writer. Spark Connect's writers hold its plan."""
     spark = session_of(writer)
     if not is_connect(spark):
         return writer._df
@@ -59,12 +59,12 @@ def frame_of(writer: Any) -> Any:
 
 
 def callback_of(writer: Any) -> Any:
-    """What a batch writer of Spark Connect tells its DataFrame; None for others."""
+    """Return what a batch writer of Spark Connect passes to its DataFrame; None for other writers."""
     return getattr(writer, "_callback", None)
 
 
 def new_writer(frame: Any, callback: Any) -> Any:
-    """A DataFrameWriter on which nothing was called. callback: of `callback_of`."""
+    """Return a DataFrameWriter without any calls. callback: the result of `callback_of`."""
     spark = frame.sparkSession
     if not is_connect(spark):
         return frame.write
@@ -77,7 +77,7 @@ def new_writer(frame: Any, callback: Any) -> Any:
 
 
 def session_class(*, connect: bool) -> type[Any]:
-    """The class whose `sql` users call."""
+    """Return the class whose `sql` users call."""
     if connect:
         from pyspark.sql.connect.session import SparkSession as ClientSession
 
@@ -89,21 +89,21 @@ def session_class(*, connect: bool) -> type[Any]:
 
 @contextmanager
 def formatted_sql(spark: Any, text: str, arguments: Mapping[str, Any]) -> Iterator[str]:
-    """The text with keyword arguments of `sql` put in as that does it. DataFrames are views meanwhile, on a server of Connect
-    too: `sql` sends them with the statement there, and we make several of it."""
+    """Yield the text with keyword arguments of `sql` inserted as `sql` does it. DataFrames are views inside the block, also on a
+    Connect server: there `sql` sends them with the statement, but pydelta makes several statements of it."""
     if is_connect(spark):
         from pyspark.sql.connect.sql_formatter import SQLStringFormatter as ClientFormatter
 
         client = ClientFormatter(spark)
         formatted = client.format(text, **arguments)
-        made = []
+        view_names = []
         try:
             for frame, name in client._temp_views:
                 frame.createOrReplaceTempView(name)
-                made.append(name)
+                view_names.append(name)
             yield formatted
         finally:
-            for name in made:
+            for name in view_names:
                 spark.catalog.dropTempView(name)
         return
     from pyspark.sql.sql_formatter import SQLStringFormatter
@@ -119,14 +119,14 @@ def formatted_sql(spark: Any, text: str, arguments: Mapping[str, Any]) -> Iterat
 
 
 def data_type_of_json(text: str) -> DataType:
-    """As the JVM writes it to workers."""
+    """Parse a data type as the JVM writes it to workers."""
     return _parse_datatype_json_string(text)
 
 
 def planned_as_by_worker(source: Any, reader: Any, schema: Any, *, max_arrow_batch_size: int, binary_as_bytes: bool) -> bytes:
-    """What the worker that plans a read of a DataSource writes to the JVM: the read function, and the partitions; of a stream's
-    reader none of them."""
-    from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions  # of use in few processes
+    """Return what the worker that plans a read of a DataSource writes to the JVM: the read function, and the partitions; for a
+    stream's reader no partitions."""
+    from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions  # few processes need it
 
     written = io.BytesIO()
     write_read_func_and_partitions(
@@ -141,9 +141,9 @@ def planned_as_by_worker(source: Any, reader: Any, schema: Any, *, max_arrow_bat
 
 
 def written_as_by_worker(writer: Any, given_back: Any) -> bytes:
-    """What the worker that plans a write of a DataSource writes to the JVM: the function of the tasks, and the writer.
+    """Return what the worker that plans a write of a DataSource writes to the JVM: the function of the tasks, and the writer.
 
-    writer: a DataSourceArrowWriter. given_back: the columns of what a task gives back, a StructType of one.
+    writer: a DataSourceArrowWriter. given_back: the columns that a task returns, a StructType with one field.
     """
     from pyspark.serializers import CPickleSerializer
 
@@ -155,12 +155,12 @@ def written_as_by_worker(writer: Any, given_back: Any) -> bytes:
 
         yield pa.record_batch([pa.array([serializer.dumps(writer.write(batches))])], names=[column])
 
-    write.__module__ = "pyspark.sql.worker.write_into_data_source"  # by which Spark's worker knows such a function
+    write.__module__ = "pyspark.sql.worker.write_into_data_source"  # Spark's worker recognizes such a function by this name
     return b"".join(_INT.pack(len(part)) + part for part in map(serializer.dumps, ((write, given_back), writer)))
 
 
 def partitions_as_by_worker(partitions: Sequence[Any]) -> bytes:
-    """What a stream's process writes to the JVM of the partitions of a batch."""
+    """Return what a stream's process writes to the JVM for the partitions of a batch."""
     from pyspark.serializers import CPickleSerializer
 
     serializer: Any = CPickleSerializer()
@@ -169,7 +169,7 @@ def partitions_as_by_worker(partitions: Sequence[Any]) -> bytes:
 
 
 def read_limit_as_by_worker(limit: Any) -> str:
-    """What a stream's process writes of the limit of its batches, for `read_limit_of_json` of later calls."""
+    """Return what a stream's process writes for the limit of its batches, for `read_limit_of_json` in later calls."""
     return json.dumps(dataclasses.asdict(limit) | {"_type": type(limit).__name__})
 
 
@@ -177,26 +177,26 @@ def read_limit_as_by_worker(limit: Any) -> str:
 
 
 def reason_of(error: Exception) -> str:
-    """The error as text with its class; of an error of Py4J the exception of Java's for which it was raised."""
+    """Return the error as text with its class; for an error of Py4J the Java exception that caused it."""
     thrown = getattr(error, "java_exception", None)
     return f"{type(error).__name__}: {error}" if thrown is None else str(thrown.toString())
 
 
 def message_without_stack(raised: PySparkException) -> str:
-    """The message of an exception of Spark's. Of one that the JVM threw, str() would fetch and add the stack trace."""
+    """Return the message of a Spark exception. If the JVM threw it, str() would fetch and add the stack trace."""
     described = getattr(raised, "_desc", None)
     return described if isinstance(described, str) else str(raised)
 
 
 def shown_as_raised(cls: type[PySparkException]) -> type[PySparkException]:
-    """The class itself, or the base of one in whose place pyspark would show the JVM's error."""
+    """Return the class itself, or its base class if pyspark would show the JVM's error in place of it."""
     from pyspark.errors.exceptions.captured import CapturedException, UnknownException
 
     return CapturedException if issubclass(cls, UnknownException) else cls
 
 
 def translate_exceptions(translate: Callable[[PySparkException], PySparkException], *, connect: bool) -> None:
-    """Let pyspark's conversion of the JVM's (or the Connect server's) exceptions go through `translate`. Idempotent."""
+    """Make pyspark pass the exceptions of the JVM (or of the Connect server) through `translate`. Idempotent."""
     from pyspark.errors.exceptions import captured
 
     _translate_in(captured, translate)

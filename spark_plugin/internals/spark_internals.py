@@ -1,15 +1,15 @@
-"""What Spark keeps to itself in the JVM behind a session.
+"""The private parts of Spark in the JVM of a session.
 
     internals = SparkInternals(spark)          # of a classic session
     rule = internals.pruning_rule()
 
-Behind a classic session is a JVM. A Spark Connect client has none, and `SparkInternals` refuses it: ask `is_connect` first. What
-a client's Columns and plans hold is in `connect_internals.py`.
-What comes out of the JVM (rules, plans, expressions) is opaque to callers: they hand it from one function here, or in
+A classic session has a JVM. A Spark Connect client has none, and `SparkInternals` refuses it: check `is_connect` first. The
+content of a client's Columns and plans is in `connect_internals.py`.
+Objects from the JVM (rules, plans, expressions) are opaque to callers: they pass them from one function here, or in
 `jvm_plans.py`, to another.
 
-`java/jars.py` says which versions of Spark the Java part is made for. A newer Spark is asked as the known ones are, and what it
-does not have is an error of the operation that needs it.
+`java/jars.py` says which versions of Spark the Java part is made for. A newer Spark gets the same calls as the known versions. If
+it lacks something, the operation that needs it raises an error.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from spark_plugin.java.jars import jar_for
 RULE = "pydelta.rule.PruneScans"
 
 _loaded: list[tuple[Any, str, Any]] = []
-"""(Py4J gateway, name, class or the one object of it) of each JVM, in practice one. Loaded once: Py4J remembers methods by the
-class's name."""
+"""(Py4J gateway, name, class or its only object) of each JVM, in practice one. Loaded once: Py4J caches methods by the class's
+name."""
 
 _routed: set[str] = set()
-"""Ids of sessions whose parser has our router."""
+"""The ids of sessions whose parser has our router."""
 
 _BESIDE = "org.apache.spark.sql.execution.datasources.v2.python.PythonScan"
 _GROWING_LOADERS = ("org.apache.spark.util.MutableURLClassLoader", "org.apache.spark.util.ChildFirstURLClassLoader")
 
 
 def is_connect(spark: Any) -> bool:
-    """Whether the session is a client of Spark Connect."""
+    """Return whether the session is a client of Spark Connect."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 class SparkInternals:
-    """The inside of one classic session. Raises NotImplementedError for one of Spark Connect."""
+    """The internals of one classic session. Raises NotImplementedError for a session of Spark Connect."""
 
     def __init__(self, spark: Any) -> None:
         if is_connect(spark):
@@ -59,32 +59,32 @@ class SparkInternals:
 
     @property
     def version(self) -> str:
-        """Spark's, as the JVM says it."""
+        """Spark's version, from the JVM."""
         return str(self._spark.version)
 
     @property
     def session_id(self) -> str:
-        """Of the session in the JVM, however many Python objects stand for it."""
+        """The id of the session in the JVM; several Python objects may stand for it."""
         return str(self._spark._jsparkSession.sessionUUID())
 
     # ------------------------------------------------------------ the session
 
     @contextmanager
     def activated(self) -> Iterator[None]:
-        """The session is the active one of this thread meanwhile."""
+        """Make the session the active one of this thread inside the block."""
         sessions = type(self._spark)._get_j_spark_session_class(self._jvm)
-        before = sessions.getActiveSession()
+        previous_session = sessions.getActiveSession()
         sessions.setActiveSession(self._spark._jsparkSession)
         try:
             yield
         finally:
-            if before.isDefined():
-                sessions.setActiveSession(before.get())
+            if previous_session.isDefined():
+                sessions.setActiveSession(previous_session.get())
             else:
                 sessions.clearActiveSession()
 
     def has_own_threads(self) -> bool:
-        """Whether each thread of Python has one of its own in the JVM, and so local properties (PYSPARK_PIN_THREAD)."""
+        """Whether each Python thread has its own thread in the JVM, and so its own local properties (PYSPARK_PIN_THREAD)."""
         return isinstance(self._gateway, ClientServer)
 
     def runs_tasks(self) -> bool:
@@ -93,25 +93,25 @@ class SparkInternals:
         return any(executor.numRunningTasks() > 0 for executor in executors)
 
     def holds_tables(self) -> bool:
-        """Whether Spark holds rows of any table or frame in memory."""
+        """Whether Spark caches rows of any table or frame in memory."""
         return not self._spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
     def held_tables(self) -> list[tuple[str, str]]:
-        """The names, as SQL takes them, and the paths of tables of ours of whose names Spark holds rows; none where the JVM has
-        not our catalogs. Raises NotImplementedError for a Spark that keeps them elsewhere."""
+        """Return the names, as SQL text, and the paths of Delta tables whose rows Spark caches by name; none if the JVM does not
+        have our catalogs. Raises NotImplementedError for a Spark that stores them elsewhere."""
         if not self.has_java_class("pydelta.catalog.Catalogs"):
             return []
         try:
-            told = self._jvm.pydelta.catalog.Catalogs.heldTables(self._spark._jsparkSession)
+            answer = self._jvm.pydelta.catalog.Catalogs.heldTables(self._spark._jsparkSession)
         except Py4JError as error:
             raise NotImplementedError(f"Spark does not tell of which tables it holds rows: {error}") from error
-        return [(name, path) for name, path in orjson.loads(told)]
+        return [(name, path) for name, path in orjson.loads(answer)]
 
     def settings(self) -> dict[str, str]:
-        """Those that the session or its context was given. As one text: Py4J would be called twice for each."""
+        """Return the settings of the session and its context. They come as one text: Py4J would need two calls for each."""
         settings = self._spark._jsparkSession.conf().getAllAsJava()
-        given: dict[str, str] = orjson.loads(self._json_writer.writeValueAsString(settings))
-        return given
+        values: dict[str, str] = orjson.loads(self._json_writer.writeValueAsString(settings))
+        return values
 
     @property
     def _json_writer(self) -> Any:
@@ -119,15 +119,15 @@ class SparkInternals:
         return self._once(name, lambda: self._jvm.com.fasterxml.jackson.databind.ObjectMapper())
 
     def hadoop_settings(self, prefix: str) -> dict[str, str]:
-        """What the session says to Hadoop's file systems, by whole names: settings of the session, and of its context."""
-        found = self._spark._jsparkSession.sessionState().newHadoopConf().getPropsWithPrefix(prefix)
-        return {f"{prefix}{name}": str(value) for name, value in dict(found).items()}
+        """Return the settings of Hadoop's file systems, by full names: settings of the session, and of its context."""
+        properties = self._spark._jsparkSession.sessionState().newHadoopConf().getPropsWithPrefix(prefix)
+        return {f"{prefix}{name}": str(value) for name, value in dict(properties).items()}
 
     def register_source(self, source: Any) -> None:
-        """Make a Python source known to the session, in the place of one of its name.
+        """Register a Python source with the session, in place of one with the same name.
 
         Spark's own way would first start a process that imports each module `pyspark_*` on Python's path, to warn of a source of
-        this name; it takes 1 to 2 seconds. Spark does that when it needs one of them.
+        this name; it takes 1 to 2 seconds. Spark does that later if it needs one of them.
         """
         made = self._jvm.org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource(
             _wrap_function(self._spark.sparkContext, source)
@@ -137,41 +137,41 @@ class SparkInternals:
             made = rule.askingDriver(made)
         try:
             self._known_sources().put(source.name().lower(), made)
-        except Py4JError:  # a build of Spark that keeps them elsewhere
+        except Py4JError:  # a build of Spark that stores them elsewhere
             self._spark.dataSource.register(source)
 
     def change_source(self, name: str, change: Callable[[Any], Any]) -> None:
-        """In the place of a source of the session what `change` makes of it. Nothing is done where there is none, and in a build
-        of Spark that keeps sources elsewhere."""
+        """Replace a source of the session by the result of `change`. Does nothing if there is no such source, and in a build
+        of Spark that stores sources elsewhere."""
         try:
-            known = self._known_sources()
+            sources = self._known_sources()
         except Py4JError:
             return
-        source = known.get(name)
+        source = sources.get(name)
         if source is not None:
-            known.put(name, change(source))
+            sources.put(name, change(source))
 
     def _known_sources(self) -> Any:
-        """Python sources that the session has registered, by lower-case name."""
+        """Return the Python sources that the session has registered, by lower-case name."""
         manager = self._spark._jsparkSession.sessionState().dataSourceManager()
-        known = manager.getClass().getDeclaredField("runtimeDataSourceBuilders")
-        known.setAccessible(True)
-        return known.get(manager)
+        sources_field = manager.getClass().getDeclaredField("runtimeDataSourceBuilders")
+        sources_field.setAccessible(True)
+        return sources_field.get(manager)
 
     @property
     def java_context(self) -> Any:
-        """Spark's own SparkContext."""
+        """Return Spark's own SparkContext."""
         return self._spark.sparkContext._jsc.sc()
 
     @property
     def java_process(self) -> int:
-        """The id of the JVM's process."""
+        """Return the id of the JVM's process."""
         return int(self._jvm.java.lang.ProcessHandle.current().pid())
 
     # ------------------------------------------------------------ rules of the optimizer, and the package's Java
 
     def pruning_rule(self) -> Any | None:
-        """The session's own PruneScans."""
+        """Return the session's own PruneScans."""
         rules = self._spark._jsparkSession.experimental().extraOptimizations()
         in_order = (rules.apply(number) for number in range(rules.length()))
         return next((rule for rule in in_order if rule.ruleName() == RULE), None)
@@ -181,17 +181,17 @@ class SparkInternals:
         rule.addTo(self._spark._jsparkSession)
 
     def java_class(self, name: str) -> Any:
-        """The class of this name from the package's jar, once a JVM. Raises what jar_for raises."""
+        """Return the class of this name from the package's jar, loaded once per JVM. Raises the errors of jar_for."""
         return self._once(name, lambda: self._once("the loader of our classes", self._loader_with_our_jar).loadClass(name))
 
     def link_problems(self) -> dict[str, list[str]]:
-        """Packages of our Java whose classes do not fit this Spark, and why; empty where all do, and for a Spark that the jar was
-        compiled for. Raises what the JVM raises."""
+        """Return the packages of our Java whose classes do not fit this Spark, and why; empty if all fit, and for a Spark for
+        which the jar was compiled. Raises the errors of the JVM."""
         if not jar_for(self.version).is_for_older_spark:
             return {}
         check = "pydelta.rule.LinkCheck"
-        found: str = self._once(f"problems of {check}", lambda: self.java_class(check).newInstance().problems())
-        problems: dict[str, list[str]] = orjson.loads(found)
+        problems_json: str = self._once(f"problems of {check}", lambda: self.java_class(check).newInstance().problems())
+        problems: dict[str, list[str]] = orjson.loads(problems_json)
         return problems
 
     def require_links(self, *packages: str) -> None:
@@ -202,7 +202,7 @@ class SparkInternals:
             raise NotImplementedError(f"this release of pydelta is older than Spark {self.version}: {reasons[0]}")
 
     def _once(self, name: str, load: Callable[[], Any]) -> Any:
-        """What `load` gave for this name in this JVM."""
+        """Return the result of `load` for this name, computed once in this JVM."""
         gateway = self._gateway
         for known, kept, loaded in _loaded:
             if known is gateway and kept == name:
@@ -212,26 +212,26 @@ class SparkInternals:
         return found
 
     def loads_by_name(self, instance: Any) -> bool:
-        """Whether Spark, told the name of the instance's class, finds this very class, and so those that came with it."""
+        """Whether Spark, given the name of the instance's class, finds this very class, and so also those loaded with it."""
         return bool(instance.getClass().getClassLoader().equals(self._context_loader()))
 
     def prepare_catalogs(self) -> str | None:
-        """Puts into the session's analyzer what the catalogs need there. What went wrong; None if nothing did."""
+        """Add to the session's analyzer what the catalogs need there. Returns the problem; None if there was none."""
         problem = self._jvm.pydelta.catalog.Catalogs.prepare(self._spark._jsparkSession)
         return None if problem is None else str(problem)
 
     def enter_functions(self) -> None:
-        """Gives the session the table functions of the catalogs."""
+        """Give the session the table functions of the catalogs."""
         self._jvm.pydelta.catalog.Catalogs.enterFunctions(self._spark._jsparkSession)
 
     def offer_python(self, channel: Any) -> None:
-        """Has the catalogs ask this process for statements and procedures. channel: a DriverChannel of the JVM's."""
+        """Make the catalogs call this process for statements and procedures. channel: a DriverChannel of the JVM."""
         self._jvm.pydelta.catalog.Catalogs.offerPython(channel)
 
     @contextmanager
     def python_request(self, number: int) -> Iterator[Any]:
-        """The PythonRequest of this number. This thread has the job group, the pool and the script's variables of the thread that
-        waits for it, unless Python's threads share those of the JVM."""
+        """Yield the PythonRequest of this number. This thread gets the job group, the pool and the script's variables of the
+        thread that waits for it, unless Python's threads share those of the JVM."""
         request = self._jvm.pydelta.catalog.Catalogs.pythonRequest(number)
         if request is None:
             raise LookupError(f"nobody waits for the request {number}")
@@ -245,16 +245,16 @@ class SparkInternals:
             request.leave()
 
     def route_statements(self, routes: str) -> None:
-        """Puts our router into the session's parser, once. routes: as StatementRouter.java reads them. The session has our
-        catalogs. Raises what a Spark says that keeps its parser elsewhere."""
+        """Add our router to the session's parser, once. routes: in the form that StatementRouter.java reads. The session has our
+        catalogs. Raises the error of a Spark that stores its parser elsewhere."""
         if self.session_id not in _routed:
             self._jvm.pydelta.catalog.Catalogs.routeStatements(self._spark._jsparkSession, routes)
             _routed.add(self.session_id)
 
     @contextmanager
     def left_to_spark(self, text: str) -> Iterator[None]:
-        """The statement that this thread has Spark parse within is not routed. Where threads of Python share those of the JVM, or
-        the parser has no router, nothing is done."""
+        """Do not route the statement that Spark parses in this thread inside the block. Does nothing if Python's threads share
+        those of the JVM, or if the parser has no router."""
         if not (self._is_routed() and self.has_own_threads()):
             yield
             return
@@ -273,7 +273,7 @@ class SparkInternals:
         return self._spark._jsparkSession.sessionState().sqlParser()
 
     def sql_below_router(self, text: str) -> DataFrame | None:
-        """What a statement gives that is not to be routed; None, and nothing done, where the session's parser has no router."""
+        """Run a statement without routing it; returns None, and does nothing, if the session's parser has no router."""
         if not self._is_routed():
             return None
         return DataFrame(self._jvm.pydelta.catalog.Catalogs.sqlBelow(self._spark._jsparkSession, text), self._spark)
@@ -282,32 +282,33 @@ class SparkInternals:
         return bool(_routed) and self.session_id in _routed
 
     def entry(self, database: str | None, table: str) -> dict[str, Any] | None:
-        """What the session catalog holds under a name, as Entry.java tells it; None for nothing. The session has our catalogs."""
-        told = self._jvm.pydelta.catalog.Catalogs.entry(self._spark._jsparkSession, database, table)
-        return None if told is None else orjson.loads(told)
+        """Return the session catalog's entry of a name, in the form of Entry.java; None if there is none. The session has our
+        catalogs."""
+        entry_json = self._jvm.pydelta.catalog.Catalogs.entry(self._spark._jsparkSession, database, table)
+        return None if entry_json is None else orjson.loads(entry_json)
 
     def is_free(self, path: str) -> bool:
-        """Whether nothing lies at a path, as far as Hadoop's file systems can tell. The session has our catalogs."""
+        """Whether a path is empty, as far as Hadoop's file systems can tell. The session has our catalogs."""
         return bool(self._jvm.pydelta.catalog.Catalogs.isFree(self._spark._jsparkSession, path))
 
     def enter_managed(self, database: str, table: str, path: str) -> None:
-        """Enters a table that is there into the session catalog, so that DROP TABLE deletes its files. The session is active, and
-        has our catalogs. Raises what Spark raises when the name is taken."""
+        """Enter an existing table into the session catalog, so that DROP TABLE deletes its files. The session is active, and
+        has our catalogs. Raises Spark's error if the name already exists."""
         self._jvm.pydelta.catalog.Catalogs.enterManaged(database, table, path)
 
     def has_java_class(self, name: str) -> bool:
         return self._context_loader().getResource(f"{name.replace('.', '/')}.class") is not None
 
     def _loader_with_our_jar(self) -> Any:
-        """The jar joins what Spark loads classes by their names from, where that takes more and has no such classes: Spark finds
-        catalogs there. Else the classes have a loader of their own."""
+        """Add the jar to the class loader that Spark uses to load classes by name, if that loader accepts more jars and has no
+        such classes: Spark then finds catalogs there. Otherwise the classes get their own loader."""
         content = jar_for(self.version).path.read_bytes()
         context, jar_name = self._context_loader(), f"pydelta-{hashlib.sha256(content).hexdigest()}.jar"
-        known = context.getResource(f"{RULE.replace('.', '/')}.class")
-        if known is not None and jar_name in str(known.toString()):
-            return context  # a process of Python that used the same JVM before has added it
+        rule_resource = context.getResource(f"{RULE.replace('.', '/')}.class")
+        if rule_resource is not None and jar_name in str(rule_resource.toString()):
+            return context  # an earlier Python process that used the same JVM has added it
         url = self._jar_file(content, jar_name).toUri().toURL()
-        if known is None and context.getClass().getName() in _GROWING_LOADERS:
+        if rule_resource is None and context.getClass().getName() in _GROWING_LOADERS:
             context.addURL(url)
             return context
         urls = self._gateway.new_array(self._jvm.java.net.URL, 1)
@@ -315,8 +316,8 @@ class SparkInternals:
         return self._jvm.java.net.URLClassLoader(urls, self._spark_loader())
 
     def _jar_file(self, content: bytes, name: str) -> Any:
-        """A copy of the jar, a java.nio.file.Path, in a directory that only the user may read. It lasts as long as the JVM, as
-        executors that start late fetch it from there."""
+        """Return a copy of the jar, a java.nio.file.Path, in a directory that only the user may read. It exists as long as the
+        JVM, because executors that start late fetch it from there."""
         files = self._jvm.java.nio.file
         attributes = self._gateway.new_array(files.attribute.FileAttribute, 0)
         directory = files.Files.createTempDirectory("pydelta-", attributes)
@@ -330,7 +331,7 @@ class SparkInternals:
         return self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
 
     def _spark_loader(self) -> Any:
-        """That which has the Python data sources of Spark."""
+        """Return the loader that has Spark's Python data sources."""
         return self._jvm.java.lang.Class.forName(_BESIDE, False, self._context_loader()).getClassLoader()
 
     @property
@@ -344,33 +345,34 @@ class SparkInternals:
     # ------------------------------------------------------------ frames
 
     def optimized(self, frame: DataFrame) -> Any:
-        """The frame's plan as the optimizer leaves it."""
+        """Return the frame's optimized plan."""
         return self._execution(frame).optimizedPlan()
 
     def explained(self, frame: DataFrame, mode: str) -> str:
-        """The frame's plans as EXPLAIN shows them. mode: simple, extended, codegen, cost or formatted."""
+        """Return the frame's plans as EXPLAIN shows them. mode: simple, extended, codegen, cost or formatted."""
         return str(self._jvm.PythonSQLUtils.explainString(self._execution(frame), mode))
 
     def told_of_load(self, loads: Any, reader: Any, path: str | None) -> dict[str, Any] | None:
-        """What a DataFrameReader would tell its DataSource, as DriverLoads.java says it; None where it takes Spark to load."""
-        told = loads.told(self._spark._jsparkSession, reader._jreader, path)
-        return None if told is None else orjson.loads(told)
+        """Return what a DataFrameReader would pass to its DataSource, in the form of DriverLoads.java; None if only Spark can
+        load."""
+        answer = loads.told(self._spark._jsparkSession, reader._jreader, path)
+        return None if answer is None else orjson.loads(answer)
 
     def loaded(
         self, loads: Any, reader: Any, format: str, path: str | None, made: bytes, schema: str, own: Mapping[str, str]
     ) -> DataFrame:
-        """The frame that `load` of a DataFrameReader gives, as DriverLoads.java makes it."""
+        """Return the frame that `load` of a DataFrameReader returns, made by DriverLoads.java."""
         options = orjson.dumps(own).decode()
         java = loads.load(self._spark._jsparkSession, reader._jreader, format, path, made, schema, options)
         return DataFrame(java, self._spark)
 
     def changed(self, frame: DataFrame, change: Callable[[Any], Any]) -> DataFrame:
-        """The frame over what `change` gives for its Java Dataset."""
+        """Return a frame over the result of `change` for its Java Dataset."""
         java: Any = frame
         return type(frame)(change(java._jdf), self._spark)
 
     def called(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
-        """The frame under a name of several parts, as tables of a catalog have."""
+        """Return the frame under a name of several parts, such as tables of a catalog have."""
         *qualifiers, name = parts
         sql, java = self._jvm.org.apache.spark.sql, frame._jdf
         identifier = sql.catalyst.AliasIdentifier(name, self._jvm.PythonUtils.toSeq(qualifiers))
@@ -378,32 +380,32 @@ class SparkInternals:
         return DataFrame(sql.classic.Dataset.ofRows(self._spark._jsparkSession, plan), self._spark)
 
     def filter_condition(self, frame: DataFrame, condition: Any) -> Any:
-        """The condition of a filter of the frame, as the analyzer understands it: an expression. Raises AnalysisException."""
+        """Return the condition of a filter of the frame, as the analyzer resolves it: an expression. Raises AnalysisException."""
         return self._analyzed(frame.where(condition)).condition()
 
     def projected(self, frame: DataFrame, count: int) -> list[Any]:
-        """The expressions of a projection. frame: made by select. count: of its columns."""
+        """Return the expressions of a projection. frame: made by select. count: of its columns."""
         expressions = self._analyzed(frame).projectList()
         return [expressions.apply(number) for number in range(count)]
 
     def attributes(self, frame: DataFrame) -> list[Any]:
-        """The frame's columns as expressions."""
+        """Return the frame's columns as expressions."""
         return listed(self._analyzed(frame).output())
 
     def attribute_set(self, frame: DataFrame) -> Any:
-        """The same, for `uses_only`."""
+        """Return the frame's columns as a set, for `uses_only`."""
         return self._analyzed(frame).outputSet()
 
     def used_attributes(self, frame: DataFrame) -> Any:
-        """All that the expressions of the frame's uppermost node name, for `holds`."""
+        """Return everything that the expressions of the frame's root node name, for `holds`."""
         return self._analyzed(frame).references()
 
     def has_subqueries(self, frame: DataFrame) -> bool:
-        """In any part of the frame's plan."""
+        """Whether any part of the frame's plan has a subquery."""
         return not self._analyzed(frame).subqueriesAll().isEmpty()
 
     def not_row_by_row(self, projection: DataFrame, frame: DataFrame) -> NotRowByRow | None:
-        """Why a projection of the frame does not give one row a row; None when it does."""
+        """Return why a projection of the frame does not return one row per row; None if it does."""
         plan = self._analyzed(projection)
         name = str(plan.nodeName())
         if name == "Project" and plan.child().fastEquals(self._analyzed(frame)):
@@ -417,9 +419,9 @@ class SparkInternals:
         return NotRowByRow.WINDOW
 
     def is_repeatable(self, frame: DataFrame, source: str) -> bool:
-        """Whether the frame gives the same rows whenever it is read: rows that the query holds itself, and tables of the Python
-        data source of this name, by deterministic expressions without functions of users or of the time. A table that is read
-        at its newest version each time (followLatest) does not."""
+        """Whether the frame returns the same rows each time it is read. That is true for rows that the query itself contains, and
+        tables of the Python data source of this name, with deterministic expressions without user functions or the time. It is
+        false for a table that is read at its newest version each time (followLatest)."""
         plan = self._analyzed(frame)
         patterns = self._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
         odd = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.PLAN_EXPRESSION(), patterns.CURRENT_LIKE())
@@ -427,20 +429,21 @@ class SparkInternals:
         return repeats and nodes_repeat(plan, source)
 
     def read_paths(self, frame: DataFrame) -> set[str]:
-        """As read_paths of jvm_plans.py."""
+        """The same as read_paths of jvm_plans.py."""
         return read_paths(self._analyzed(frame))
 
     def estimated_bytes(self, frame: DataFrame) -> int:
-        """As Spark estimates them; very many when it does not know."""
+        """Return Spark's estimate; very large if Spark does not know."""
         return int(str(self.optimized(frame).stats().sizeInBytes()))
 
     def unpersist_checkpoint(self, frame: DataFrame) -> None:
-        """Frees what a local checkpoint holds. RDD.unpersist would do this, and warn that the rows cannot be made anew."""
+        """Free what a local checkpoint stores. RDD.unpersist would do this too, but warn that the rows cannot be computed
+        again."""
         number = self._analyzed(frame).rdd().id()
         self._spark.sparkContext._jsc.sc().unpersistRDD(number, False)
 
     def known_partition_count(self, frame: DataFrame) -> int | None:
-        """How many tasks will compute the frame's rows; None where that shows only when they are computed."""
+        """Return how many tasks will compute the frame's rows; None if that is known only when they are computed."""
         execution = self._execution(frame)
         plan = str(execution.executedPlan().toString())
         if "AdaptiveSparkPlan" in plan or "Exchange" in plan or "Subquery" in plan:
@@ -457,24 +460,27 @@ class SparkInternals:
     # ------------------------------------------------------------ expressions
 
     def column(self, expression: Any) -> Column:
-        """An expression as a Column."""
+        """Return an expression as a Column."""
         return Column(self._utils.column(expression))
 
     def has_subquery(self, expression: Any) -> bool:
         return bool(self._expressions.SubqueryExpression.hasSubquery(expression))
 
-    def can_up_cast(self, found: DataType, wanted: DataType) -> bool:
-        """Whether every value of a type is one of the other, by Spark's rules."""
-        return bool(self._expressions.Cast.canUpCast(self._type_of_json(found.json()), self._type_of_json(wanted.json())))
+    def can_up_cast(self, source_type: DataType, target_type: DataType) -> bool:
+        """Whether every value of one type is a value of the other, by Spark's rules."""
+        return bool(
+            self._expressions.Cast.canUpCast(self._type_of_json(source_type.json()), self._type_of_json(target_type.json()))
+        )
 
-    def cast(self, column: Any, wanted: DataType, *, ansi: bool, overflow_of: str | None = None) -> Column:
-        """CAST whatever spark.sql.ansi.enabled is. overflow_of: a column, of which the error says that a value is too large."""
+    def cast(self, column: Any, target_type: DataType, *, ansi: bool, overflow_of: str | None = None) -> Column:
+        """Return CAST whatever spark.sql.ansi.enabled is. overflow_of: the column that the error names if a value is too
+        large."""
         expressions, operand = self._expressions, self._utils.expression(column._jc)
         mode = expressions.EvalMode.ANSI() if ansi else expressions.EvalMode.LEGACY()
-        cast = expressions.Cast(operand, self._type_of_json(wanted.json()), self._jvm.scala.Option.empty(), mode)
+        cast = expressions.Cast(operand, self._type_of_json(target_type.json()), self._jvm.scala.Option.empty(), mode)
         return self.column(cast if overflow_of is None else expressions.CheckOverflowInTableInsert(cast, overflow_of))
 
-    # Py4J asks the JVM for each part of such a name.
+    # Py4J calls the JVM for each part of such a name.
 
     @cached_property
     def _expressions(self) -> Any:

@@ -1,7 +1,7 @@
-"""Methods of Spark's classes, wrapped once in a process, and how they were before.
+"""Methods of Spark's classes, wrapped once in a process, and the original methods.
 
-The originals are kept here and not looked up from the methods: another library may wrap them too, and the `__wrapped__` of its
-wrapper is ours.
+The originals are stored here and not looked up from the methods: another library may wrap them too, and then the `__wrapped__` of
+its wrapper is our wrapper.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _originals: dict[tuple[type[Any], str], Method] = {}
 
 
 def wrap(cls: type[Any], name: str, make: Callable[[Method], Method]) -> None:
-    """Put make(method) in the place of a method. A second call does nothing, unless somebody put the method itself back."""
+    """Replace a method by make(method). A second call does nothing, unless somebody put the original method back."""
     present = getattr(cls, name)
     if _originals.setdefault((cls, name), present) is present:
         setattr(cls, name, wraps(present)(make(present)))
 
 
 def original(cls: type[Any], name: str) -> Method:
-    """The method as it was before it was wrapped, in the class or in one of its bases."""
+    """Return the method before it was wrapped, in the class or in one of its bases."""
     originals = (_originals.get((base, name)) for base in cls.__mro__)
     method: Method = next((method for method in originals if method is not None), getattr(cls, name))
     return method
 
 
 def spark_sql(spark: Any, text: str) -> Any:
-    """Spark's own `sql`, for statements that come from here and are not to be routed."""
+    """Run Spark's own `sql`, for statements that come from pydelta and must not be routed."""
     frame = None if is_connect(spark) else SparkInternals(spark).sql_below_router(text)
     return original(type(spark), "sql")(spark, text) if frame is None else frame

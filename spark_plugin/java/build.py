@@ -1,9 +1,9 @@
 """Builds the jar of the Java part for the pyspark that this Python has.
 
-    python -m spark_plugin.java.build              # where the jar is missing, or was built from other sources
+    python -m spark_plugin.java.build              # if the jar is missing, or was built from other sources
     python -m spark_plugin.java.build --force      # in any case
 
-It takes the javac of a JDK (JAVA_HOME, or else PATH), and Spark's own jars. A warning of javac is an error. Equal sources give
+It uses the javac of a JDK (JAVA_HOME, or else PATH), and Spark's own jars. A warning of javac is an error. Equal sources give
 equal jars, byte by byte.
 """
 
@@ -37,7 +37,7 @@ class BuildError(RuntimeError):
 
 
 def build(*, force: bool = False) -> Path:
-    """The jar for the pyspark of this Python, which is written where need be. Raises BuildError."""
+    """Return the jar for the pyspark of this Python; build it if necessary. Raises BuildError."""
     spark_jars = jars_of_pyspark()
     spark_version = version_of_spark(spark_jars)
     minor_version = jars.minor_version_of(spark_version)
@@ -56,15 +56,15 @@ def compiled(sources: Mapping[str, Path], spark_jars: Path) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="pydelta-javac-") as classes:
         options = ["--release", JAVA_RELEASE, _LINT, "-Werror", "-proc:none", "-encoding", "UTF-8", "-cp", f"{spark_jars}/*"]
         command = [find_javac(), *options, "-d", classes, *map(str, sources.values())]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise BuildError(f"javac refuses the sources:\n{done.stderr}")
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        if process.returncode != 0:
+            raise BuildError(f"javac refuses the sources:\n{process.stderr}")
         root = Path(classes)
         return {file.relative_to(root).as_posix(): file.read_bytes() for file in root.rglob("*.class")}
 
 
 def archive_of(files: Mapping[str, bytes]) -> bytes:
-    """A jar of the files, by their paths. The manifest comes first, as Java wants it; times are those of no clock."""
+    """Return a jar of the files, by their paths. The manifest comes first, as Java requires; all times are constant."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for path in sorted(files, key=lambda path: (path != jars.MANIFEST, path)):
@@ -75,7 +75,7 @@ def archive_of(files: Mapping[str, bytes]) -> bytes:
 
 
 def find_javac() -> str:
-    """JAVA_HOME's, as Spark chooses its Java, or else the one on the path. Raises BuildError."""
+    """Return the javac of JAVA_HOME, as Spark chooses its Java, or else the one on the path. Raises BuildError."""
     home = os.environ.get("JAVA_HOME")
     javac = shutil.which("javac", path=str(Path(home) / "bin")) if home else shutil.which("javac")
     if javac is None:
@@ -84,15 +84,15 @@ def find_javac() -> str:
 
 
 def jars_of_pyspark() -> Path:
-    """The directory with Spark's jars. Raises BuildError."""
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
+    """Return the directory with Spark's jars. Raises BuildError."""
+    module_spec = importlib.util.find_spec("pyspark")
+    if module_spec is None or module_spec.origin is None:
         raise BuildError(f"{sys.executable} has no pyspark, which the Java sources are compiled against")
-    return Path(found.origin).parent / "jars"
+    return Path(module_spec.origin).parent / "jars"
 
 
 def version_of_spark(spark_jars: Path) -> str:
-    """As the name of the jar of Spark SQL has it. Raises BuildError."""
+    """Return the version in the name of Spark SQL's jar. Raises BuildError."""
     names = [re.fullmatch(r"spark-sql_[\d.]+-(.+)\.jar", file.name) for file in spark_jars.glob("spark-sql_*.jar")]
     versions = [name[1] for name in names if name is not None]
     if len(versions) != 1:
@@ -101,7 +101,7 @@ def version_of_spark(spark_jars: Path) -> str:
 
 
 def _write(target: Path, content: bytes) -> None:
-    """At once: another process sees the old file or the new one."""
+    """Write atomically: another process sees the old file or the new one."""
     target.parent.mkdir(exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
         file.write(content)

@@ -1,4 +1,4 @@
-"""Which of the package's jars a session takes, and whether it is the jar of these sources.
+"""Which of the package's jars a session uses, and whether the jar was built from these sources.
 
     jar = jar_for("4.3.1")              # pydelta-spark-4.3.jar: patch releases share the jar of their minor version
     jar = jar_for("4.4.0")              # the newest jar; jar.is_for_older_spark says that it needs a self-test (self_test.py)
@@ -53,15 +53,15 @@ class Jar:
 
 @cache
 def jar_for(spark_version: str) -> Jar:
-    """The jar for a session of this version of Spark.
+    """Return the jar for a session of this version of Spark.
 
-    Looked for once a process. Raises UnsupportedOperationError for a Spark that is older than all of MINOR_VERSIONS, and JarError
-    if the jar cannot be used.
+    It is searched for once per process. Raises UnsupportedOperationError for a Spark that is older than all of MINOR_VERSIONS,
+    and JarError if the jar cannot be used.
     """
     refuse_older(spark_version)
-    wanted = minor_version_of(spark_version)
+    requested_version = minor_version_of(spark_version)
     newest = MINOR_VERSIONS[-1]
-    of_jar = wanted if wanted in MINOR_VERSIONS else newest
+    of_jar = requested_version if requested_version in MINOR_VERSIONS else newest
     path = DIRECTORY / jar_name(of_jar)
     _require_current(path, of_jar)
     return Jar(path, of_jar, is_for_older_spark=minor_version(newest) < minor_version(spark_version))
@@ -72,23 +72,23 @@ def jar_name(minor_version: str) -> str:
 
 
 def minor_version_of(spark_version: str) -> str:
-    """`4.3` of 4.3.1."""
+    """Return `4.3` for 4.3.1."""
     return ".".join(map(str, minor_version(spark_version)))
 
 
 def sources_for(minor_version: str) -> dict[str, Path]:
-    """`rule/PruneScans.java` -> the file that is compiled for this minor version of Spark. Empty in a wheel."""
-    own = SOURCES / f"spark_{minor_version.replace('.', '_')}"
-    sources = {file.relative_to(root).as_posix(): file for root in (SOURCES, own) for file in root.glob("*/*.java")}
+    """Map `rule/PruneScans.java` to the file that is compiled for this minor version of Spark. Empty in a wheel."""
+    version_sources = SOURCES / f"spark_{minor_version.replace('.', '_')}"
+    sources = {file.relative_to(root).as_posix(): file for root in (SOURCES, version_sources) for file in root.glob("*/*.java")}
     return dict(sorted(sources.items()))
 
 
 def digest_of(sources: Mapping[str, Path]) -> str:
-    """A hash of the sources' paths and contents."""
+    """Return a hash of the sources' paths and contents."""
     digest = hashlib.blake2b(digest_size=20)
     for path, file in sources.items():
         for part in (path.encode(), file.read_bytes()):
-            digest.update(len(part).to_bytes(8, "little"))  # so that no two sets of sources read alike
+            digest.update(len(part).to_bytes(8, "little"))  # so that two different sets of sources never give the same bytes
             digest.update(part)
     return digest.hexdigest()
 
@@ -99,7 +99,7 @@ def manifest_text(pydelta_version: str, spark_version: str, digest: str) -> str:
 
 
 def manifest_of(jar: Path) -> dict[str, str]:
-    """The attributes of a jar's manifest. Raises JarError for a file that is no jar of pydelta's."""
+    """Return the attributes of a jar's manifest. Raises JarError for a file that is no jar of pydelta."""
     try:
         with zipfile.ZipFile(jar) as archive:
             lines = archive.read(MANIFEST).decode().splitlines()
@@ -109,12 +109,12 @@ def manifest_of(jar: Path) -> dict[str, str]:
 
 
 def is_built_from(sources: Mapping[str, Path], jar: Path) -> bool:
-    """Whether the jar's manifest names these sources. Raises JarError for a file that is no jar of pydelta's."""
+    """Return whether the jar's manifest names these sources. Raises JarError for a file that is no jar of pydelta."""
     return manifest_of(jar).get(_NAME_OF_DIGEST) == digest_of(sources)
 
 
 def is_current(minor_version: str) -> bool:
-    """Whether the jar is there, and was built from the sources next to it."""
+    """Return whether the jar exists, and was built from the sources next to it."""
     try:
         _require_current(DIRECTORY / jar_name(minor_version), minor_version)
     except JarError:

@@ -1,1 +1,1 @@
-"""The upkeep of tables as Spark jobs."""
+"""The maintenance of tables as Spark jobs."""

@@ -1,10 +1,10 @@
-"""CONVERT TO DELTA and clones of Parquet files from Spark: footers of many files are read in tasks, those of few where they lie.
+"""CONVERT TO DELTA and clones of Parquet files from Spark: tasks read the footers of many files; for few files no tasks are used.
 
     source = ParquetSource(TablePath("/data/events"), ConvertRequest())
     run_convert(spark, source)
     run_parquet_clone(spark, source, TablePath("/data/copy"), {"replace_table": False, "properties": {}})
 
-The directory is listed, and the commit made, on the driver, or over Spark Connect in a task.
+The listing and the commit run on the driver, or over Spark Connect in a task.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A task takes about as long to start as it takes to read the footers of so many files.
+# A task takes about as long to start as it takes to read the footers of this many files.
 _FILES_A_TASK = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetSource:
-    """Parquet files that are to be a table, or that one is cloned from. place: their directory."""
+    """Parquet files that will become a table, or from which a table is cloned. place: their directory."""
 
     place: TablePath
     request: ConvertRequest
 
 
 def run_convert(spark: SparkSession, source: ParquetSource) -> Converted:
-    """Raises as delta_py's convert, as Spark raises."""
+    """Raises the same errors as delta_py's convert, as Spark errors."""
     with as_spark_raises(), active(spark):
         read = partial(_read_footers, spark, "CONVERT")
         return convert(source.place.open_store(spark), source.request, read, _at(spark))
@@ -52,10 +52,10 @@ def run_convert(spark: SparkSession, source: ParquetSource) -> Converted:
 def run_parquet_clone(
     spark: SparkSession, source: ParquetSource, target: TablePath, arguments: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """arguments: replace_table, properties, and others that say nothing of Parquet files, as of the command for shallow clones.
-    Returns the clone's version and the metrics of its commit. Raises as delta_py's clone_parquet, as Spark raises."""
+    """arguments: replace_table, properties, and others that do not apply to Parquet files, as in the command for shallow clones.
+    Returns the clone's version and the metrics of its commit. Raises the same as delta_py's clone_parquet, as Spark errors."""
     with as_spark_raises(), active(spark):
-        done = clone_parquet(
+        clone = clone_parquet(
             source.place.open_store(spark),
             target.open_store(spark),
             source.request,
@@ -65,7 +65,7 @@ def run_parquet_clone(
             at=_at(spark),
         )
     read_anew(spark, None, target.url)
-    return done
+    return clone
 
 
 def _at(spark: SparkSession) -> AtTable:
@@ -83,5 +83,5 @@ def _read_footers(spark: SparkSession, command: str, reading: FooterReading, fil
 
 
 def _alone(part: pa.Table) -> pa.Table:
-    """Copied: a slice would travel with all that it was cut from."""
+    """Return a copy: a slice would travel together with the whole table that it was cut from."""
     return part.take(pa.array(range(part.num_rows)))

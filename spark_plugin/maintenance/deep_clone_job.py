@@ -1,7 +1,7 @@
-"""Deep clones as Spark jobs: a task for some files each.
+"""Deep clones as Spark jobs: each task copies some files.
 
-What is copied, and how that is committed, is decided in delta_py/copies/deep_clone.py, where the tables are: on the driver, or
-over Spark Connect in a task.
+delta_py/copies/deep_clone.py decides which files are copied, and commits them, where the tables are: on the driver, or over Spark
+Connect in a task.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TASK_BYTES, _TASK_FILES = 256 * 1024 * 1024, 200
 
 
 def run_deep_clone(spark: SparkSession, source: TablePath, target: TablePath, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """arguments: version, timestamp, time_zone, replace_table, properties, as of the command for shallow clones. Returns the
+    """arguments: version, timestamp, time_zone, replace_table, properties, as in the command for shallow clones. Returns the
     clone's version and the metrics of its commit."""
     source_store, target_store = source.open_store(spark), target.open_store(spark)
     timestamp = arguments["timestamp"]
@@ -55,12 +55,12 @@ def _copy_in_tasks(spark: SparkSession, source: ObjectStore, target: ObjectStore
 
 def _groups(copies: Sequence[Copy]) -> Iterator[list[Copy]]:
     group: list[Copy] = []
-    held = 0
+    group_bytes = 0
     for copy in copies:
-        if group and (held + copy["least"] > _TASK_BYTES or len(group) == _TASK_FILES):
+        if group and (group_bytes + copy["least"] > _TASK_BYTES or len(group) == _TASK_FILES):
             yield group
-            group, held = [], 0
+            group, group_bytes = [], 0
         group.append(copy)
-        held += copy["least"]
+        group_bytes += copy["least"]
     if group:
         yield group

@@ -1,4 +1,4 @@
-"""FSCK from Spark, and the dry run of RESTORE: carried out where the table is, on the driver or over Spark Connect in a task."""
+"""FSCK from Spark, and the dry run of RESTORE. They run where the table is: on the driver, or over Spark Connect in a task."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ FAULTS = StructType([StructField(f.name, _TYPES[f.type]) for f in FAULT_SCHEMA])
 def run_fsck(
     spark: SparkSession, table: TablePath, *, dry_run: bool, allow_data_loss: bool, check_data: bool
 ) -> DataFrame:
-    """As DeltaTable.fsck."""
+    """Do the same as DeltaTable.fsck."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
         step = partial(fsck, store, dry_run=dry_run, allow_data_loss=allow_data_loss, check_data=check_data)
-        found = at_table(spark, step, once=not dry_run)
-    return to_frame(spark, found, FAULTS)
+        faults = at_table(spark, step, once=not dry_run)
+    return to_frame(spark, faults, FAULTS)
 
 
 def run_restore_check(spark: SparkSession, table: TablePath, wanted: int | str) -> DataFrame:
-    """The files of a version, or of the newest version at or before a time as text, that are missing or damaged."""
+    """Return the missing or damaged files of a version, or of the newest version at or before a time as text."""
     with as_spark_raises(), active(spark):
         zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
         past = {"version": wanted} if isinstance(wanted, int) else {"timestamp_ms": parse_timestamp_ms(wanted, zone)}
-        found = at_table(spark, partial(restore_faults, table.open_store(spark), **past))
-    return to_frame(spark, found, FAULTS)
+        faults = at_table(spark, partial(restore_faults, table.open_store(spark), **past))
+    return to_frame(spark, faults, FAULTS)

@@ -1,4 +1,4 @@
-"""What the tasks do. Each new worker process imports this module and what it names: no more than tasks need."""
+"""The functions of the tasks. Each new worker process imports this module and its imports, so it has only what tasks need."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHARE, PIECE, ROWS, FILE, ANSWER = "share", "piece", "rows", "file", "answer"
 
 
 def copier(source: ObjectStore, target: ObjectStore) -> Callable[[Sequence[Copy]], int]:
-    """Copies files of one table to another."""
+    """Return a function that copies files of one table to another."""
 
     def run(copies: Sequence[Copy]) -> int:
         copy_files(source, target, copies)
@@ -44,7 +44,7 @@ def copier(source: ObjectStore, target: ObjectStore) -> Callable[[Sequence[Copy]
 
 
 def bin_compactor(rewrite: Rewrite) -> Callable[[Sequence[ScanFile]], WrittenFiles]:
-    """Writes the rows of a bin's files to one file."""
+    """Return a function that writes the rows of a bin's files to one file."""
 
     def run(files: Sequence[ScanFile]) -> WrittenFiles:
         return compact(files, rewrite, task=task_number())
@@ -60,8 +60,8 @@ def bin_sampler(arrangement: Arrangement) -> Callable[[SampledBin], pa.Table]:
 
 
 def row_splitter(arrangement: Arrangement, orders: Sequence[RowOrder]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """For mapInArrow. In: SHARE, (number of a bin, its first file's number, files) pickled by the driver. Out: the FILE that rows
-    belong to, over all bins, their PIECE, and ROWS as bytes."""
+    """Return a function for mapInArrow. In: SHARE, (number of a bin, its first file's number, files) pickled by the driver. Out:
+    the FILE that rows belong to, over all bins, their PIECE, and ROWS as bytes."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         answer_promptly()
@@ -77,7 +77,8 @@ def row_splitter(arrangement: Arrangement, orders: Sequence[RowOrder]) -> Callab
 
 
 def piece_writer(arrangement: Arrangement) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """For mapInArrow. In: what row_splitter gives, by FILE and PIECE. Out: FILE, and as ANSWER what was written of it."""
+    """Return a function for mapInArrow. In: the output of row_splitter, by FILE and PIECE. Out: FILE, and as ANSWER what it
+    wrote."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         answer_promptly()

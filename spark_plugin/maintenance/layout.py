@@ -1,4 +1,4 @@
-"""How well a table's columns let queries skip files, as a DataFrame: looked at where the table is."""
+"""How well a table's columns let queries skip files, as a DataFrame. It is computed where the table is."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 
 def run_layout(spark: SparkSession, table: TablePath, columns: Sequence[str]) -> DataFrame:
-    """As DeltaTable.layout."""
+    """Do the same as DeltaTable.layout."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
-        found = at_table(spark, partial(_layout, store, tuple(columns) or None, filtered_columns(spark, store)))
-        return to_frame(spark, found)
+        layout = at_table(spark, partial(_layout, store, tuple(columns) or None, filtered_columns(spark, store)))
+        return to_frame(spark, layout)
 
 
 def filtered_columns(spark: SparkSession, store: ObjectStore) -> Counter[Path]:
-    """How many scans of this session compared each column of the table."""
-    found: Counter[Path] = Counter()
+    """Return how many scans of this session compared each column of the table."""
+    counts_by_path: Counter[Path] = Counter()
     tables = compared_columns(spark)
     below_root = pc.replace_substring_regex(pa.array([f"{path}/" for path in tables], pa.string()), below(store.root), "")
-    for rest, counts in zip(below_root.to_pylist(), tables.values(), strict=True):
-        if not rest:
-            found.update(counts)
-    return found
+    for path_below, counts in zip(below_root.to_pylist(), tables.values(), strict=True):
+        if not path_below:
+            counts_by_path.update(counts)
+    return counts_by_path
 
 
 def _layout(store: ObjectStore, columns: Sequence[str] | None, filtered: Counter[Path]) -> pa.Table:

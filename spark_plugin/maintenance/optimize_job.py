@@ -1,9 +1,9 @@
-"""OPTIMIZE as Spark jobs: for each batch of bins a task for each bin, or where rows are put in order a sample and a shuffle.
+"""OPTIMIZE as Spark jobs: for each batch of bins one task per bin. If rows are sorted, a sample and a shuffle.
 
     frame = run_optimize(spark, table, predicate)      # one row: path, metrics
 
-Which files become one, and how that is committed, is decided in delta_py/optimize/optimize.py, where the table is: on the driver,
-or over Spark Connect in a task.
+delta_py/optimize/optimize.py decides which files become one, and commits them, where the table is: on the driver, or over Spark
+Connect in a task.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def run_optimize(
     z_order: tuple[str, ...] = (),
     full: bool = False,
 ) -> DataFrame:
-    """predicate: SQL over partition columns; None for the whole table. kind: as of delta_py's optimize. z_order: columns to put
-    the rows in order by. full: as of OptimizeRequest. Raises as delta_py's optimize, as Spark raises."""
+    """predicate: SQL over partition columns; None for the whole table. kind: as in delta_py's optimize. z_order: columns that
+    define the order of the rows. full: as in OptimizeRequest. Raises the same as delta_py's optimize, as Spark errors."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
         request = replace(_request(spark, predicate), z_order=z_order, full=full)
@@ -95,13 +95,13 @@ def run_optimize(
         def at(step: Callable[[], T], *, once: bool = False) -> T:
             return at_table(spark, step, once=once)
 
-        done = optimize(store, request, SparkBinWriters(spark), at, kind)
-        metrics = done.metrics()
-    return spark.createDataFrame([(location_of(done.table_root), metrics)], RESULT)
+        result = optimize(store, request, SparkBinWriters(spark), at, kind)
+        metrics = result.metrics()
+    return spark.createDataFrame([(location_of(result.table_root), metrics)], RESULT)
 
 
 class SparkBinWriters:
-    """BinWriters as Spark jobs. Rows that are put in order go through a shuffle, as Arrow batches in a binary column."""
+    """BinWriters as Spark jobs. Rows to sort go through a shuffle, as Arrow batches in a binary column."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -147,7 +147,7 @@ class SparkBinWriters:
 
 
 def _request(spark: SparkSession, predicate: str | None) -> OptimizeRequest:
-    """With what the session's settings say, by the reference's names."""
+    """Return the request with the session's settings, by the reference's names."""
     return OptimizeRequest(
         predicate,
         target_file_bytes=_size(spark, MAX_FILE_SIZE),
@@ -179,8 +179,8 @@ def _ratio(spark: SparkSession, name: str, default: float) -> float:
         raise _illegal(name, str(text), "a number between 0 and 1") from None
 
 
-def _illegal(name: str, text: str, wanted: str) -> InvalidOptionError:
-    return InvalidOptionError(f"The setting {name} is {text!r}: give {wanted}.", option=name)
+def _illegal(name: str, text: str, expected: str) -> InvalidOptionError:
+    return InvalidOptionError(f"The setting {name} is {text!r}: give {expected}.", option=name)
 
 
 # ---------------------------------------------------------------- the result
@@ -240,4 +240,4 @@ _METRICS = _struct(
     numTableColumnsWithStats=_LONG,
 )
 RESULT = _struct(path=StringType(), metrics=_METRICS)
-"""Of OPTIMIZE, as the reference's."""
+"""The result of OPTIMIZE, as in the reference."""

@@ -1,4 +1,4 @@
-"""The picture of a table, made where the table is: on the driver, or over Spark Connect in a task."""
+"""The report on a table. It is made where the table is: on the driver, or over Spark Connect in a task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run_report(spark: SparkSession, table: TablePath, *, vacuum: bool, check_log: bool) -> Report:
-    """As DeltaTable.report."""
+    """Do the same as DeltaTable.report."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
         request = ReportRequest(vacuum=vacuum, check_log=check_log, filtered=filtered_columns(spark, store))

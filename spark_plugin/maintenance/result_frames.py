@@ -1,4 +1,4 @@
-"""What a command found, an Arrow table, as a DataFrame."""
+"""The result of a command, an Arrow table, as a DataFrame."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 
 def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
-    """schema: of the frame; None for that of the table. Spark stops where two batches without rows follow one another, so it gets
+    """schema: of the frame; None for that of the table. Spark stops at two successive batches without rows, so it gets
     one batch."""
     return spark.createDataFrame(rows.combine_chunks(), schema)

@@ -1,4 +1,4 @@
-"""VACUUM from Spark: carried out where the table is, on the driver or over Spark Connect in a task."""
+"""VACUUM from Spark. It runs where the table is: on the driver, or over Spark Connect in a task."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FOUND = StructType(
         StructField("reason", StringType()),
     ]
 )
-"""Of a dry run."""
+"""The result of a dry run."""
 
 RESTORED = StructType(
     [
@@ -47,24 +47,24 @@ RESTORED = StructType(
         StructField("restored", BooleanType()),
     ]
 )
-"""Of restoreQuarantined."""
+"""The result of restoreQuarantined."""
 
 
 def run_vacuum(
     spark: SparkSession,
     table: TablePath,
-    asked: VacuumRequest,
+    request_base: VacuumRequest,
     *,
     dry_run: bool,
     lite: bool | None,
     keep_clones: bool | None,
     inventory: DataFrame | None,
 ) -> DataFrame:
-    """As DeltaTable.vacuum. asked: what is not by the session's settings."""
+    """Do the same as DeltaTable.vacuum. request_base: the part that does not come from the session's settings."""
     with as_spark_raises(), active(spark):
         is_lite = (inventory is None and is_on(spark, LITE, default=False)) if lite is None else lite
         request = replace(
-            asked,
+            request_base,
             check_retention=is_on(spark, RETENTION_CHECK),
             logs=is_on(spark, LOGGING),
             kind=VacuumKind.LITE if is_lite else VacuumKind.FULL,
@@ -75,20 +75,20 @@ def run_vacuum(
         if not dry_run:
             at_table(spark, partial(_vacuum, store, request), once=True)
             return spark.createDataFrame([], StructType([]))
-        found = at_table(spark, partial(_find, store, request))
-    return to_frame(spark, _as_spark_has_it(store.root, found, "modification_time"), FOUND)
+        files = at_table(spark, partial(_find, store, request))
+    return to_frame(spark, _as_spark_has_it(store.root, files, "modification_time"), FOUND)
 
 
 def run_restore_quarantined(spark: SparkSession, table: TablePath, *, dry_run: bool) -> DataFrame:
-    """As DeltaTable.restoreQuarantined."""
+    """Do the same as DeltaTable.restoreQuarantined."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
-        found = at_table(spark, partial(restore_quarantined, store, dry_run=dry_run), once=not dry_run)
-    return to_frame(spark, _as_spark_has_it(store.root, found, "quarantined"), RESTORED)
+        files = at_table(spark, partial(restore_quarantined, store, dry_run=dry_run), once=not dry_run)
+    return to_frame(spark, _as_spark_has_it(store.root, files, "quarantined"), RESTORED)
 
 
 def _rows_of(inventory: DataFrame) -> pa.Table:
-    """The files, not the directories."""
+    """Return the files, without the directories."""
     check_inventory(to_arrow_schema(inventory.schema))
     return inventory.filter("NOT isDir").select("path", "length", "isDir", "modificationTime").toArrow()
 
@@ -101,10 +101,10 @@ def _find(store: ObjectStore, request: VacuumRequest) -> pa.Table:
     return Vacuum.begin(store, request).find()
 
 
-def _as_spark_has_it(root: str, found: pa.Table, time: str) -> pa.Table:
-    """With whole paths, and times. time: the column."""
-    paths = pc.binary_join_element_wise(location_of(root), found["path"], "/")
-    times = found[time].cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
+def _as_spark_has_it(root: str, files: pa.Table, time: str) -> pa.Table:
+    """Return the rows with complete paths, and with times as Spark has them. time: the column."""
+    paths = pc.binary_join_element_wise(location_of(root), files["path"], "/")
+    times = files[time].cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
     for name, column in (("path", paths), (time, times)):
-        found = found.set_column(found.schema.get_field_index(name), name, column)
-    return found
+        files = files.set_column(files.schema.get_field_index(name), name, column)
+    return files

@@ -1,7 +1,7 @@
-"""Which rows of a table the source of an overwrite matches: the options replaceUsing and replaceOn.
+"""Decides which rows of a table match the source of an overwrite: the options replaceUsing and replaceOn.
 
-    matching_of({"replaceusing": "id, day"})      # Matching.using(("id", "day"))
-    Matching.on("t.id = s.id", "t")
+matching_of({"replaceusing": "id, day"})      # Matching.using(("id", "day"))
+Matching.on("t.id = s.id", "t")
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _TARGET, _SOURCE = "__pydelta_target", "__pydelta_source"
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which rows of the table the source matches. columns: equal in both, and condition has them as they were written; else
-    condition: SQL, in which alias calls the table, and parsed: the same as a Column. values: for each column of the new rows, the
-    source's column that has its value; None where all of the source's are the rows', by their names."""
+    """Which rows of the table match the source. columns: equal in both, and `condition` has them as they were written; otherwise
+    condition: SQL in which `alias` names the table, and parsed: the same as a Column. values: for each column of the new rows,
+    the source's column with its value; None if the new rows have all of the source's columns, by name."""
 
     columns: tuple[str, ...] = ()
     condition: str = ""
@@ -44,19 +44,19 @@ class Matching:
         return cls((), condition, () if alias is None else (alias,))
 
     def recorded(self) -> dict[str, Any]:
-        """As the history names it."""
+        """The names of the matching in the history."""
         return {"replaceUsingCols": f"({self.condition})"} if self.columns else {"replaceOnCond": self.condition}
 
     def between(self, columns: Sequence[str], source: DataFrame, *, case_sensitive: bool) -> tuple[DataFrame, Column]:
-        """The source and the condition. columns: of the table.
+        """Return the source and the condition. columns: of the table.
 
         Raises SchemaMismatchError (UNRESOLVED_INSERT_REPLACE_USING_COLUMN) for a column that one side lacks.
         """
         if not self.columns:
             return source, F.expr(self.condition) if self.parsed is None else self.parsed
         for name in self.columns:
-            for relation, known in (("table", columns), ("query", source.columns)):
-                _check_known(name, relation, known, case_sensitive=case_sensitive)
+            for relation, column_names in (("table", columns), ("query", source.columns)):
+                _check_known(name, relation, column_names, case_sensitive=case_sensitive)
         equal = [F.col(f"{_TARGET}.{_name(name)}") == F.col(f"{_SOURCE}.{_name(name)}") for name in self.columns]
         return source.alias(_SOURCE), reduce(and_, equal)
 
@@ -65,14 +65,14 @@ def _name(text: str) -> str:
     return quoted(split_name(text)[0])
 
 
-def _check_known(text: str, relation: str, known: Sequence[str], *, case_sensitive: bool) -> None:
+def _check_known(text: str, relation: str, column_names: Sequence[str], *, case_sensitive: bool) -> None:
     path = split_name(text)
-    names = known if case_sensitive else [name.lower() for name in known]
+    names = column_names if case_sensitive else [name.lower() for name in column_names]
     if len(path) == 1 and (path[0] if case_sensitive else path[0].lower()) in names:
         return
     raise SchemaMismatchError(
-        f"The option replaceUsing names {text}, and the {relation} has the columns {', '.join(known)}. Nothing was written. Name "
-        "columns that both have, fields of structs not among them.",
+        f"The option replaceUsing names {text}, and the {relation} has the columns {', '.join(column_names)}. Nothing was "
+        "written. Name columns that both have, fields of structs not among them.",
         error_class="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
         sql_state="42703",
         column=text,
@@ -81,7 +81,7 @@ def _check_known(text: str, relation: str, known: Sequence[str], *, case_sensiti
 
 
 def matching_of(options: Mapping[str, str]) -> Matching | None:
-    """What the options of an overwrite say, by lower-case name; None where they replace no matching rows.
+    """Return the matching of an overwrite's options, by lower-case name; None if they replace no matching rows.
 
     Raises InvalidOptionError for options that do not go together (DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS,
     DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING,
@@ -96,9 +96,7 @@ def matching_of(options: Mapping[str, str]) -> Matching | None:
     if "replacewhere" in options:
         raise _incompatible("replaceWhere", name, "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING")
     if options.get("partitionoverwritemode", "static").strip().lower() != "static":
-        raise _incompatible(
-            "partitionOverwriteMode", name, "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING"
-        )
+        raise _incompatible("partitionOverwriteMode", name, "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING")
     for other, wrong in (("overwriteSchema", "true"), ("dataChange", "false")):
         if options.get(other.lower(), "").strip().lower() == wrong:
             raise _incompatible(other, name)
@@ -116,9 +114,7 @@ def matching_of(options: Mapping[str, str]) -> Matching | None:
     return Matching.using(columns, using)
 
 
-def _incompatible(
-    first: str, second: str, error_class: str = "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS"
-) -> InvalidOptionError:
+def _incompatible(first: str, second: str, error_class: str = "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS") -> InvalidOptionError:
     return InvalidOptionError(
         f"The options {first} and {second} cannot be given together: each says by itself which rows are replaced, or {first} "
         "contradicts that rows are. Nothing was written. Give one of them.",

@@ -1,9 +1,9 @@
-"""MERGE: a join of the source and the target, of whose rows the first clause that applies makes changed rows.
+"""MERGE: a join of the source and the target. The first clause that applies to a row of the join makes the changed row.
 
     result = merge(spark, table, source, condition, clauses, alias=("t",))
 
-The source says first which files of the target can matter (merge_source.py); only those are read. What is done with changed
-rows is jobs.py's, as for DELETE and UPDATE.
+The source decides first which files of the target can matter (merge_source.py); only those are read. jobs.py processes the
+changed rows, as for DELETE and UPDATE.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ AUTO_MERGE_CONF = "spark.databricks.delta.schema.autoMerge.enabled"
 _REPARTITION_CONF = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 
 _CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
-# Where the rows of the source are kept; a second copy when the first was lost.
+# Where the rows of the source are cached; with a second copy after the first was lost.
 _LEVELS = (StorageLevel.MEMORY_AND_DISK, StorageLevel.MEMORY_AND_DISK_2, StorageLevel.MEMORY_AND_DISK_2)
 _LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not found")
 
@@ -72,21 +72,22 @@ def merge(
     alias: Alias = (),
     evolves: bool = False,
 ) -> DmlResult:
-    """Carry out a MERGE in one commit, or none when nothing changes.
+    """Run a MERGE in one commit, or in none if nothing changes.
 
     alias: the target's name in conditions and values. evolves: columns that only the source has are added to the table; the
     session's setting AUTO_MERGE_CONF does the same.
 
-    Raises what checked_clauses, ResolvedMerge.of and Assigning raise before anything runs; MultipleMatchesError
-    (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) when several rows of the source match one of the target, unless
-    all that happens to matched rows is that they go, or only inserts are asked for; conflicts as Transaction.commit. Nothing
-    is committed then, and no file is left.
+    Raises the errors of checked_clauses, ResolvedMerge.of and Assigning before anything runs; MultipleMatchesError
+    (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) if several rows of the source match one of the target, unless
+    matched rows are only deleted, or there are only inserts; conflicts as Transaction.commit. In these cases nothing
+    is committed, and no file is left.
     """
     return until_kept(MergeRequest.of(spark, table, alias, source, condition, clauses, evolves).run)
 
 
 def until_kept(run: Callable[[StorageLevel], DmlResult]) -> DmlResult:
-    """Run what keeps the rows of a source at a level; again, at a safer one, when they were lost."""
+    """Run the function, which caches the rows of a source at a storage level; if the rows were lost, run again at a safer
+    level."""
     for level in _LEVELS:
         try:
             return run(level)
@@ -104,7 +105,7 @@ def until_kept(run: Callable[[StorageLevel], DmlResult]) -> DmlResult:
 
 @dataclass(frozen=True)
 class MergeRequest:
-    """A MERGE as it was asked for."""
+    """A MERGE as the caller requested it."""
 
     spark: SparkSession
     table: TablePath
@@ -125,7 +126,7 @@ class MergeRequest:
         clauses: Sequence[Clause],
         evolves: bool,
     ) -> MergeRequest:
-        """By the session's settings, too."""
+        """Make the request from the arguments and the session's settings."""
         clauses = checked_clauses(clauses)
         evolves = evolves or (conf(spark, AUTO_MERGE_CONF) or "false").lower() == "true"
         return cls(spark, table, alias, source, condition, clauses, evolves)
@@ -136,8 +137,8 @@ class MergeRequest:
 
     @contextmanager
     def planned(self) -> Iterator[tuple[Target, PlannedChange]]:
-        """What `merge` would do, while the target is open: the source is not read. A MERGE knows more when it has read it, and
-        then reads fewer files. Raises as `merge` before anything runs."""
+        """Yield the plan of `merge` while the target is open, without reading the source. A real MERGE knows more after it has
+        read the source, and then reads fewer files. Raises the same as `merge` before anything runs."""
         with self._open() as (target, resolved, rows):
             yield target, MergeRun(target, resolved, rows, unread_source(resolved)).planned()
 
@@ -161,37 +162,37 @@ class MergeRequest:
         return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)
 
     def _evolved(self, snapshot: Snapshot) -> Mapping[str, Any]:
-        """Metadata and protocol with the columns that the clauses add. Raises SchemaMismatchError for a table without columns
-        that does not evolve."""
+        """Return metadata and protocol with the columns that the clauses add. Raises SchemaMismatchError for a table without
+        columns that does not evolve."""
         self._check_columns(snapshot)
         if not self.evolves:
             return {}
         shape = self.spark.createDataFrame([], to_spark_schema(snapshot.schema))
         resolved = self._resolve(called(shape, self.alias), snapshot.schema.names)
-        wanted = resolved.evolved_columns()
-        if not wanted.fields:
+        new_columns = resolved.evolved_columns()
+        if not new_columns.fields:
             return {}
         request = WriteRequest(mode="append", merge_schema=True, merge_casts=True)
-        given = _with_texts_cast(from_spark_schema(wanted.toNullable()), snapshot.schema)
-        metadata, protocol = changed_metadata(snapshot, given, request)
+        cast_columns = _with_texts_cast(from_spark_schema(new_columns.toNullable()), snapshot.schema)
+        metadata, protocol = changed_metadata(snapshot, cast_columns, request)
         return {"metadata": metadata, "protocol": protocol}
 
 
-def _with_texts_cast(given: StructType, known: StructType) -> StructType:
-    """The source's columns after SET and VALUES have cast texts to the numbers, times and bytes of the table."""
+def _with_texts_cast(source_columns: StructType, table_columns: StructType) -> StructType:
+    """Return the source's columns after SET and VALUES have cast texts to the numbers, times and bytes of the table."""
     fields = []
-    for f in given.fields:
-        column, kind = known.find(f.name), f.data_type
-        wanted = None if column is None else column.data_type
-        if isinstance(kind, StructType) and isinstance(wanted, StructType):
-            kind = _with_texts_cast(kind, wanted)
-        elif kind == STRING and wanted is not None and (is_numeric(wanted) or wanted in (*DATETIME, BINARY)):
-            kind = wanted
+    for f in source_columns.fields:
+        column, kind = table_columns.find(f.name), f.data_type
+        table_type = None if column is None else column.data_type
+        if isinstance(kind, StructType) and isinstance(table_type, StructType):
+            kind = _with_texts_cast(kind, table_type)
+        elif kind == STRING and table_type is not None and (is_numeric(table_type) or table_type in (*DATETIME, BINARY)):
+            kind = table_type
         fields.append(replace(f, data_type=kind))
     return StructType(tuple(fields))
 
 
-# ---------------------------------------------------------------- running it
+# ---------------------------------------------------------------- the run
 
 
 @dataclass(frozen=True)
@@ -204,40 +205,40 @@ class MergeRun:
     def run(self) -> DmlResult:
         conditional = not self.merge.only_inserts and not self.merge.changes_every_match
         facts = source_facts(self.merge, self.source, ask_unique=conditional)
-        near = self._near(facts)
-        if near is not None and conditional and not facts.unique:
-            self._check_matches(near)
+        target_rows = self._near(facts)
+        if target_rows is not None and conditional and not facts.unique:
+            self._check_matches(target_rows)
         dml = self.target.dml
         dml.only_inserts = self.merge.only_inserts
         if reads_table(self.merge.source, self.target.table):
             dml.transaction.read_rows()
         elif self.merge.changes_every_match or not self.merge.of_kind("not matched"):
-            dml.transaction.only_taken_rows_matter()  # otherwise a row that stays may be the reason why another is not inserted
+            dml.transaction.only_taken_rows_matter()  # otherwise a row that stays may be why another row is not inserted
         dml.repeats = Repeats.IGNORED if self.merge.deletes_all_matches else Repeats.AMBIGUOUS
-        return run_changes(self.target, self._changed_rows(near, facts), self._parameters(), self._metrics(facts))
+        return run_changes(self.target, self._changed_rows(target_rows, facts), self._parameters(), self._metrics(facts))
 
     def planned(self) -> PlannedChange:
-        """What would be done, were nothing known of the source's rows. No job runs."""
+        """Return the plan for the case that nothing is known about the source's rows. No job runs."""
         facts = facts_without_rows(self.merge, self.source)
         return PlannedChange(self._changed_rows(self._near(facts), facts), self._parameters())
 
-    def _changed_rows(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
-        """As run_changes takes them."""
-        decided = self._decided(near, facts)
+    def _changed_rows(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
+        """Return the rows in the form that run_changes takes."""
+        decided = self._decided(target_rows, facts)
         return None if decided is None else self._arranged(self.rows.with_generated(self._changed(decided)), facts)
 
-    def _decided(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
-        """ROW_ADDRESS (unless `near` is None), the number of the clause that applies, and NEW where clauses make rows; None when
-        no row can change."""
-        if near is None and not self.merge.of_kind("not matched"):
+    def _decided(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
+        """Return ROW_ADDRESS (unless `target_rows` is None), the number of the clause that applies, and NEW if clauses make rows;
+        None if no row can change."""
+        if target_rows is None and not self.merge.of_kind("not matched"):
             return None
         if is_connect(self.target.spark):
-            return MergeScopes(self.target, self.merge, self.rows, self.source).changed(near)
-        joined = self._unmatched() if near is None else join(self.merge, self.source, near, facts)
+            return MergeScopes(self.target, self.merge, self.rows, self.source).changed(target_rows)
+        joined = self._unmatched() if target_rows is None else join(self.merge, self.source, target_rows, facts)
         matched = joined.columns.count(ROW_ADDRESS) > 0
         clause = asked_where_it_stands(self.merge, self._first_clause(matched))
         decided = joined.select("*", clause.alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
-        # Without rows of the target there is nothing that the other clauses could take their values from.
+        # Without rows of the target the other clauses have no rows to take values from.
         clauses = list(enumerate(self.merge.clauses)) if matched else self.merge.of_kind("not matched")
         makers = [(number, clause) for number, clause in clauses if clause.action != "delete"]
         new_rows = [F.when(F.col(CLAUSE) == number, self.rows.new_row(clause)) for number, clause in makers]
@@ -245,40 +246,40 @@ class MergeRun:
         return decided.select(*places, F.col(CLAUSE), *([F.coalesce(*new_rows).alias(NEW)] if new_rows else []))
 
     def _near(self, facts: SourceFacts) -> DataFrame | None:
-        """The target's rows that matter, of the files that may have some; None when there are none. Settles which files are
-        read."""
+        """Return the target's rows that matter, from the files that may contain some; None if there are none. Chooses the files
+        to read."""
         clauses = [clause.condition for _, clause in self.merge.of_kind("not matched by source")]
         limits = facts.restriction
         if limits is not None and clauses:
-            known = [condition.column for condition in clauses if condition is not None]
-            limits = reduce(or_, known, limits) if len(known) == len(clauses) else None
+            conditions = [condition.column for condition in clauses if condition is not None]
+            limits = reduce(or_, conditions, limits) if len(conditions) == len(clauses) else None
         frame = self.target.frame if limits is None else self.target.frame.where(limits)
-        wanted = self.target.wanted(frame, limits)
-        if wanted.none or not self.target.choose_files(wanted.predicate):
+        needed_rows = self.target.wanted(frame, limits)
+        if needed_rows.none or not self.target.choose_files(needed_rows.predicate):
             return None
         return frame
 
     def _unmatched(self) -> DataFrame:
-        """All rows of the source, when no row of the target can matter."""
+        """Return all rows of the source, for the case that no row of the target can matter."""
         return self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
 
-    def _check_matches(self, near: DataFrame) -> None:
-        """Raises MultipleMatchesError when a row of the target matches several of the source. Where every match is a change,
-        the jobs find out by themselves; here a match may change nothing."""
-        pairs = self.source.frame.join(near, self.merge.condition.column, "inner")
+    def _check_matches(self, target_rows: DataFrame) -> None:
+        """Raises MultipleMatchesError if a row of the target matches several of the source. If every match is a change, the jobs
+        detect this themselves; here a match may change nothing."""
+        pairs = self.source.frame.join(target_rows, self.merge.condition.column, "inner")
         place = [F.col(ROW_ADDRESS).getField(name) for name in ("file_number", "row_index")]
         if pairs.groupBy(*place).count().where("count > 1").limit(1).count():
             raise multiple_matches("a row of the target matches more than one row of the source")
 
     def _changed(self, decided: DataFrame) -> DataFrame:
-        """The rows of row_changes.py, and the number of the clause that made each."""
+        """Return the rows of row_changes.py, and the number of the clause that made each."""
         codes = [F.when(F.col(CLAUSE) == number, _CODES[clause.action]) for number, clause in enumerate(self.merge.clauses)]
         columns = [*self._places(ROW_ADDRESS in decided.columns), F.col(CLAUSE), F.coalesce(*codes).cast("tinyint").alias(CHANGE)]
         return decided.select(*columns, *([F.col(NEW)] if NEW in decided.columns else []))
 
     def _arranged(self, changed: DataFrame, facts: SourceFacts) -> DataFrame:
-        """The new rows of a partition in one task, unless they are many: after a join every task has some of each. Few rows
-        make few files as they are."""
+        """Put the new rows of a partition into one task, unless they are many: after a join every task has some of each
+        partition. Few rows make few files without this."""
         names = self.target.dml.config.partition_columns
         repartitions = (conf(self.target.spark, _REPARTITION_CONF) or "true").lower() == "true"
         if not names or not repartitions or NEW not in changed.columns or facts.source_bytes <= broadcast_limit(changed):
@@ -296,7 +297,7 @@ class MergeRun:
         return [F.col(ROW_ADDRESS).getField(name).alias(column) for column, (name, _) in kinds.items()]
 
     def _first_clause(self, matched: bool) -> Column:
-        """The number of the clause that applies to a row of the join: the first of its kind whose condition is true."""
+        """Return the number of the clause that applies to a row of the join: the first of its kind whose condition is true."""
         if not matched:
             return first_clause(self.merge, "not matched")
         of_target = F.col(ROW_ADDRESS).getField("file_number").isNotNull()

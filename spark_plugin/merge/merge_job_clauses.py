@@ -1,8 +1,8 @@
-"""The clauses of a MERGE: what the caller said, what it means by the analyzer, and the rows that come of it.
+"""The clauses of a MERGE: the caller's definition, its meaning by the analyzer, and the rows that it makes.
 
 clauses = checked_clauses(clauses)
 merge = ResolvedMerge.of(frame of the target, source, condition, clauses, evolves=False)
-merge.evolved_columns()                             # columns of the source that the table is to get
+merge.evolved_columns()                             # columns of the source that the table will get
 merge.new_row(clause, schema, ...)
 """
 
@@ -31,7 +31,7 @@ from spark_plugin.options.settings import is_case_sensitive
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One WHEN clause. condition: None for none. assignments: None for a delete, and for the form that takes all columns
+    """One WHEN clause. condition: None if there is none. assignments: None for a delete, and for the form that takes all columns
     of the source by their names."""
 
     kind: Kind
@@ -41,16 +41,16 @@ class Clause:
 
     @property
     def where(self) -> str:
-        """How errors call it."""
+        """The clause's name in errors."""
         return f"{self.action.upper()} clause"
 
 
 def checked_clauses(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
-    """The clauses but for updates of nothing at the end of their kind, without a condition: delta-spark ignores these, so that
+    """Return the clauses, without an unconditional update of nothing at the end of its kind: delta-spark ignores these, so that
     no row counts as changed.
 
-    Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition that others
-    of its kind follow: they could never apply. So it is for an update of nothing, where delta-spark goes on to the others.
+    Raises UnsupportedOperationError if there is no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition before
+    other clauses of its kind: these could never apply. This includes an update of nothing; delta-spark continues with the others.
     """
     return effective_clauses(
         clauses,
@@ -59,12 +59,12 @@ def checked_clauses(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
     )
 
 
-# ---------------------------------------------------------------- by the analyzer
+# ---------------------------------------------------------------- resolved clauses
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedClause:
-    """given: for an update or insert, the values by path; of an insert all paths are columns. stars: whether the clause took
+    """given: for an update or insert, the values by path; in an insert all paths are columns. stars: whether the clause took
     the columns of the source by their names. defaults: columns that get their defaults because the clause says so."""
 
     kind: Kind
@@ -75,15 +75,15 @@ class ResolvedClause:
     defaults: tuple[str, ...] = ()
 
     def described(self) -> dict[str, str]:
-        """For the history."""
+        """Return the description for the history."""
         predicate = {} if self.condition is None else {"predicate": self.condition.sql}
         return {**predicate, "actionType": self.action}
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedMerge:
-    """target, source: frames of one session. names: what their names mean by the schemas. condition: that of the join;
-    parts: what it asks of each. clauses: in the caller's order."""
+    """target, source: frames of one session. names: resolves names by the schemas of both. condition: of the join.
+    parts: the parts of the condition. clauses: in the caller's order."""
 
     target: DataFrame
     source: DataFrame
@@ -106,13 +106,13 @@ class ResolvedMerge:
     ) -> ResolvedMerge:
         """columns: of the table. alias: the target's. evolves: columns that only the source has may be assigned.
 
-        Raises what Analyzer.resolve and check_condition raise; SchemaMismatchError and UnsupportedOperationError for assignments
-        that contradict each other, or name what cannot be assigned.
+        Raises the errors of Analyzer.resolve and check_condition; SchemaMismatchError and UnsupportedOperationError for
+        assignments that contradict each other, or whose target cannot be assigned.
         """
         analyzer, both = analyzer_of(target.sparkSession), target.crossJoin(source)
         (on,) = analyzer.resolve(both, [condition], "search condition")
         if not isinstance(on.data_type, BooleanType):
-            target.join(source, on.column).schema  # noqa: B018 - Spark has an error of its own for joins
+            target.join(source, on.column).schema  # noqa: B018 - Spark has special errors for joins
         analyzer.check_condition(both, on, "search condition of MERGE operation")
         names = Names(target.schema, source.schema, alias, is_case_sensitive(target.sparkSession))
         reader = _ClauseReader(analyzer, target, tuple(columns), source, both, names, evolves)
@@ -120,7 +120,7 @@ class ResolvedMerge:
         return cls(target, source, names, on, parts, tuple(reader.read(clause) for clause in clauses))
 
     def of_kind(self, kind: Kind) -> list[tuple[int, ResolvedClause]]:
-        """The clauses of a kind in order, with their numbers."""
+        """Return the clauses of a kind in order, with their numbers."""
         return [(number, clause) for number, clause in enumerate(self.clauses) if clause.kind == kind]
 
     @property
@@ -129,7 +129,7 @@ class ResolvedMerge:
 
     @property
     def deletes_all_matches(self) -> bool:
-        """Whether the one thing that happens to matched rows is that they go: then it does not matter how often."""
+        """Whether matched rows are only deleted: then the number of matches does not matter."""
         matched = [clause for clause in self.clauses if clause.kind == "matched"]
         return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
 
@@ -139,12 +139,12 @@ class ResolvedMerge:
         return bool(matched) and matched[-1].condition is None
 
     def values(self) -> list[Resolved | Typed]:
-        """All that is computed from rows."""
+        """Return all values that are computed from rows."""
         conditions = [clause.condition for clause in self.clauses if clause.condition is not None]
-        return [self.condition, *conditions, *(given.value for clause in self.clauses for given in clause.given.values())]
+        return [self.condition, *conditions, *(assigned.value for clause in self.clauses for assigned in clause.given.values())]
 
     def evolved_columns(self) -> StructType:
-        """Of the source's columns those that a clause assigns by their names: what the table must have afterwards."""
+        """Return the source's columns that a clause assigns by name: the table must have them after the merge."""
         telling = [clause for clause in self.clauses if clause.kind != "not matched by source"]
         paths = {tuple(part.lower() for part in path) for clause in telling for path in clause.given}
         parents = {path[:length] for path in paths for length in range(1, len(path))}
@@ -152,7 +152,7 @@ class ResolvedMerge:
 
 
 def _assigned_part(schema: StructType, paths: set[Path], parents: set[Path], base: Path) -> StructType:
-    """parents: of the paths, all of them."""
+    """parents: all parents of the paths."""
     assigned = []
     for field in schema.fields:
         path = (*base, field.name.lower())
@@ -183,11 +183,11 @@ class _ClauseReader:
             return ResolvedClause(clause.kind, clause.action, condition, {}, False)
         if clause.assignments is None:
             return ResolvedClause(clause.kind, clause.action, condition, self._all_columns(clause), True)
-        given, defaults = self._assigned(clause, clause.assignments, scope)
-        return ResolvedClause(clause.kind, clause.action, condition, given, False, defaults)
+        assigned_values, defaults = self._assigned(clause, clause.assignments, scope)
+        return ResolvedClause(clause.kind, clause.action, condition, assigned_values, False, defaults)
 
     def _all_columns(self, clause: Clause) -> dict[Path, Given]:
-        """With schema evolution the columns that the source has, otherwise all that the table has."""
+        """Return the columns that the source has, with schema evolution; otherwise all columns of the table."""
         names = self.source.columns if self.evolves else list(self.columns)
         values = self.analyzer.resolve_names(self.source, names, clause.where)
         keeps = self.evolves and clause.action == "update"
@@ -199,11 +199,11 @@ class _ClauseReader:
     def _assigned(
         self, clause: Clause, assignments: Mapping[str, Column], scope: DataFrame
     ) -> tuple[dict[Path, Given], tuple[str, ...]]:
-        """The values, by path, and the columns that are to have their defaults."""
+        """Return the values, by path, and the columns that get their defaults."""
         by_default = {name for name, value in assignments.items() if asks_for_default(scope, value)}
         given_values = {name: value for name, value in assignments.items() if name not in by_default}
         values = dict(zip(given_values, self.analyzer.resolve(scope, list(given_values.values()), clause.where), strict=True))
-        given: dict[Path, Given] = {}
+        assigned_values: dict[Path, Given] = {}
         defaults: list[Path] = []
         assigned, table_columns = AssignedPaths(clause.action.upper()), frozenset(self.columns)
         for name, path in zip(assignments, self._paths(list(assignments), clause), strict=True):
@@ -211,15 +211,15 @@ class _ClauseReader:
                 raise nested_in_insert(path)
             assigned.add(path)
             if name in values:
-                given[path] = Given(Typed(values[name].column, values[name].data_type))
+                assigned_values[path] = Given(Typed(values[name].column, values[name].data_type))
             elif len(path) == 1 and path[0] in table_columns:
                 defaults.append(path)
             else:
                 raise _no_default(name, clause)
-        return given, tuple(path[0] for path in defaults)
+        return assigned_values, tuple(path[0] for path in defaults)
 
     def _paths(self, names: Sequence[str], clause: Clause) -> list[Path]:
-        """The columns or fields that names mean: of the table, or, where it may get new ones, of the source."""
+        """Return the columns or fields that names refer to: in the table, or, if it may get new ones, in the source."""
         may_be_new = self.evolves and clause.kind != "not matched by source"
         new_names = [name for name in names if may_be_new and self._is_new(split_name(name))]
         is_new = frozenset(new_names)

@@ -1,10 +1,10 @@
-"""The join of a MERGE: each row of the source and of the target beside the one it matches, as far as a clause may want it.
+"""The join of a MERGE: it joins each row of the source and of the target with its match, as far as a clause may need the row.
 
     joined = join(merge, source, near, facts)
 
 Out: the source's columns and FROM_SOURCE (true; null for a row of the target that matches none), the target's columns and its
-ROW_ADDRESS (null for a row of the source that matches none). When only rows that match nothing are wanted, the target's
-columns are not there.
+ROW_ADDRESS (null for a row of the source that matches none). If only rows without a match are needed, the target's columns are
+missing.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ FROM_SOURCE = "__pydelta_from_source"
 _MATCH = "__pydelta_match"
 
 
-def join(merge: ResolvedMerge, source: Source, near: DataFrame, facts: SourceFacts) -> DataFrame:
-    """near: the rows of the target that may match, and those that clauses for rows without a match may want.
+def join(merge: ResolvedMerge, source: Source, target_rows: DataFrame, facts: SourceFacts) -> DataFrame:
+    """target_rows: the rows of the target that may match, and those that clauses for rows without a match may need.
 
-    Spark sends neither side of an outer join whose rows it keeps to all executors, and would sort the whole target beside a
-    source of few rows. So where the keys of the source are few, they are sent to the target, and what they match is joined
-    to the source by the number of its row. Without equal keys there is no other way: Spark would send the target instead.
+    In an outer join Spark broadcasts neither side whose rows it preserves, and would sort the whole target for a source of few
+    rows. So if the source has few keys, they are broadcast to the target, and the matching rows are joined to the source by the
+    number of its row. Without equal keys there is no other way: Spark would broadcast the target instead.
     """
     rows = source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
     condition = merge.condition.column
     inserts, lone = bool(merge.of_kind("not matched")), bool(merge.of_kind("not matched by source"))
-    limit = broadcast_limit(near) if facts.equal else sys.maxsize
+    limit = broadcast_limit(target_rows) if facts.equal else sys.maxsize
     if lone or (not inserts and facts.source_bytes <= limit):
         send = facts.source_bytes <= limit and not (inserts and facts.equal)
         sent = F.broadcast(rows) if send else rows
-        return near.join(sent, condition, "full_outer" if inserts else ("left_outer" if lone else "inner"))
+        return target_rows.join(sent, condition, "full_outer" if inserts else ("left_outer" if lone else "inner"))
     matched = bool(merge.of_kind("matched"))
     how = "left_anti" if not matched else ("left_outer" if inserts else "inner")
     if not source.held or facts.key_bytes > limit:
-        return rows.join(near, condition, how)
-    matches = _matches(merge, source, near, [] if not matched else _columns(near))
+        return rows.join(target_rows, condition, how)
+    matches = _matches(merge, source, target_rows, [] if not matched else _columns(target_rows))
     return rows.join(matches, F.col(SOURCE_ROW) == F.col(_MATCH), how)
 
 
-def _matches(merge: ResolvedMerge, source: Source, near: DataFrame, columns: list[Column]) -> DataFrame:
-    """Of each pair that matches the number of the source's row, and columns of the target's."""
+def _matches(merge: ResolvedMerge, source: Source, target_rows: DataFrame, columns: list[Column]) -> DataFrame:
+    """Return for each matching pair the number of the source's row, and columns of the target."""
     used = used_by(merge.condition.expression)
-    internals = SparkInternals(near.sparkSession)
+    internals = SparkInternals(target_rows.sparkSession)
     keys = [internals.column(attribute) for attribute in internals.attributes(source.frame) if holds(used, attribute)]
     narrow = source.frame.select(*keys, F.col(SOURCE_ROW).alias(_MATCH))
-    return near.join(F.broadcast(narrow), merge.condition.column, "inner").select(F.col(_MATCH), *columns)
+    return target_rows.join(F.broadcast(narrow), merge.condition.column, "inner").select(F.col(_MATCH), *columns)
 
 
 def _columns(frame: DataFrame) -> list[Column]:
@@ -64,7 +64,7 @@ def _columns(frame: DataFrame) -> list[Column]:
 
 
 def broadcast_limit(frame: DataFrame) -> int:
-    """Bytes, as the session's setting says; -1 for never."""
+    """Return the session's broadcast limit in bytes; -1 for never."""
     text = conf(frame.sparkSession, "spark.sql.autoBroadcastJoinThreshold")
     size = None if text is None else parse_size(text)
     return -1 if size is None else size

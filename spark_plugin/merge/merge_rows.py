@@ -33,7 +33,7 @@ from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.spark_versions import resolvable_rule_text
 
 PARTITION_VALUE = "__pydelta_partition_"
-"""With a number: the value of a partition column, beside a new row."""
+"""With a number: the value of a partition column, next to a new row."""
 
 
 class MergeRows:
@@ -56,17 +56,17 @@ class MergeRows:
         }
 
     def _current(self, clause: ResolvedClause) -> Mapping[str, Typed]:
-        """The target's values as they are called where the clause applies: over Spark Connect, where there is no row of the
-        source beside them, by their names (merge_scopes.py)."""
+        """Return the target's values under the names that they have for this clause. Over Spark Connect, if the clause has no row
+        of the source, these are the plain column names (merge_scopes.py)."""
         if clause.kind == "matched" or not is_connect(self._target.spark):
             return self._own
         return {name: Typed(F.col(quoted(name)), value.data_type) for name, value in self._own.items()}
 
     def check(self) -> None:
-        """Raises for what may not be assigned: numbers of identity columns, columns of no type."""
+        """Raise an error for columns that may not be assigned: identity columns, and columns without a type."""
         identities = {column.name: column for column in identity_columns(self._delta)}
         for clause in self._merge.clauses:
-            # An insert by default gives the next number.
+            # An insert that uses the default gets the next number.
             assigned = [*(path[0] for path in clause.given), *(clause.defaults if clause.action == "update" else ())]
             for name in assigned:
                 identity = identities.get(name)
@@ -83,7 +83,7 @@ class MergeRows:
 
     @cached_property
     def assigned_generated(self) -> list[str]:
-        """Generated columns that some clause gives values of its own. The others are computed where rows are written."""
+        """Return the generated columns that some clause assigns. The others are computed when rows are written."""
         assigned = {path[0] for clause in self._merge.clauses for path in clause.given}
         return [name for name in self._generated if name in assigned]
 
@@ -92,7 +92,7 @@ class MergeRows:
         return frozenset(self._generated) - frozenset(self.assigned_generated)
 
     def new_row(self, clause: ResolvedClause) -> Column:
-        """The struct of the new row. A generated column that other clauses give values, but not this, is null in it."""
+        """Return the struct of the new row. A generated column that another clause assigns, but not this one, is null in it."""
         given = dict(clause.given)
         if clause.action == "update":
             given.update(self._defaults(clause.defaults))
@@ -104,14 +104,14 @@ class MergeRows:
         return F.struct(*self._rule.updated(self.schema, lambda _: None, given, self._absent))
 
     def _defaults(self, names: Sequence[str]) -> dict[Path, Given]:
-        """The defaults of columns; generated ones are computed."""
-        wanted = frozenset(names) - self._generated.keys()
-        fields = [f for f in self._delta.fields if f.name in wanted]
+        """Return the defaults of columns; generated columns are computed."""
+        default_names = frozenset(names) - self._generated.keys()
+        fields = [f for f in self._delta.fields if f.name in default_names]
         values = self._analyzer.resolve(self._merge.source, [default_of(self._target.spark, f) for f in fields], "default")
         return {(f.name,): Given(Typed(value.column, value.data_type)) for f, value in zip(fields, values, strict=True)}
 
     def with_generated(self, changed: DataFrame) -> DataFrame:
-        """Computes the generated columns that `new_row` left null, from the other columns of the new row."""
+        """Compute the generated columns that `new_row` left null, from the other columns of the new row."""
         if not self.assigned_generated:
             return changed
         clauses = list(enumerate(self._merge.clauses))
@@ -126,12 +126,12 @@ class MergeRows:
         return flat.select(*beside, F.when(F.col(CHANGE) != DELETED, made).alias(NEW))
 
     def _computed(self, name: str) -> Column:
-        """The value of a generated column, from the other columns of the new row."""
+        """Return the value of a generated column, from the other columns of the new row."""
         return F.expr(resolvable_rule_text(self._target.spark, self._generated[name]))
 
     def partition_values(self, changed: DataFrame) -> DataFrame:
-        """The rows, and beside them the partition columns of the new row, numbered as the table orders them. A generated column
-        that no clause assigns is not in the new row yet; its value is computed for this alone."""
+        """Return the rows with the partition columns of the new row, numbered in the table's order. A generated column that no
+        clause assigns is not yet in the new row; its value is computed only for this."""
         flat = changed.select("*", f"{NEW}.*")
         values = []
         for number, name in enumerate(self._target.dml.config.partition_columns):

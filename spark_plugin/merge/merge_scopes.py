@@ -1,8 +1,8 @@
 """The changed rows of a MERGE where columns are names, as over Spark Connect.
 
-A clause for matched rows sees the columns of both sides, one for rows without a match only its own side's: the same name may
-be of the target in one and of the source in another. So the join goes through three projections, one for each kind, each with
-the columns in sight that its clauses may name.
+A clause for matched rows can name the columns of both sides; a clause for rows without a match only those of its own side. The
+same name may refer to the target in one clause and to the source in another. So the join goes through three projections, one for
+each kind of clause. Each has only the columns that its clauses may name.
 
     changed = MergeScopes(target, merge, rows, source).changed(near)
 """
@@ -31,7 +31,7 @@ _KINDS: tuple[Kind, ...] = ("matched", "not matched", "not matched by source")
 
 
 def first_clause(merge: ResolvedMerge, kind: Kind) -> Column:
-    """The number of the first clause of a kind whose condition is true of a row; null for none."""
+    """Return the number of the first clause of a kind whose condition is true for a row; null if there is none."""
     tests = [
         F.lit(number) if clause.condition is None else F.when(clause.condition.column, number)
         for number, clause in merge.of_kind(kind)
@@ -40,9 +40,9 @@ def first_clause(merge: ResolvedMerge, kind: Kind) -> Column:
 
 
 def asked_where_it_stands(merge: ResolvedMerge, number: Column) -> Column:
-    """The number of a row's clause. Where clauses have conditions, Spark's optimizer moves it to no other place, as it thinks
-    that it may be another each time: a filter by such a condition would go into the join, or before it, and fail for rows that do
-    not match."""
+    """Return the number of a row's clause. If clauses have conditions, Spark's optimizer must not move the number to another
+    place, so it is marked as if it could differ each time. Otherwise Spark would move a filter by such a condition into the join,
+    or before it, and it would fail for rows that do not match."""
     if all(clause.condition is None for clause in merge.clauses):
         return number
     return F.when(F.monotonically_increasing_id() >= 0, number)
@@ -55,14 +55,14 @@ class MergeScopes:
     rows: MergeRows
     source: Source
 
-    def changed(self, near: DataFrame | None) -> DataFrame:
-        """ROW_ADDRESS (where `near` is not None), CLAUSE and NEW (where a clause makes rows) of the rows that some clause applies
-        to. near: the target's rows that may matter."""
+    def changed(self, target_rows: DataFrame | None) -> DataFrame:
+        """Return ROW_ADDRESS (if `target_rows` is not None), CLAUSE and NEW (if a clause makes rows) of the rows that some clause
+        applies to. target_rows: the target's rows that may matter."""
         source = self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
-        if near is None:
+        if target_rows is None:
             rows = self._decided(source, "not matched", F.lit(True))
         else:
-            rows = near.join(source, self.merge.condition.column, self._how())
+            rows = target_rows.join(source, self.merge.condition.column, self._how())
             of_target, of_source = F.col(f"{ROW_ADDRESS}.file_number").isNotNull(), F.col(FROM_SOURCE).isNotNull()
             rows = self._decided(rows, "matched", of_target & of_source)
             rows = rows.select(source["*"], *self._beside(rows), self._packed())
@@ -71,19 +71,19 @@ class MergeScopes:
             rows = self._decided(called(rows, self.target.alias), "not matched by source", of_target & ~of_source)
         new_names = [name for name in rows.columns if name.startswith(f"{NEW}_")]
         clause = F.coalesce(*(F.col(name) for name in rows.columns if name.startswith(f"{CLAUSE}_"))).alias(CLAUSE)
-        places = [] if near is None else [ROW_ADDRESS]
+        places = [] if target_rows is None else [ROW_ADDRESS]
         new = [F.coalesce(*(F.col(name) for name in new_names)).alias(NEW)] if new_names else []
         return rows.select(*places, clause, *new).where(F.col(CLAUSE).isNotNull())
 
     def _how(self) -> str:
-        """How the target's rows are joined to the source's."""
+        """Return the type of the join between the target's rows and the source's."""
         inserts, lone = bool(self.merge.of_kind("not matched")), bool(self.merge.of_kind("not matched by source"))
         if lone:
             return "full_outer" if inserts else "left_outer"
         return "right_outer" if inserts else "inner"
 
     def _decided(self, rows: DataFrame, kind: Kind, where: Column) -> DataFrame:
-        """With the number of the clause of this kind that applies to a row, and the new row that it makes."""
+        """Add the number of the clause of this kind that applies to a row, and the new row that it makes."""
         clauses = self.merge.of_kind(kind)
         if not clauses:
             return rows
@@ -94,10 +94,10 @@ class MergeScopes:
         return rows.select("*", F.coalesce(*new_rows).alias(f"{NEW}_{_KINDS.index(kind)}")) if new_rows else rows
 
     def _packed(self) -> Column:
-        """The target's row as one value, out of the sight of clauses for rows of the source."""
+        """Return the target's row as one value, so that clauses for rows of the source cannot name its columns."""
         names = self.target.dml.snapshot.schema.names
         return F.struct(*(self.target.frame[quoted(name)].alias(name) for name in names)).alias(_TARGET_ROW)
 
     def _beside(self, rows: DataFrame) -> Sequence[str]:
-        """What was found out so far."""
+        """Return the columns that were computed so far."""
         return [ROW_ADDRESS, *(name for name in rows.columns if name.startswith((f"{CLAUSE}_", f"{NEW}_")))]

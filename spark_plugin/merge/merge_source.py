@@ -1,8 +1,8 @@
-"""The source of a MERGE: made once, and what its keys say about the target.
+"""The source of a MERGE: it is computed once, and its keys limit the rows of the target.
 
 with held_source(merge) as source:
     source.frame, source.rows
-    restriction(merge, source)      # a condition on the target that every row which matches fulfils
+    restriction(merge, source)      # a condition on the target that is true for every matching row
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import TablePath, is_on
 
 SOURCE_ROW = "__pydelta_source_row"
-"""A number of each row of the source, other than all others'."""
+"""A unique number of each row of the source."""
 
 _FEW_KEYS = 1000
 _HELD_BYTES = 64 * 1024 * 1024
@@ -56,8 +56,8 @@ _MANY_BYTES = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """frame: the columns that the MERGE names, and SOURCE_ROW. held: whether it was made before, so that it gives the same
-    rows, with the same numbers, however often it is read. elapsed_ms: how long that took."""
+    """frame: the columns that the MERGE names, and SOURCE_ROW. held: whether its rows were cached, so that each read returns the
+    same rows with the same numbers. elapsed_ms: how long that took."""
 
     frame: DataFrame
     held: bool
@@ -66,11 +66,11 @@ class Source:
 
 @contextmanager
 def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
-    """The source, so that each reading of it gives the same rows, and nothing is left of it afterwards.
+    """Yield the source so that each read of it returns the same rows. Its cached rows are deleted at the end.
 
-    It is read several times: for its keys, and to be joined. So it is made once and kept on the executors, without the way
-    back to where it came from: rows that are lost are an error, never made anew. Only a large source that is known to repeat
-    itself, unlike files that may change, functions of users and rows in no order, is made anew each time.
+    It is read several times: for its keys, and for the join. So it is computed once and cached on the executors, without its
+    lineage: lost rows are an error and are never computed again. Only a large source that is known to be repeatable is computed
+    each time; files that may change, user functions and rows in no fixed order are not repeatable.
     """
     if is_connect(merge.source.sparkSession):
         with _held_by_server(merge.source, level) as source:
@@ -85,29 +85,29 @@ def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
         return
     started = time.monotonic()
     numbered = frame.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW))
-    held = numbered.localCheckpoint(True, level)
+    cached_frame = numbered.localCheckpoint(True, level)
     try:
-        yield Source(held, True, round((time.monotonic() - started) * 1000))
+        yield Source(cached_frame, True, round((time.monotonic() - started) * 1000))
     finally:
-        internals.unpersist_checkpoint(held)
+        internals.unpersist_checkpoint(cached_frame)
 
 
 @contextmanager
 def _held_by_server(source: DataFrame, level: StorageLevel) -> Iterator[Source]:
-    """All of its columns, as the client does not know which are used. The columns that callers took from the source are those of
-    what is held."""
+    """Cache all columns, because the client does not know which are used. Columns that callers took from the source belong to the
+    cached frame."""
     started = time.monotonic()
     checkpoint = source.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW)).localCheckpoint(True, level)
-    held = checkpoint.select("*")
-    stand_in_for(held, source)
+    cached_frame = checkpoint.select("*")
+    stand_in_for(cached_frame, source)
     try:
-        yield Source(held, True, round((time.monotonic() - started) * 1000))
+        yield Source(cached_frame, True, round((time.monotonic() - started) * 1000))
     finally:
         release_checkpoint(checkpoint)
 
 
 def reads_table(source: DataFrame, table: TablePath) -> bool:
-    """Whether the source's rows come from this table too. False over Spark Connect, where the plan is on the server."""
+    """Return whether the source also reads this table. False over Spark Connect, where the plan is on the server."""
     spark = source.sparkSession
     if is_connect(spark):
         return False
@@ -115,12 +115,12 @@ def reads_table(source: DataFrame, table: TablePath) -> bool:
 
 
 def unread_source(merge: ResolvedMerge) -> Source:
-    """The source as it is, which plans are made of: no job runs."""
+    """Return the source without caching it, for plans: no job runs."""
     return Source(merge.source if is_connect(merge.source.sparkSession) else needed_columns(merge), False)
 
 
 def needed_columns(merge: ResolvedMerge) -> DataFrame:
-    """The source's columns that the MERGE names."""
+    """Return the source's columns that the MERGE names."""
     both = merge.target.crossJoin(merge.source)
     named = [value.column.alias(f"v{number}") for number, value in enumerate(merge.values())]
     internals = SparkInternals(merge.source.sparkSession)
@@ -129,13 +129,13 @@ def needed_columns(merge: ResolvedMerge) -> DataFrame:
     return merge.source.select(*(internals.column(attribute) for attribute in attributes))
 
 
-# ---------------------------------------------------------------- what the keys say
+# ---------------------------------------------------------------- facts from the keys
 
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
     """A part of the condition that compares a value of the target with one of the source: target <comparison> source. source:
-    null in rows that can match nothing by what else the condition asks of them."""
+    null in rows that can match nothing because of other parts of the condition."""
 
     target: Column
     comparison: str
@@ -145,9 +145,9 @@ class _Bound:
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """rows: of the source. restriction: what each row of the target that matches some row of the source fulfils; None when
+    """rows: of the source. restriction: true for each row of the target that matches some row of the source; None if
     nothing is known. unique: each row of the target matches at most one row of the source, by the source's keys.
-    equal: some part of the condition asks for equal values, by which rows can be brought together. key_bytes: about the size
+    equal: some part of the condition requires equal values, by which rows can be joined. key_bytes: the approximate size
     of the columns that the condition needs, source_bytes: of all."""
 
     rows: int
@@ -159,7 +159,7 @@ class SourceFacts:
 
 
 def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> SourceFacts:
-    """One or two small jobs over the source. ask_unique: look for keys that come twice (a shuffle of the keys)."""
+    """Run one or two small jobs over the source. ask_unique: look for keys that occur twice (a shuffle of the keys)."""
     bounds = _bounds(merge.parts)
     aggregates = [F.count(F.lit(1)).alias("rows"), *_widths(merge, source.frame)]
     for number, bound in enumerate(bounds):
@@ -183,8 +183,8 @@ def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> S
 
 
 def facts_without_rows(merge: ResolvedMerge, source: Source) -> SourceFacts:
-    """What is known of a source before its rows are: no job runs. Of as many bytes as Spark expects it to have; of none over
-    Spark Connect, which does not tell."""
+    """Return the facts about a source before its rows are known: no job runs. The size in bytes is Spark's estimate; 0 over Spark
+    Connect, which has no estimate."""
     restriction = reduce(and_, merge.parts.of_target) if merge.parts.of_target else None
     spark = source.frame.sparkSession
     size = 0 if is_connect(spark) else SparkInternals(spark).estimated_bytes(source.frame)
@@ -201,8 +201,8 @@ def _bounds(parts: ConditionParts) -> list[_Bound]:
 
 
 def _widths(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
-    """About the bytes of the columns that the condition needs, and of all, when they are sent to every executor. Very many over
-    Spark Connect, where it is left to Spark what to send."""
+    """Return the approximate bytes of the columns that the condition needs, and of all, when they are broadcast. Very large over
+    Spark Connect, where Spark decides what to broadcast."""
     if merge.condition.expression is None:
         return [F.lit(_MANY_BYTES).alias(name) for name in ("key_bytes", "source_bytes")]
     internals, used = SparkInternals(frame.sparkSession), used_by(merge.condition.expression)
@@ -219,7 +219,7 @@ def _widths(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
 
 
 class _RowWidth:
-    """About the bytes of some columns of a row. fixed_bytes: of those whose values are all as long."""
+    """The approximate bytes of some columns of a row. fixed_bytes: of the columns whose values have a fixed length."""
 
     def __init__(self) -> None:
         self.fixed_bytes = _ROW_BYTES
@@ -230,7 +230,7 @@ class _RowWidth:
         self._lengths.append(F.coalesce(F.octet_length(column), F.lit(0)))
 
     def column(self) -> Column:
-        """The sum, no deeper than it must be: Spark walks expressions recursively, and a chain of thousands of additions
+        """Return the sum as a tree of minimal depth: Spark walks expressions recursively, and a chain of thousands of additions
         overflows its stack."""
         terms = [F.lit(self.fixed_bytes), *self._lengths]
         while len(terms) > 1:
@@ -240,7 +240,7 @@ class _RowWidth:
 
 
 def _keys(frame: DataFrame, bounds: Sequence[_Bound], few: Sequence[int]) -> dict[int, list[Any]]:
-    """The different values of each of the few-valued keys."""
+    """Return the distinct values of each key that has few values."""
     if not few:
         return {}
     sets = [F.collect_set(_out(bounds[number].source, bounds[number].data_type)).alias(str(number)) for number in few]
@@ -254,38 +254,38 @@ def _lists_keys(bound: _Bound) -> bool:
 
 
 def _restricted(bound: _Bound, number: int, aggregated: Any, keys: list[Any] | None) -> Column:
-    """What the target's value must be to match any of the source's."""
+    """Return the condition that the target's value must fulfil to match any value of the source."""
     kind, count = bound.data_type, aggregated[f"count{number}"]
     if count == 0:
-        known = F.lit(False)
+        condition = F.lit(False)
     elif keys is not None:
         plain = isinstance(kind, (IntegralType, StringType, BooleanType))
-        known = bound.target.isin(keys if plain else [_back(key, kind) for key in keys])
+        condition = bound.target.isin(keys if plain else [_back(key, kind) for key in keys])
     else:
         low, high = _back(aggregated[f"min{number}"], kind), _back(aggregated[f"max{number}"], kind)
         match bound.comparison:
             case "=" | "<=>":
-                known = (bound.target >= low) & (bound.target <= high)
+                condition = (bound.target >= low) & (bound.target <= high)
             case "<":
-                known = bound.target < high
+                condition = bound.target < high
             case "<=":
-                known = bound.target <= high
+                condition = bound.target <= high
             case ">":
-                known = bound.target > low
+                condition = bound.target > low
             case _:
-                known = bound.target >= low
-    return known | bound.target.isNull() if bound.comparison == "<=>" and count < aggregated["rows"] else known
+                condition = bound.target >= low
+    return condition | bound.target.isNull() if bound.comparison == "<=>" and count < aggregated["rows"] else condition
 
 
 def _is_unique(frame: DataFrame, equal: Sequence[_Bound]) -> bool:
-    """Whether no two rows of the source have the same keys, none of them null: then none of the target matches two."""
+    """Return whether no two rows of the source have the same non-null keys: then no row of the target matches two."""
     keys = [bound.source.alias(f"k{number}") for number, bound in enumerate(equal)]
-    known = reduce(and_, (bound.source.isNotNull() for bound in equal))
-    twice = frame.where(known).select(*keys).groupBy(*(f"k{number}" for number in range(len(keys)))).count().where("count > 1")
+    has_keys = reduce(and_, (bound.source.isNotNull() for bound in equal))
+    twice = frame.where(has_keys).select(*keys).groupBy(*(f"k{number}" for number in range(len(keys)))).count().where("count > 1")
     return twice.limit(1).count() == 0
 
 
-# ---------------------------------------------------------------- values on their way through Python
+# ---------------------------------------------------------------- values that pass through Python
 
 
 def _has_bounds(kind: DataType) -> bool:
@@ -294,7 +294,7 @@ def _has_bounds(kind: DataType) -> bool:
 
 
 def _out(value: Column, kind: DataType) -> Column:
-    """A value in a form that Python keeps exactly, whatever the time zone."""
+    """Return a value in a form that Python represents exactly, whatever the time zone."""
     match kind:
         case DateType():
             return F.unix_date(value)

@@ -1,10 +1,10 @@
-"""An overwrite of the rows that some row of the source matches.
+"""An overwrite of the rows that match some row of the source.
 
     replace_matching(spark, table, frame, Matching.using(("id",)), request)
     replace_matching(spark, table, frame.alias("s"), Matching.on("t.id = s.id", "t"), request)
 
-A row of the table goes when the condition is true of it and at least one row of the source; all rows of the source are added, in
-the same commit. It runs on the road of MERGE: the source is made once, its keys say which files are read, and the two jobs of
+A row of the table is deleted if the condition is true for it and at least one row of the source. All rows of the source are added
+in the same commit. It runs like a MERGE: the source is computed once, its keys decide which files are read, and the two jobs of
 jobs.py do the rest.
 """
 
@@ -56,14 +56,15 @@ def replace_matching(
     *,
     same_types: bool = False,
 ) -> DmlResult:
-    """Returns as `merge`. request: of an overwrite of the whole table, whose checks hold here too. same_types: the source's
-    columns must have the table's types, since rows match by values that are not cast yet: 1.5 is no 1, and would be written as 1.
+    """Returns the same as `merge`. request: of an overwrite of the whole table, whose checks apply here too. same_types: the
+    source's columns must have the table's types, since rows match by values before the cast: 1.5 does not match 1, but would be
+    written as 1.
 
-    Raises what such an overwrite raises, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY); SchemaMismatchError for
-    another type than the table's (DELTA_FAILED_TO_MERGE_FIELDS), and for columns of the condition that neither side has, or both
+    Raises the errors of such an overwrite, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY); SchemaMismatchError for
+    a type other than the table's (DELTA_FAILED_TO_MERGE_FIELDS), and for columns of the condition that neither side has, or both
     (DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION, DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION);
     InvariantViolationError (DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION) for a row that breaks a rule of the table.
-    Nothing is committed then, and no file is left.
+    In these cases nothing is committed, and no file is left.
     """
     try:
         return until_kept(_Request(spark, table, source, matching, request, same_types).run)
@@ -95,7 +96,7 @@ class _Request:
                 return _ReplaceRun(target, resolved, rows, source, self.matching, request).run()
 
     def _evolved(self, snapshot: Snapshot) -> Mapping[str, Any]:
-        """Metadata and protocol as an overwrite with the same options would leave them, after its checks."""
+        """Return metadata and protocol as an overwrite with the same options would leave them, after its checks."""
         given = self.source.schema.toNullable()
         fields = [StructField(name, given[column].dataType) for name, column in self._values().items()]
         schema = from_spark_schema(StructType(fields))
@@ -131,7 +132,7 @@ def _checked(
 
 
 def _explained(error: AnalysisException | DeltaError) -> DeltaError | None:
-    """The error in the words of these options; None for one that says enough."""
+    """Return the error in the words of these options, or None for an error that is clear enough."""
     condition = (error.error_class if isinstance(error, DeltaError) else error.getCondition()) or ""
     if condition == "DELTA_MERGE_UNRESOLVED_EXPRESSION" and isinstance(error, DeltaError):
         name = error.message_parameters["name"]
@@ -159,30 +160,30 @@ class _ReplaceRun(MergeRun):
     matching: Matching
     request: WriteRequest
 
-    def _decided(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame:
-        """Unlike in a MERGE, a row of the source that matches is added as well."""
+    def _decided(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame:
+        """Unlike in a MERGE, a row of the source that matches is added too."""
         (delete, _), (insert, clause) = enumerate(self.merge.clauses)
         added = self.source.frame.select(F.lit(insert).alias(CLAUSE), self.rows.new_row(clause).alias(NEW))
-        if near is None:
-            self.target.dml.transaction.read_rows(FALSE)  # it is no blind append all the same
+        if target_rows is None:
+            self.target.dml.transaction.read_rows(FALSE)  # otherwise it would count as a blind append
             return added
-        sent = F.broadcast(self.source.frame) if facts.key_bytes <= broadcast_limit(near) else self.source.frame
-        matched = near.join(sent, self.merge.condition.column, "left_semi")
+        sent = F.broadcast(self.source.frame) if facts.key_bytes <= broadcast_limit(target_rows) else self.source.frame
+        matched = target_rows.join(sent, self.merge.condition.column, "left_semi")
         no_row = F.lit(None).cast(added.schema[NEW].dataType)
-        gone = matched.select(F.col(ROW_ADDRESS), F.lit(delete).alias(CLAUSE), no_row.alias(NEW))
-        nowhere = F.lit(None).cast(gone.schema[ROW_ADDRESS].dataType)
-        return gone.unionAll(added.select(nowhere.alias(ROW_ADDRESS), CLAUSE, NEW))
+        deleted_rows = matched.select(F.col(ROW_ADDRESS), F.lit(delete).alias(CLAUSE), no_row.alias(NEW))
+        nowhere = F.lit(None).cast(deleted_rows.schema[ROW_ADDRESS].dataType)
+        return deleted_rows.unionAll(added.select(nowhere.alias(ROW_ADDRESS), CLAUSE, NEW))
 
     def _parameters(self) -> dict[str, Any]:
-        said = {"canMergeSchema": True} if self.request.merge_schema else {}
-        if self.request.partition_overwrite_mode == "dynamic":  # of the session, and without effect here
-            said["isDynamicPartitionOverwrite"] = True
+        schema_parameters = {"canMergeSchema": True} if self.request.merge_schema else {}
+        if self.request.partition_overwrite_mode == "dynamic":  # from the session, and without effect here
+            schema_parameters["isDynamicPartitionOverwrite"] = True
         partitions = list(self.request.partition_by or ())
-        return {"mode": "Overwrite", "partitionBy": partitions, **said, **self.matching.recorded()}
+        return {"mode": "Overwrite", "partitionBy": partitions, **schema_parameters, **self.matching.recorded()}
 
     def _metrics(self, facts: SourceFacts) -> MetricNames:
         return _write_metrics
 
 
-def _write_metrics(done: Mapping[str, int], by_clause: Mapping[int, int]) -> dict[str, int]:
-    return {name: value for name, value in done.items() if not name.endswith("Ms")}
+def _write_metrics(metrics: Mapping[str, int], by_clause: Mapping[int, int]) -> dict[str, int]:
+    return {name: value for name, value in metrics.items() if not name.endswith("Ms")}

@@ -1,1 +1,1 @@
-"""Options and settings, from Spark's text to values."""
+"""Options and settings, converted from Spark's text to values."""

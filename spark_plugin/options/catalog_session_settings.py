@@ -1,9 +1,9 @@
-"""A session's settings as the catalogs tell them, which are Java and know of no option but by its name (sql_catalog/Source.java).
+"""A session's settings from the catalogs, which are Java and know options only by name (sql_catalog/Source.java).
 
     rule.tell("settings", "\\n".join(SETTINGS))            # the names, once a session
     options = with_session(options)                       # in the worker: the option TOLD becomes the option SESSION
 
-What the settings mean is said here and in `settings.py` once, for both roads.
+The meaning of the settings is defined once, here and in `settings.py`, for both ways.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ READ_SETTINGS = (
 )
 WRITE_SETTINGS = (*WRITE_CONFS.values(), *OTHER_WRITE_CONFS)
 SETTINGS = (*READ_SETTINGS, *WRITE_SETTINGS, PROPERTY_DEFAULTS, COORDINATOR, TRANSACTION)
-"""What the catalogs tell of a session; a name that ends in a dot stands for all that begin with it. For a path of an object store
-they tell all settings that may be of stores, too."""
+"""The settings of a session that the catalogs send; a name that ends in a dot stands for all that begin with it. For a path of an
+object store they also send all settings that may apply to stores."""
 
 
 def read_part(confs: Mapping[str, str], default_parallelism: int | None) -> dict[str, Any]:
-    """What a read takes from settings, under the names of the option SESSION. None where nothing was said."""
+    """Return what a read takes from settings, under the names of the option SESSION. None for settings that are not set."""
     return {
         "timeZone": confs.get(TIME_ZONE),
         "maxPartitionBytes": _size(confs.get(PARTITION_BYTES)),
@@ -67,8 +67,8 @@ def write_part(confs: Mapping[str, str]) -> dict[str, Any]:
 
 
 def storage_part(confs: Mapping[str, str], hadoop: Mapping[str, str], path: str) -> dict[str, str]:
-    """What a session says of the store of a path, by the names of StorageOptions: of this machine's disks, who coordinates
-    tables, and the transaction that the session is in."""
+    """Return the session's settings for the store of a path, by the names of StorageOptions: for this machine's disks, the
+    coordinator of tables, and the transaction that the session is in."""
     if kind_of(path) is not None:
         return session_storage(confs, hadoop, path)
     named = {"coordinator": confs.get(COORDINATOR), "coordinator.transaction": confs.get(TRANSACTION)}
@@ -80,16 +80,16 @@ def as_option(settings: Mapping[str, Any]) -> str:
 
 
 def with_session(options: Mapping[str, str]) -> dict[str, str]:
-    """The options with SESSION in the place of TOLD; the same where nothing was told."""
+    """Return the options with SESSION in place of TOLD, or unchanged if TOLD is missing."""
     text = next((value for name, value in options.items() if name.lower() == TOLD), None)
     if text is None:
         return dict(options)
-    rest = {name: value for name, value in options.items() if name.lower() != TOLD}
-    told = json.loads(text)
-    path = next((value for name, value in rest.items() if name.lower() == "path"), "")
-    storage = storage_part(told["confs"], told["hadoop"], path)
-    parts = {**read_part(told["confs"], told["parallelism"]), **write_part(told["confs"]), STORAGE: storage or None}
-    return {**rest, SESSION: as_option(parts)}
+    remaining_options = {name: value for name, value in options.items() if name.lower() != TOLD}
+    settings = json.loads(text)
+    path = next((value for name, value in remaining_options.items() if name.lower() == "path"), "")
+    storage = storage_part(settings["confs"], settings["hadoop"], path)
+    parts = {**read_part(settings["confs"], settings["parallelism"]), **write_part(settings["confs"]), STORAGE: storage or None}
+    return {**remaining_options, SESSION: as_option(parts)}
 
 
 def _partitions(confs: Mapping[str, str], default_parallelism: int | None, per_core: int) -> int | None:

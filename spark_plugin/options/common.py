@@ -1,9 +1,9 @@
-"""What the options of reads and of writes have in common: names, single values, the session's settings.
+"""The common part of read and write options: names, single values, the session's settings.
 
-Names are the reference's, and case does not matter. A name that nobody knows is refused with the nearest known one, a
-value that cannot be meant is refused too: an option that is silently dropped reads the wrong version or writes the wrong
-rows. Session settings (time zone, sizes of partitions) come in the option SESSION, which `dataframe_api/method_patches.py`
-adds; without it the defaults of Spark and of this machine hold.
+Names are the reference's, and case does not matter. An unknown name is refused, and the error names the most similar known one.
+An invalid value is refused too: an option that is silently dropped reads the wrong version or writes the wrong rows. Session
+settings (time zone, sizes of partitions) come in the option SESSION, which `dataframe_api/method_patches.py` adds; without it the
+defaults of Spark and of this machine apply.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ CLUSTER_BY = "pydelta.clusterBy"
 COMMAND = "pydelta.command"
 FACTS = "pydelta.facts"
 FACTS_OF_WRITES = "writes"
-# Of writes through the catalogs (sql_catalog): that they are, the rows to replace as PredicateJson.java writes them, a comment.
+# For writes through the catalogs (sql_catalog): a mark, the rows to replace as PredicateJson.java writes them, and a comment.
 FROM_CATALOG = "pydelta.fromcatalog"
 REPLACE_PREDICATE = "pydelta.replacepredicate"
 DESCRIPTION = "pydelta.description"
 TASKS = "pydelta.tasks"
-# Names of roads.py that a read switches off, with commas between them.
+# Names of roads.py that a read disables, separated by commas.
 DISABLED = "pydelta.disable"
 RULE_NONCE = "pydelta.ruleNonce"
-# What a statement says of the table whose rows its query gives, as JSON: kind, description, properties.
+# What an AS SELECT statement says about the table that its query fills, as JSON: kind, description, properties.
 AS_SELECT = "pydelta.asSelect"
-# In SESSION: the settings by which options of a write can be given for a whole session.
+# In SESSION: the settings that give write options for a whole session.
 CONFS = "confs"
-# In SESSION: options of stores that the session's settings give.
+# In SESSION: options of stores from the session's settings.
 STORAGE = "storage"
 
-# Options and the session settings that stand in for them. Where the reference has a setting, it is the reference's.
+# Options, and the session settings that replace them if they are missing. If the reference has a setting, this is its name.
 WRITE_CONFS: Mapping[str, str] = {
     "mergeSchema": "spark.databricks.delta.schema.autoMerge.enabled",
     "partitionOverwriteMode": "spark.sql.sources.partitionOverwriteMode",
@@ -58,11 +58,11 @@ WRITE_CONFS: Mapping[str, str] = {
     "maxRecordsPerFile": "spark.sql.files.maxRecordsPerFile",
     "autoCompact": "spark.databricks.delta.autoCompact.enabled",
 }
-# Settings of writes that are no options.
+# Settings of writes that have no option.
 AUTO_COMPACT_MIN_FILES = "spark.databricks.delta.autoCompact.minNumFiles"
 AUTO_COMPACT_MAX_SIZE = "spark.databricks.delta.autoCompact.maxFileSize"
 AUTO_COMPACT_MIN_SIZE = "spark.databricks.delta.autoCompact.minFileSize"
-# What a setting behind this is called is a table property without `delta.`, which new tables get.
+# A setting with this prefix is a table property for new tables; the property's name has `delta.` in place of the prefix.
 PROPERTY_DEFAULTS = "spark.databricks.delta.properties.defaults."
 OTHER_WRITE_CONFS = (AUTO_COMPACT_MIN_FILES, AUTO_COMPACT_MAX_SIZE, AUTO_COMPACT_MIN_SIZE)
 
@@ -72,8 +72,8 @@ _MAX_VERSION = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What a scan takes from the session. wanted_partitions, native_partitions: about so many while the table is small, in Python
-    and by Spark's own Parquet reader."""
+    """What a scan takes from the session. wanted_partitions, native_partitions: the approximate number of partitions of a small
+    table, for Python and for Spark's own Parquet reader."""
 
     time_zone: str = "UTC"
     max_partition_bytes: int = 128 * _MIB
@@ -85,9 +85,9 @@ class SessionSettings:
 # ---------------------------------------------------------------- the path
 
 
-def single_path(given: Mapping[str, str]) -> str:
-    """The path as the user wrote it. Spark hands over several paths, or a list of one, as JSON in `paths`."""
-    paths = [given["path"]] if given.get("path") else _listed(given.get("paths", "[]"))
+def single_path(options: Mapping[str, str]) -> str:
+    """Return the path as the user wrote it. Spark passes several paths, or a list of one, as JSON in `paths`."""
+    paths = [options["path"]] if options.get("path") else _listed(options.get("paths", "[]"))
     if len(paths) == 1:
         return paths[0]
     if paths:
@@ -123,7 +123,7 @@ def has_path(options: Mapping[str, str]) -> bool:
 
 
 def json_or_none(text: str) -> Any:
-    """JSON that anybody may have written; None for what is none."""
+    """Parse JSON from any source; None if the text is no JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -131,16 +131,16 @@ def json_or_none(text: str) -> Any:
 
 
 def whole_number(text: str, largest: int) -> int | None:
-    """Digits alone, however many; None for what is no number from 0 to `largest`."""
+    """Parse any number of digits; None if the text is no number from 0 to `largest`."""
     digits = text.lstrip("0") or "0" if text.isascii() and text.isdigit() else ""
     number = int(digits) if 0 < len(digits) <= len(str(largest)) else None
     return None if number is None or number > largest else number
 
 
 def known(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict[str, str]:
-    """The options under the spelling of `names`.
+    """Return the options in the spelling of `names`.
 
-    Raises InvalidOptionError (DELTA_UNKNOWN_OPTION) for a name that is not among them.
+    Raises InvalidOptionError (DELTA_UNKNOWN_OPTION) for a name that is not in `names`.
     """
     spelling = {name.lower(): name for name in names}
     known: dict[str, str] = {}
@@ -154,8 +154,8 @@ def known(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict
 
 def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
     public = [name for name in names if not is_private(name) and name != "paths"]
-    near = difflib.get_close_matches(key.lower(), [name.lower() for name in public], n=1, cutoff=0.0)
-    nearest = next(name for name in public if name.lower() == near[0])
+    similar_names = difflib.get_close_matches(key.lower(), [name.lower() for name in public], n=1, cutoff=0.0)
+    nearest = next(name for name in public if name.lower() == similar_names[0])
     return InvalidOptionError(
         f"The {verb} option {key!r} is unknown. The nearest known one is {nearest!r}. Correct the name or leave it out: "
         "an option that is ignored silently would give a result that was not asked for.",
@@ -166,11 +166,11 @@ def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
 
 
 CHANGE_FEED = ("readChangeFeed", "readChangeData")
-"""Flags of reads and streams, either of which asks for the change feed."""
+"""Flags of reads and streams. Either of them requests the change feed."""
 
 
-def flag(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    value = given.get(name)
+def flag(options: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    value = options.get(name)
     if value is None:
         return default
     if value.lower() not in ("true", "false"):
@@ -180,8 +180,8 @@ def flag(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
     return value.lower() == "true"
 
 
-def version(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name)
+def version(options: Mapping[str, str], name: str) -> int | None:
+    text = options.get(name)
     if text is None:
         return None
     number = whole_number(text.removeprefix("+"), _MAX_VERSION)
@@ -201,27 +201,27 @@ def version(given: Mapping[str, str], name: str) -> int | None:
 # ---------------------------------------------------------------- the session's settings
 
 
-def confs_of_session(given: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings of the session that stand in for options, or have none, by their names."""
-    confs: Mapping[str, str] = json.loads(given.get(SESSION, "{}")).get(CONFS, {})
+def confs_of_session(options: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the settings of the session that replace missing options, and those that have no option, by name."""
+    confs: Mapping[str, str] = json.loads(options.get(SESSION, "{}")).get(CONFS, {})
     return confs
 
 
-def storage_of_session(given: Mapping[str, str]) -> dict[str, str]:
-    """What the session says of stores: session_storage in storage.py."""
-    storage: dict[str, str] = json.loads(given.get(SESSION, "{}")).get(STORAGE, {})
+def storage_of_session(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the session's settings for stores: see session_storage in storage.py."""
+    storage: dict[str, str] = json.loads(options.get(SESSION, "{}")).get(STORAGE, {})
     return storage
 
 
 def property_defaults(confs: Mapping[str, str]) -> dict[str, str]:
-    """Properties of new tables that the session's settings say."""
-    found = ((name.removeprefix(PROPERTY_DEFAULTS), value) for name, value in confs.items() if name.startswith(PROPERTY_DEFAULTS))
-    return {f"delta.{name}": value for name, value in found}
+    """Return the properties of new tables from the session's settings."""
+    pairs = ((name.removeprefix(PROPERTY_DEFAULTS), value) for name, value in confs.items() if name.startswith(PROPERTY_DEFAULTS))
+    return {f"delta.{name}": value for name, value in pairs}
 
 
-def session_of(given: Mapping[str, str]) -> SessionSettings:
-    session = json.loads(given.get(SESSION, "{}"))
-    zone = _time_zone(given) or session.get("timeZone") or local_time_zone()
+def session_of(options: Mapping[str, str]) -> SessionSettings:
+    session = json.loads(options.get(SESSION, "{}"))
+    zone = _time_zone(options) or session.get("timeZone") or local_time_zone()
     defaults, cores = SessionSettings(), os.cpu_count() or 1
     return SessionSettings(
         time_zone=zone,
@@ -232,9 +232,9 @@ def session_of(given: Mapping[str, str]) -> SessionSettings:
     )
 
 
-def _time_zone(given: Mapping[str, str]) -> str | None:
-    """Of the option. Raises InvalidOptionError for a name of no zone, which may show nowhere else."""
-    name = given.get("timeZone")
+def _time_zone(options: Mapping[str, str]) -> str | None:
+    """Return the time zone of the option. Raises InvalidOptionError for an unknown name, which no later step might detect."""
+    name = options.get("timeZone")
     if name is not None and offset_seconds(name) is None and not _is_zone(region_name(name)):
         raise InvalidOptionError(
             f"Invalid value {shown(name)} for option 'timeZone': it must be the name of a time zone, such as Europe/Paris, or an "
@@ -246,7 +246,7 @@ def _time_zone(given: Mapping[str, str]) -> str | None:
 
 
 def local_time_zone() -> str:
-    """The machine's own zone, which is also the JVM's and so Spark's default; UTC when its name cannot be found out."""
+    """Return the machine's own zone, which is also the JVM's and so Spark's default; UTC if its name cannot be determined."""
     candidates = [os.environ.get("TZ", "").removeprefix(":"), _linked_zone()]
     return next((name for name in candidates if name and _is_zone(name)), "UTC")
 

@@ -1,4 +1,4 @@
-"""Settings and options that are deprecated: they still work in this release, and each is warned of once a process."""
+"""Deprecated settings and options: they still work in this release, and each causes one warning per process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _warned: set[str] = set()
 
 
 def warn_deprecated(name: str, instead: str) -> None:
-    """name: `setting x` or `read option x`. instead: what DISABLE_CONF is set to, in words."""
+    """name: `setting x` or `read option x`. instead: the value of DISABLE_CONF that replaces it, in words."""
     if name not in _warned:
         _warned.add(name)
         _log.warning("The %s is deprecated, and the next release ignores it. Set %s %s.", name, DISABLE_CONF, instead)

@@ -1,10 +1,10 @@
-"""Options that pydelta sets itself, and how a source knows that it did.
+"""Options that pydelta itself sets, and how a source recognizes that pydelta set them.
 
-They name files to read, commands to carry out and settings to trust, and options come from many: from the user, from OPTIONS of
-an entry of the catalog, from the text of somebody's view (`SELECT * FROM t WITH (...)`). So the source that `register` makes
-known to a session has a nonce, and takes private options only beside the same one:
+They name files to read, commands to run and settings to trust. But options come from many places: from the user, from OPTIONS of
+an entry of the catalog, from the text of another user's view (`SELECT * FROM t WITH (...)`). So the source that `register` adds
+to a session has a nonce, and accepts private options only together with the same nonce:
 
-    signed({FILES: listed}, nonce)      # whoever sets them
+    signed({FILES: listed}, nonce)      # the code that sets them
     admitted(options, nonce)            # the source: the options without the nonce, or an error
 """
 
@@ -28,18 +28,18 @@ def signed(options: Mapping[str, str], nonce: str) -> dict[str, str]:
 
 
 def admitted(options: Mapping[str, str], nonce: str | None) -> dict[str, str]:
-    """The options without the nonce. nonce: of the source, None where `register` has not made it known.
+    """Return the options without the nonce. nonce: of the source, None if `register` has not registered it.
 
-    Raises InvalidOptionError for private options with no nonce or another one.
+    Raises InvalidOptionError for private options with no nonce or with another one.
     """
-    given = next((value for name, value in options.items() if name.lower() == _NONCE), None)
-    if given is None or nonce is None or not hmac.compare_digest(str(given).encode(), nonce.encode()):
+    given_nonce = next((value for name, value in options.items() if name.lower() == _NONCE), None)
+    if given_nonce is None or nonce is None or not hmac.compare_digest(str(given_nonce).encode(), nonce.encode()):
         refuse_private(options)
     return {name: value for name, value in options.items() if name.lower() != _NONCE}
 
 
 def refuse_private(names: Iterable[str], place: str = "This read or write") -> None:
-    """Raises InvalidOptionError if options of our own are among the names, which somebody else has given. place: where."""
+    """Raise InvalidOptionError if one of the names is a private option, which only pydelta may set. place: where."""
     private = sorted(filter(is_private, names))
     if private:
         raise InvalidOptionError(

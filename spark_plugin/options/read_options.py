@@ -1,4 +1,4 @@
-"""Spark's string options -> ReadOptions; see common.py for what holds for all options."""
+"""Spark's string options -> ReadOptions; see common.py for the rules of all options."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _READ_NAMES = (
     FACTS,
     DISABLED,
 )
-# Options of streaming reads. In a batch read they mean nothing, there as here.
+# Options of streaming reads. They mean nothing in a batch read, as in delta-spark.
 _STREAM_NAMES = (
     "maxFilesPerTrigger",
     "maxBytesPerTrigger",
@@ -87,8 +87,8 @@ _STREAM_NAMES = (
     "allowSourceColumnRename",
     "allowSourceColumnTypeChange",
 )
-# Spark tells a source the options of a catalog's table only once, when the table is entered into the catalog with the
-# schema that the source then gives. So they are kept in that schema, in the metadata of each field, under this key.
+# Spark passes the options of a catalog's table to a source only once: when the table is entered into the catalog with the
+# schema that the source then returns. So they are stored in that schema, in the metadata of each field, under this key.
 CATALOG_KEY = "pydelta.table"
 _ENTRY = "The table's entry in the catalog"
 
@@ -104,20 +104,20 @@ class ChangeRange:
 
     @property
     def bounds(self) -> dict[str, int | None]:
-        """As keyword arguments."""
+        """Return the bounds as keyword arguments."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """One batch read. version and timestamp_ms: at most one. view: `table`, `history` or `detail`; view_limit: rows of a
-    history at most, None for all.
+    """One batch read. version and timestamp_ms: at most one. view: `table`, `history` or `detail`; view_limit: the maximum number
+    of rows of a history, None for all.
 
-    lease_seconds: of the leases by which VACUUM knows of the read; None for none.
-    files: of a scan for DML, the file that lists the data files to read, of this machine or, by a relative path, of the table;
-    `__pydelta` is a column then.
-    disabled: names of roads.py that the read switches off.
-    follow_latest: read the newest version in each planning. Spark plans a DataFrame once without the pruning rule, and so
+    lease_seconds: of the leases that tell VACUUM about the read; None for no lease.
+    files: of a scan for DML, the file that lists the data files to read. It is on this machine or, with a relative path, in the
+    table; `__pydelta` is then a column.
+    disabled: names of roads.py that the read disables.
+    follow_latest: read the newest version in each planning. Without the pruning rule Spark plans a DataFrame once, and so
     reads that version in all its queries; with the rule it plans each query.
     """
 
@@ -146,52 +146,53 @@ class ReadOptions:
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
-    """Raises InvalidOptionError for an unknown name, a value that cannot be meant, or options that contradict each other."""
+    """Raises InvalidOptionError for an unknown name, an invalid value, or options that contradict each other."""
     options = _without_catalog(options)
-    given = known(without_storage(options), (*_READ_NAMES, *_STREAM_NAMES), "read")
-    session = session_of(given)
+    known_options = known(without_storage(options), (*_READ_NAMES, *_STREAM_NAMES), "read")
+    session = session_of(known_options)
     parsed = ReadOptions(
-        path=single_path(given),
-        version=version(given, "versionAsOf"),
-        timestamp_ms=_timestamp(given, "timestampAsOf", session.time_zone),
-        changes=_changes(given, session.time_zone),
-        filter=given.get("filter"),
-        columns=_column_list(given),
-        metadata_column=flag(given, "metadataColumn"),
-        ignore_missing_files=_flag_or_setting(given, "ignoreMissingFiles"),
-        verify_checksums=_flag_or_setting(given, "verifyChecksums"),
-        follow_latest=flag(given, "followLatest"),
-        lease_seconds=_lease_seconds(given),
-        pruning=flag(given, "pruning", default=True),
-        disabled=_disabled(given),
-        view=given.get(VIEW, "table"),
-        view_limit=int(given[VIEW_LIMIT]) if VIEW_LIMIT in given else None,
-        files=given.get(FILES),
-        asked_schema=given.get(ASKED_SCHEMA),
+        path=single_path(known_options),
+        version=version(known_options, "versionAsOf"),
+        timestamp_ms=_timestamp(known_options, "timestampAsOf", session.time_zone),
+        changes=_changes(known_options, session.time_zone),
+        filter=known_options.get("filter"),
+        columns=_column_list(known_options),
+        metadata_column=flag(known_options, "metadataColumn"),
+        ignore_missing_files=_flag_or_setting(known_options, "ignoreMissingFiles"),
+        verify_checksums=_flag_or_setting(known_options, "verifyChecksums"),
+        follow_latest=flag(known_options, "followLatest"),
+        lease_seconds=_lease_seconds(known_options),
+        pruning=flag(known_options, "pruning", default=True),
+        disabled=_disabled(known_options),
+        view=known_options.get(VIEW, "table"),
+        view_limit=int(known_options[VIEW_LIMIT]) if VIEW_LIMIT in known_options else None,
+        files=known_options.get(FILES),
+        asked_schema=known_options.get(ASKED_SCHEMA),
         session=session,
-        storage=storage_options(options, storage_of_session(given)),
+        storage=storage_options(options, storage_of_session(known_options)),
     )
     _refuse_contradictions(parsed)
     return parsed
 
 
-def _disabled(given: Mapping[str, str]) -> frozenset[str]:
+def _disabled(options: Mapping[str, str]) -> frozenset[str]:
     older = {"logAnswers": (Road.LOG, Road.DRIVER, Road.PARTIAL), "joinPlanning": (Road.JOINS,)}
-    disabled = parse_disabled(given.get(DISABLED, ""))
+    disabled = parse_disabled(options.get(DISABLED, ""))
     for name, roads in older.items():
-        if name in given:
+        if name in options:
             warn_deprecated(f"read option {name}", f"to {','.join(roads)} in the place of false")
-            disabled |= frozenset() if flag(given, name) else frozenset(roads)
+            disabled |= frozenset() if flag(options, name) else frozenset(roads)
     return disabled
 
 
 def catalog_entry(options: Mapping[str, str]) -> str | None:
-    """For a table that is being entered into a catalog: its own options, as the text to keep under CATALOG_KEY. Else None."""
+    """Return the options of a table that is being entered into a catalog, as the text to store under CATALOG_KEY. Otherwise
+    None."""
     return json.dumps(_without_catalog(options)) if _is_catalog(options) else None
 
 
 def catalog_options(entry: str) -> dict[str, str]:
-    """What `catalog_entry` kept, each option under its proper spelling."""
+    """Return the options that `catalog_entry` stored, each in its proper spelling."""
     options = _options_in(entry)
     storage = {name: value for name, value in options.items() if is_storage_option(name)}
     return {**known(without_storage(options), (*_READ_NAMES, *_STREAM_NAMES), "read"), **storage}
@@ -202,38 +203,38 @@ def _is_catalog(options: Mapping[str, str]) -> bool:
 
 
 def _without_catalog(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that OPTIONS (...) and LOCATION of CREATE TABLE gave.
+    """Return the options from OPTIONS (...) and LOCATION of CREATE TABLE.
 
-    Spark mixes them with the entry's owner, comment and TBLPROPERTIES, and gives those of OPTIONS a second time as
-    `option.<name>`, but for the path. Raises UnsupportedOperationError for TBLPROPERTIES of Delta's.
+    Spark mixes them with the entry's owner, comment and TBLPROPERTIES, and passes those of OPTIONS a second time as
+    `option.<name>`, except the path. Raises UnsupportedOperationError for TBLPROPERTIES of Delta.
     """
     if not _is_catalog(options):
         return dict(options)
-    given = {key.lower(): value for key, value in options.items()}
-    properties = [key for key in given if key.startswith("delta.")]
+    lowercase_options = {key.lower(): value for key, value in options.items()}
+    properties = [key for key in lowercase_options if key.startswith("delta.")]
     if properties:
         raise UnsupportedOperationError(
             f"TBLPROPERTIES ({', '.join(properties)}) of CREATE TABLE would stand in Spark's catalog and not in the table. Leave "
             "them out; options of df.write.format('pydelta') with these names set them when the table is created.",
             properties=properties,
         )
-    named = {key: value for key, value in given.items() if f"option.{key}" in given}
+    named = {key: value for key, value in lowercase_options.items() if f"option.{key}" in lowercase_options}
     refuse_private(named, _ENTRY)
     refuse_secrets(named)
-    path = given.get("path")
+    path = lowercase_options.get("path")
     return named if path is None else {**named, "path": local_path(path)}
 
 
 def local_path(location: str) -> str:
-    """A location of Spark's catalog as a path: Spark writes `file:/a b%c` without percent-encoding, which a URL would have."""
+    """Return a location of Spark's catalog as a path: Spark writes `file:/a b%c` without the percent-encoding of a URL."""
     file_uri = re.fullmatch(r"file:(?://(?=/))?(/(?!/).*)", location, re.DOTALL)
     return location if file_uri is None else file_uri[1]
 
 
 def with_catalog_entry(options: Mapping[str, str], entry: str | None) -> dict[str, str]:
-    """The options, and from the entry those that they lack, when Spark has told no path."""
-    given = {key.lower(): value for key, value in options.items()}
-    return given if entry is None or has_path(given) else {**_options_in(entry), **given}
+    """Return the options, completed by those of the entry if Spark has passed no path."""
+    lowercase_options = {key.lower(): value for key, value in options.items()}
+    return lowercase_options if entry is None or has_path(lowercase_options) else {**_options_in(entry), **lowercase_options}
 
 
 def _options_in(entry: str) -> dict[str, str]:
@@ -272,10 +273,10 @@ def _refuse_contradictions(parsed: ReadOptions) -> None:
         raise InvalidOptionError(f"{VIEW} is {parsed.view!r}. It can be table, history or detail.", option=VIEW)
 
 
-def _changes(given: Mapping[str, str], time_zone: str) -> ChangeRange | None:
-    """Where a version and a timestamp bound the same side, the version does, as with delta-spark."""
-    bounds = [name for name in ("startingVersion", "endingVersion", "startingTimestamp", "endingTimestamp") if name in given]
-    if not any(flag(given, name) for name in CHANGE_FEED):
+def _changes(options: Mapping[str, str], time_zone: str) -> ChangeRange | None:
+    """If a version and a timestamp bound the same side, the version takes precedence, as with delta-spark."""
+    bounds = [name for name in ("startingVersion", "endingVersion", "startingTimestamp", "endingTimestamp") if name in options]
+    if not any(flag(options, name) for name in CHANGE_FEED):
         if bounds:
             raise InvalidOptionError(
                 f"{bounds[0]} bounds a change feed, and readChangeFeed is not set. Add option('readChangeFeed', 'true'), or "
@@ -289,18 +290,18 @@ def _changes(given: Mapping[str, str], time_zone: str) -> ChangeRange | None:
             error_class="DELTA_NO_START_FOR_CDC_READ",
             sql_state="42601",
         )
-    first, last = version(given, "startingVersion"), version(given, "endingVersion")
+    first, last = version(options, "startingVersion"), version(options, "endingVersion")
     return ChangeRange(
         starting_version=first,
         ending_version=last,
-        starting_timestamp_ms=_timestamp(given, "startingTimestamp", time_zone) if first is None else None,
-        ending_timestamp_ms=_timestamp(given, "endingTimestamp", time_zone) if last is None else None,
+        starting_timestamp_ms=_timestamp(options, "startingTimestamp", time_zone) if first is None else None,
+        ending_timestamp_ms=_timestamp(options, "endingTimestamp", time_zone) if last is None else None,
     )
 
 
-def _column_list(given: Mapping[str, str]) -> tuple[str, ...] | None:
-    """`a, b`, with backticks around names that hold commas or blanks: the names, in order."""
-    text = given.get("columns")
+def _column_list(options: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Parse `a, b`, with backticks around names that contain commas or blanks, into the names, in order."""
+    text = options.get("columns")
     if text is None:
         return None
     names = [unquoted(name) for name in split_list(text)]
@@ -320,16 +321,16 @@ def _column_list(given: Mapping[str, str]) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _flag_or_setting(given: Mapping[str, str], name: str) -> bool:
-    """As the option says, and without it as the session's setting says."""
-    setting = json.loads(given.get(SESSION, "{}")).get(name)
+def _flag_or_setting(options: Mapping[str, str], name: str) -> bool:
+    """Return the option's value, or the session's setting if the option is missing."""
+    setting = json.loads(options.get(SESSION, "{}")).get(name)
     session = {} if setting is None else {name: setting}
-    return flag({**session, **given}, name)
+    return flag({**session, **options}, name)
 
 
-def _lease_seconds(given: Mapping[str, str]) -> int | None:
-    """`true`, `false`, or a time such as `2 hours`; else as the session's setting says."""
-    text = given.get("readLease", json.loads(given.get(SESSION, "{}")).get("readLease", "false"))
+def _lease_seconds(options: Mapping[str, str]) -> int | None:
+    """Parse `true`, `false`, or a time such as `2 hours`; if the option is missing, use the session's setting."""
+    text = options.get("readLease", json.loads(options.get(SESSION, "{}")).get("readLease", "false"))
     if text.lower() in ("true", "false"):
         return DEFAULT_SECONDS if text.lower() == "true" else None
     try:
@@ -346,6 +347,6 @@ def _lease_seconds(given: Mapping[str, str]) -> int | None:
     return seconds
 
 
-def _timestamp(given: Mapping[str, str], name: str, time_zone: str) -> int | None:
-    text = given.get(name)
+def _timestamp(options: Mapping[str, str], name: str, time_zone: str) -> int | None:
+    text = options.get(name)
     return None if text is None else parse_timestamp_ms(text, time_zone)

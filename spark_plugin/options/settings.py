@@ -1,4 +1,4 @@
-"""A session's settings, as far as they matter to reads and writes: workers cannot see them, so they travel as an option."""
+"""The session's settings that matter to reads and writes. Workers cannot see the session, so the settings travel as an option."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from spark_plugin.options.storage import storage_options
 from spark_plugin.roads import DISABLE_CONF, OLDER_SETTINGS, parse_disabled
 
 VARIABLES = "spark.sql.variable.substitute"
-"""Whether Spark's parser puts settings into texts that name them: ${setting}."""
-_QUOTES = "spark.sql.ansi.doubleQuotedIdentifiers"  # means nothing without ANSI mode
+"""Whether Spark's parser replaces ${setting} in texts by the value of the setting."""
+_QUOTES = "spark.sql.ansi.doubleQuotedIdentifiers"  # has no effect without ANSI mode
 _TEXT_SETTINGS = {"\\": "spark.sql.parser.escapedStringLiterals", '"': _QUOTES}
 _OF_SPARK = "spark.sql."
-"""How the names of settings begin that have defaults."""
+"""The prefix of settings that have defaults."""
 _AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
 
 @dataclass(frozen=True, slots=True)
 class TablePath:
-    """Where a table is, as its user named it. storage: what was said of its store beside the session's settings. name: in the
-    catalog, quoted as SQL takes it; None for a table that was named by its path."""
+    """Where a table is, as its user named it. storage: options of its store in addition to the session's settings. name: in the
+    catalog, quoted for SQL; None for a table that was named by its path."""
 
     url: str
     storage: Mapping[str, str] = field(default_factory=dict)
@@ -56,14 +56,14 @@ class TablePath:
 
 
 class _Settings:
-    """A session's settings as they are at one moment."""
+    """A session's settings at one moment."""
 
     def __init__(self, spark: Any) -> None:
         self._spark = spark
 
     @cached_property
     def given(self) -> dict[str, str]:
-        """All that the session or its context was given, without Spark's defaults."""
+        """Return all settings that were set in the session or its context, without Spark's defaults."""
         confs: dict[str, str] = self._spark.conf.getAll if is_connect(self._spark) else SparkInternals(self._spark).settings()
         return confs
 
@@ -71,10 +71,11 @@ class _Settings:
         return {name: value for name, value in self.given.items() if name.startswith(prefix)}
 
     def said(self, names: Iterable[str]) -> dict[str, str]:
-        """Of each name what the session was given, or Spark's own default; not what others, as delta-spark, have for a default.
-        Over Spark Connect name by name: a server may keep a setting to itself."""
-        said = ((name, self._said(name)) for name in names)
-        return {name: value for name, value in said if value is not None}
+        """Return for each name the session's value, or Spark's own default; defaults of others, such as delta-spark, do not
+        count.
+        Over Spark Connect each name is a separate call: a server may hide a setting."""
+        values = ((name, self._said(name)) for name in names)
+        return {name: value for name, value in values if value is not None}
 
     def _said(self, name: str) -> str | None:
         if is_connect(self._spark) or (name.startswith(_OF_SPARK) and name not in self.given):
@@ -82,7 +83,7 @@ class _Settings:
         return self.given.get(name)
 
     def storage(self, path: str | None) -> dict[str, str]:
-        """What is said of the store of a path."""
+        """Return the settings for the store of a path."""
         if path is None or kind_of(path) is None:
             return storage_part(self.said((COORDINATOR, TRANSACTION)), {}, path or "")
         hadoop = {} if is_connect(self._spark) else SparkInternals(self._spark).hadoop_settings("fs.")
@@ -90,13 +91,13 @@ class _Settings:
 
 
 def storage_settings(spark: Any, path: str | None) -> dict[str, str]:
-    """What the session says of the store of a path."""
+    """Return the session's settings for the store of a path."""
     return _Settings(spark).storage(path)
 
 
 def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) -> str:
-    """The option SESSION of a read of a path. What a server does not tell is left out. tracks_schema: the read is a stream with a
-    log of schemas, whose settings have names that end in a number of the stream's own."""
+    """Return the option SESSION of a read of a path. Settings that a server hides are left out. tracks_schema: the read is a
+    stream with a log of schemas, whose settings have names that end in a number of the stream."""
     settings = _Settings(spark)
     allowed = settings.beginning_with(ALLOW_CONFS) if tracks_schema else {}
     parts = read_part(settings.said(READ_SETTINGS), _default_parallelism(spark))
@@ -104,25 +105,26 @@ def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) 
 
 
 def write_settings(spark: Any, path: str | None) -> str:
-    """The option SESSION of a write to a path."""
+    """Return the option SESSION of a write to a path."""
     settings = _Settings(spark)
     parts = write_part({**settings.said((TIME_ZONE, *WRITE_SETTINGS)), **settings.beginning_with(PROPERTY_DEFAULTS)})
     return as_option({**parts, STORAGE: settings.storage(path) or None})
 
 
 def default_settings(spark: Any) -> dict[str, str]:
-    """The session's settings that say what properties new tables get."""
+    """Return the session's settings that define the properties of new tables."""
     return _Settings(spark).beginning_with(PROPERTY_DEFAULTS)
 
 
 def reset_transaction(spark: Any) -> None:
-    """After a write that took its transaction from the session: its version was for one write, if the settings say so."""
+    """Reset the transaction after a write that took it from the session, if the settings say that its version is for one
+    write."""
     if resets_transaction(spark):
         spark.conf.unset(WRITE_CONFS["txnVersion"])
 
 
 def resets_transaction(spark: Any) -> bool:
-    """Whether a write would take its transaction from the session, for itself alone."""
+    """Return whether a write would take its transaction from the session, and for that write only."""
     return conf(spark, WRITE_CONFS["txnVersion"]) is not None and (conf(spark, _AUTO_RESET_CONF) or "false").lower() == "true"
 
 
@@ -132,23 +134,25 @@ def _default_parallelism(spark: Any) -> int | None:
 
 @contextmanager
 def active(spark: Any) -> Iterator[None]:
-    """Make the session the active one of this thread meanwhile. Spark looks for Python sources in the active session, and
-    a thread that the user started has none. A client of Spark Connect takes what the server holds for the active session's."""
+    """Make the session the active one of this thread inside the block. Spark looks for Python sources in the active session, and
+    a thread that the user started has none. A Spark Connect client assumes that the server's cached data is the active
+    session's."""
     with activated_client(spark) if is_connect(spark) else SparkInternals(spark).activated():
         yield
 
 
 def conf(spark: Any, name: str) -> str | None:
-    """A setting, or Spark's default for it; None where there is neither."""
+    """Return a setting, or Spark's default for it; None if there is neither."""
     try:
         value = spark.conf.get(name, None)
-    except PySparkException:  # a server may keep a setting to itself
+    except PySparkException:  # a server may hide a setting
         return None
     return None if value in (None, "<undefined>") else str(value)
 
 
 def is_enabled(spark: Any, name: str) -> bool:
-    """Whether the session has not disabled a name of roads.py. Raises InvalidOptionError for an unknown name in DISABLE_CONF."""
+    """Return whether the session has not disabled a name of roads.py. Raises InvalidOptionError for an unknown name in
+    DISABLE_CONF."""
     if name in parse_disabled(conf(spark, DISABLE_CONF) or ""):
         return False
     older = OLDER_SETTINGS[name]
@@ -164,26 +168,26 @@ def disable(spark: Any, names: Iterable[str]) -> None:
 
 
 def check_disabled(spark: Any) -> None:
-    """Raises InvalidOptionError for an unknown name in DISABLE_CONF."""
+    """Raise InvalidOptionError for an unknown name in DISABLE_CONF."""
     parse_disabled(conf(spark, DISABLE_CONF) or "")
 
 
 def is_case_sensitive(spark: Any) -> bool:
-    """Whether names in statements stand for columns only if they are spelled as these are."""
+    """Return whether names in statements match columns only in the same case."""
     return is_on(spark, "spark.sql.caseSensitive", default=False)
 
 
 def read_otherwise(spark: Any, text: str) -> str | None:
-    """The setting by which the session's parser reads an expression's text otherwise than pydelta always does; None where both
-    mean the same."""
+    """Return the setting that makes the session's parser read the text of an expression differently than pydelta always reads it;
+    None if both read it in the same way."""
     if "${" in text and is_on(spark, VARIABLES):
         return VARIABLES
-    found = next((name for mark, name in _TEXT_SETTINGS.items() if mark in text and is_on(spark, name, default=False)), None)
-    return None if found == _QUOTES and not is_on(spark, "spark.sql.ansi.enabled") else found
+    setting = next((name for mark, name in _TEXT_SETTINGS.items() if mark in text and is_on(spark, name, default=False)), None)
+    return None if setting == _QUOTES and not is_on(spark, "spark.sql.ansi.enabled") else setting
 
 
 def check_condition_text(spark: Any, option: str, text: Any) -> None:
-    """Of an option that is a condition. Raises InvalidOptionError for one that the session's parser would read otherwise."""
+    """Check an option that is a condition. Raises InvalidOptionError if the session's parser would read it differently."""
     setting = read_otherwise(spark, text) if isinstance(text, str) else None
     if setting is not None:
         raise InvalidOptionError(
@@ -195,8 +199,8 @@ def check_condition_text(spark: Any, option: str, text: Any) -> None:
 
 
 def check_rule_text(spark: Any, of: str, text: str) -> None:
-    """Of a rule that a table is to get. of: which one, for messages. Raises InvalidOptionError for a text that the session's
-    parser would read otherwise: a table's rules mean the same in all sessions."""
+    """Check a rule that a table will get. of: which rule, for messages. Raises InvalidOptionError if the session's parser would
+    read the text differently: a table's rules mean the same in all sessions."""
     setting = read_otherwise(spark, text)
     if setting is not None:
         raise InvalidOptionError(
@@ -208,6 +212,6 @@ def check_rule_text(spark: Any, of: str, text: str) -> None:
 
 
 def is_on(spark: Any, name: str, *, default: bool = True) -> bool:
-    """A setting that is true or false. Raises InvalidOptionError for another text."""
+    """Return a setting that is true or false. Raises InvalidOptionError for another text."""
     text = conf(spark, name)
     return flag({} if text is None else {name: text}, name, default=default)

@@ -1,11 +1,11 @@
-"""Options of object stores, from all places where users of Spark have them.
+"""Options of object stores, from all places where users of Spark set them.
 
-    session = session_storage(confs, hadoop, path)     # what the session says of a path's store, by pydelta's names
+    session = session_storage(confs, hadoop, path)     # the session's settings for a path's store, by pydelta's names
     storage_options(options, session)                  # StorageOptions of a read or write
 
-An option of the read or write counts first, then the session's `spark.pydelta.<option>`, then what is set for Hadoop's
-connectors (`spark.hadoop.fs.s3a.*`, `fs.gs.*`, `fs.azure.*`) and for delta-spark's log store in DynamoDB, so that sessions that
-were set up for these need nothing more.
+An option of the read or write takes precedence, then the session's `spark.pydelta.<option>`, then the settings of Hadoop's
+connectors (`spark.hadoop.fs.s3a.*`, `fs.gs.*`, `fs.azure.*`) and of delta-spark's log store in DynamoDB, so that sessions that
+were set up for these need no more settings.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ _SETTINGS_OF_DYNAMODB = {"ddb.tableName": ("s3.dynamodb_table", "delta_log"), "d
 
 
 def session_storage(confs: Mapping[str, str], hadoop: Mapping[str, str], path: str) -> dict[str, str]:
-    """By the names of StorageOptions. confs: the session's settings. hadoop: what Hadoop's file systems are told beside them."""
+    """Return them by the names of StorageOptions. confs: the session's settings. hadoop: additional settings of Hadoop's file
+    systems."""
     of_session = {name.removeprefix(_HADOOP): value for name, value in confs.items() if name.startswith(_HADOOP)}
     named = {name.removeprefix(_OWN): value for name, value in confs.items() if name.startswith(_OWN)}
-    own = {name: value for name, value in named.items() if is_storage_option(name)}
-    return {**of_hadoop({**of_session, **hadoop}, path), **_of_log_store(confs, path), **own}
+    pydelta_options = {name: value for name, value in named.items() if is_storage_option(name)}
+    return {**of_hadoop({**of_session, **hadoop}, path), **_of_log_store(confs, path), **pydelta_options}
 
 
 def storage_options(options: Mapping[str, str], session: Mapping[str, str]) -> StorageOptions:
-    """options: of a read or write; those that are not of stores are passed over. session: what session_storage gave.
+    """options: of a read or write; options that are not of stores are ignored. session: the result of session_storage.
 
     Raises InvalidOptionError (DELTA_UNKNOWN_OPTION).
     """
@@ -45,7 +46,7 @@ def without_storage(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_secrets(options: Mapping[str, str]) -> None:
-    """Raises InvalidOptionError for secrets in options that a catalog would keep, for all to see."""
+    """Raise InvalidOptionError for secrets in options that a catalog would store, where everybody can read them."""
     secret = sorted(name for name in options if is_secret_option(name))
     if secret:
         raise InvalidOptionError(
@@ -59,8 +60,8 @@ def refuse_secrets(options: Mapping[str, str]) -> None:
 
 
 def of_hadoop(settings: Mapping[str, str], path: str) -> dict[str, str]:
-    """Settings of Hadoop's connectors (`fs.s3a.access.key`) by the names of StorageOptions, as far as they are of the path's
-    store. Others of them are of no use here."""
+    """Return settings of Hadoop's connectors (`fs.s3a.access.key`) by the names of StorageOptions, if they apply to the path's
+    store. Other settings of the connectors have no use here."""
     kind = kind_of(path)
     return {} if kind is None else _CONNECTORS[kind](settings, address_of(path))
 
@@ -77,7 +78,7 @@ _AMAZON = re.compile(r"(?:https?://)?s3[.-](?:(?P<region>[a-z0-9-]+)\.)?amazonaw
 
 
 def _of_s3a(settings: Mapping[str, str], address: Address) -> dict[str, str]:
-    """A bucket's own settings (`fs.s3a.bucket.<name>.*`) count before the others."""
+    """A bucket's own settings (`fs.s3a.bucket.<name>.*`) take precedence over the others."""
 
     def setting(name: str) -> str | None:
         return settings.get(f"fs.s3a.bucket.{address.container}.{name}") or settings.get(f"fs.s3a.{name}") or None
@@ -113,7 +114,7 @@ def _of_gs(settings: Mapping[str, str], address: Address) -> dict[str, str]:
 
 
 def _of_azure(settings: Mapping[str, str], address: Address) -> dict[str, str]:
-    """Settings end in the account that they are of: `fs.azure.account.key.<account>.dfs.core.windows.net`."""
+    """The names of settings end in the account that they apply to: `fs.azure.account.key.<account>.dfs.core.windows.net`."""
     hosts = [azure_host(address.account, service) for service in ("dfs", "blob")]
 
     def setting(name: str) -> str | None:
@@ -141,7 +142,7 @@ _CONNECTORS: Mapping[StoreKind, Callable[[Mapping[str, str], Address], dict[str,
 
 
 def _of_log_store(confs: Mapping[str, str], path: str) -> dict[str, str]:
-    """Where delta-spark has commits decided in DynamoDB, ours must be decided there too."""
+    """If delta-spark decides commits in DynamoDB, pydelta must decide them there too."""
     if confs.get(f"spark.delta.logStore.{scheme_of(path)}.impl") != _DYNAMODB:
         return {}
     return {

@@ -1,4 +1,5 @@
-"""Options of streams: what those of batches lack, and which of those have no meaning here; see common.py for all options."""
+"""Options of streams: those that batches do not have, and those that have no meaning in streams; see common.py for all
+options."""
 
 from __future__ import annotations
 
@@ -33,9 +34,9 @@ from spark_plugin.options.write_options import WriteOptions, write_options
 
 CHECKPOINT_LOCATION = "checkpointLocation"
 
-# Options of DataStreamWriter itself, which Spark hands over with those of the sink.
+# Options of DataStreamWriter itself, which Spark passes together with those of the sink.
 _OF_SPARK = (CHECKPOINT_LOCATION.lower(), "queryname")
-# What a stream says by itself, or does not do, and what to do instead.
+# Options whose value a stream itself defines, or that it does not support, and what to do instead.
 _NOT_IN_STREAMS = {
     "txnAppId": "The stream records its own query id and batch id in each commit. In foreachBatch the option works.",
     "txnVersion": "The stream records its own query id and batch id in each commit. In foreachBatch the option works.",
@@ -57,10 +58,10 @@ def is_stream_write(options: Mapping[str, str]) -> bool:
 def stream_write_options(options: Mapping[str, str], *, complete: bool) -> WriteOptions:
     """complete: the output mode is complete, not append.
 
-    Raises as write_options; UnsupportedOperationError for an option that streams do not have.
+    Raises the same as write_options; UnsupportedOperationError for an option that streams do not have.
     """
-    given = {key: value for key, value in options.items() if key.lower() not in _OF_SPARK}
-    for key, value in given.items():
+    sink_options = {key: value for key, value in options.items() if key.lower() not in _OF_SPARK}
+    for key, value in sink_options.items():
         name = next((name for name in _NOT_IN_STREAMS if name.lower() == key.lower()), None)
         if name is not None and not _says_nothing(name, value):
             raise UnsupportedOperationError(
@@ -68,22 +69,22 @@ def stream_write_options(options: Mapping[str, str], *, complete: bool) -> Write
                 option=name,
                 value=value,
             )
-    return write_options(_without_confs(given), overwrite=complete)
+    return write_options(_without_confs(sink_options), overwrite=complete)
 
 
 def _says_nothing(name: str, value: str) -> bool:
     return value.lower() == {"dataChange": "true", "optimizeWrite": "false", "partitionOverwriteMode": "static"}.get(name)
 
 
-def _without_confs(given: Mapping[str, str]) -> dict[str, str]:
-    """The session's settings for the options that streams do not have are meant for batches."""
-    key = next((key for key in given if key.lower() == SESSION.lower()), None)
+def _without_confs(options: Mapping[str, str]) -> dict[str, str]:
+    """Remove the session's settings for options that streams do not have: these settings are for batches."""
+    key = next((key for key in options if key.lower() == SESSION.lower()), None)
     if key is None:
-        return dict(given)
-    settings = json.loads(given[key])
+        return dict(options)
+    settings = json.loads(options[key])
     unmeant = {WRITE_CONFS[name] for name in _NOT_IN_STREAMS if name in WRITE_CONFS}
     settings[CONFS] = {name: value for name, value in (settings.get(CONFS) or {}).items() if name not in unmeant}
-    return {**given, key: json.dumps(settings)}
+    return {**options, key: json.dumps(settings)}
 
 
 # ---------------------------------------------------------------- reading
@@ -94,7 +95,7 @@ _STARTS = ("startingVersion", "startingTimestamp")
 _SCHEMA_LOCATIONS = ("schemaTrackingLocation", "schemaLocation")
 _TRACKING_ID = "streamingSourceTrackingId"
 _ALLOW = {kind: f"allowSourceColumn{kind}" for kind in ("Rename", "Drop", "TypeChange")}
-# Options of streams alone, and how the batch's options that a stream takes are spelled.
+# Options that only streams have, and the spelling of the batch options that a stream takes.
 _OWN_NAMES = (
     *_STARTS,
     *CHANGE_FEED,
@@ -139,7 +140,8 @@ _REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaTracking:
-    """A log of schemas below `location`, the checkpoint or a directory in it. tracking_id: tells sources of one query apart."""
+    """A log of schemas below `location`, the checkpoint or a directory in it. tracking_id: distinguishes the sources of one
+    query."""
 
     location: str
     tracking_id: str | None
@@ -148,8 +150,8 @@ class SchemaTracking:
 
 @dataclass(frozen=True, slots=True)
 class StreamReadOptions:
-    """One streaming read. batch: the options that it has in common with batches. exclude: a regular expression of Java's.
-    tracking: None to read all with one schema."""
+    """One streaming read. batch: the options that it shares with batches. exclude: a regular expression of Java.
+    tracking: None to read everything with one schema."""
 
     batch: ReadOptions
     start: StreamStart = field(default_factory=StreamStart)
@@ -163,50 +165,51 @@ class StreamReadOptions:
 
 
 def tracks_schema(options: Mapping[str, Any]) -> bool:
-    """Whether a log of schemas is named, so that settings of the session say what changes it may follow."""
+    """Return whether the options name a log of schemas, so that settings of the session say which changes the stream may
+    follow."""
     return any(name.lower() in (key.lower() for key in options) for name in _SCHEMA_LOCATIONS)
 
 
 def is_stream_read(options: Mapping[str, str]) -> bool:
-    """Whether a read is a stream. The patched methods of Spark say it, and give the session to batches too; without them, what
-    has no meaning in a batch does."""
-    given = {key.lower(): value for key, value in options.items()}
-    if STREAM.lower() in given or SESSION.lower() in given:
-        return STREAM.lower() in given
-    feed = any(given.get(name.lower(), "false").lower() == "true" for name in CHANGE_FEED)
-    starts = any(name.lower() in given for name in _STARTS)
-    return starts != feed or given.get("startingversion", "").lower() == "latest"
+    """Return whether a read is a stream. The patched methods of Spark mark it, and pass the session for batches too. Without
+    these methods, options that have no meaning in a batch show it."""
+    lowercase_options = {key.lower(): value for key, value in options.items()}
+    if STREAM.lower() in lowercase_options or SESSION.lower() in lowercase_options:
+        return STREAM.lower() in lowercase_options
+    feed = any(lowercase_options.get(name.lower(), "false").lower() == "true" for name in CHANGE_FEED)
+    starts = any(name.lower() in lowercase_options for name in _STARTS)
+    return starts != feed or lowercase_options.get("startingversion", "").lower() == "latest"
 
 
 def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
-    """Raises InvalidOptionError for an unknown name, a value that cannot be meant, or options that contradict each other;
+    """Raises InvalidOptionError for an unknown name, an invalid value, or options that contradict each other;
     UnsupportedOperationError for an option that streams do not have."""
-    given = known(without_storage(options), (*_OWN_NAMES, *_AS_IN_BATCHES, *_REFUSED), "streaming read")
+    known_options = known(without_storage(options), (*_OWN_NAMES, *_AS_IN_BATCHES, *_REFUSED), "streaming read")
     for name, instead in _REFUSED.items():
-        if name in given and given[name].lower() != "false":
+        if name in known_options and known_options[name].lower() != "false":
             raise UnsupportedOperationError(
-                f"The option {name} (={given[name]}) is not supported in a streaming read. {instead}",
+                f"The option {name} (={known_options[name]}) is not supported in a streaming read. {instead}",
                 option=name,
-                value=given[name],
+                value=known_options[name],
             )
     of_stores = {name: value for name, value in options.items() if is_storage_option(name)}
-    batch = read_options({**{name: value for name, value in given.items() if name in _AS_IN_BATCHES}, **of_stores})
+    batch = read_options({**{name: value for name, value in known_options.items() if name in _AS_IN_BATCHES}, **of_stores})
     _refuse_suffix(batch)
     rules = ChangeRules(
-        ignore_deletes=flag(given, "ignoreDeletes"),
-        ignore_changes=flag(given, "ignoreChanges") or flag(given, "ignoreFileDeletion"),
-        skip_change_commits=flag(given, "skipChangeCommits"),
+        ignore_deletes=flag(known_options, "ignoreDeletes"),
+        ignore_changes=flag(known_options, "ignoreChanges") or flag(known_options, "ignoreFileDeletion"),
+        skip_change_commits=flag(known_options, "skipChangeCommits"),
     )
     return StreamReadOptions(
         batch,
-        start=_start(given),
-        limits=_limits(given),
+        start=_start(known_options),
+        limits=_limits(known_options),
         rules=rules,
-        exclude=_exclude(given.get("excludeRegex")),
-        fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
-        change_feed=any(flag(given, name) for name in CHANGE_FEED),
-        event_time=_event_time(given),
-        tracking=_tracking(given),
+        exclude=_exclude(known_options.get("excludeRegex")),
+        fail_on_data_loss=flag(known_options, "failOnDataLoss", default=True),
+        change_feed=any(flag(known_options, name) for name in CHANGE_FEED),
+        event_time=_event_time(known_options),
+        tracking=_tracking(known_options),
     )
 
 
@@ -219,24 +222,24 @@ def _refuse_suffix(batch: ReadOptions) -> None:
         )
 
 
-def _start(given: Mapping[str, str]) -> StreamStart:
-    if all(name in given for name in _STARTS):
+def _start(options: Mapping[str, str]) -> StreamStart:
+    if all(name in options for name in _STARTS):
         raise InvalidOptionError(
             "Both startingVersion and startingTimestamp are given. Each names a version by itself: give one of them.",
             error_class="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
             sql_state="42613",
         )
-    if given.get("startingVersion", "").lower() == "latest":
+    if options.get("startingVersion", "").lower() == "latest":
         return StreamStart(latest=True)
-    text = given.get("startingTimestamp")
-    timestamp_ms = None if text is None else parse_timestamp_ms(text, session_of(given).time_zone)
-    return StreamStart(version=version(given, "startingVersion"), timestamp_ms=timestamp_ms)
+    text = options.get("startingTimestamp")
+    timestamp_ms = None if text is None else parse_timestamp_ms(text, session_of(options).time_zone)
+    return StreamStart(version=version(options, "startingVersion"), timestamp_ms=timestamp_ms)
 
 
-def _event_time(given: Mapping[str, str]) -> str | None:
-    if not flag(given, "withEventTimeOrder"):
+def _event_time(options: Mapping[str, str]) -> str | None:
+    if not flag(options, "withEventTimeOrder"):
         return None
-    column = given.get("eventTimeColumn")
+    column = options.get("eventTimeColumn")
     if column is None:
         raise InvalidOptionError(
             "withEventTimeOrder is set, and Spark tells a source nothing of the watermark: name its column in the option "
@@ -246,14 +249,14 @@ def _event_time(given: Mapping[str, str]) -> str | None:
     return column
 
 
-def _tracking(given: Mapping[str, str]) -> SchemaTracking | None:
-    named = [name for name in _SCHEMA_LOCATIONS if name in given]
-    if len({given[name] for name in named}) > 1:
+def _tracking(stream_options: Mapping[str, str]) -> SchemaTracking | None:
+    named = [name for name in _SCHEMA_LOCATIONS if name in stream_options]
+    if len({stream_options[name] for name in named}) > 1:
         raise InvalidOptionError(
             "Both schemaTrackingLocation and schemaLocation are given, and differ. They mean the same: give one of them.",
             option="schemaLocation",
         )
-    options = {kind: given[name] for kind, name in _ALLOW.items() if name in given}
+    options = {kind: stream_options[name] for kind, name in _ALLOW.items() if name in stream_options}
     for kind, text in options.items():
         if text.lower() != "always" and not (text.isascii() and text.isdigit()):
             raise InvalidOptionError(
@@ -262,7 +265,7 @@ def _tracking(given: Mapping[str, str]) -> SchemaTracking | None:
                 value=text,
             )
     if not named:
-        alone = next((name for name in (*_ALLOW.values(), _TRACKING_ID) if name in given), None)
+        alone = next((name for name in (*_ALLOW.values(), _TRACKING_ID) if name in stream_options), None)
         if alone is not None:
             raise InvalidOptionError(
                 f"The option {alone} is of streams with a log of schemas: name its directory, below the query's checkpoint, in "
@@ -270,37 +273,37 @@ def _tracking(given: Mapping[str, str]) -> SchemaTracking | None:
                 option=alone,
             )
         return None
-    if not flag(given, "failOnDataLoss", default=True):
+    if not flag(stream_options, "failOnDataLoss", default=True):
         raise UnsupportedOperationError(
             "A stream with schemaTrackingLocation cannot go on after commits that are gone, which may have changed the schema. "
             "Leave out failOnDataLoss=false, or schemaTrackingLocation.",
             option="failOnDataLoss",
         )
-    confs = json.loads(given.get(SESSION, "{}")).get(CONFS) or {}
-    return SchemaTracking(given[named[0]], given.get(_TRACKING_ID), Allowed(options, confs))
+    confs = json.loads(stream_options.get(SESSION, "{}")).get(CONFS) or {}
+    return SchemaTracking(stream_options[named[0]], stream_options.get(_TRACKING_ID), Allowed(options, confs))
 
 
-def _limits(given: Mapping[str, str]) -> Limits:
-    files, size = _positive(given, "maxFilesPerTrigger"), _positive(given, "maxBytesPerTrigger")
+def _limits(options: Mapping[str, str]) -> Limits:
+    files, size = _positive(options, "maxFilesPerTrigger"), _positive(options, "maxBytesPerTrigger")
     return Limits(_DEFAULT_MAX_FILES if files is None and size is None else files, size)
 
 
-def _positive(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name)
+def _positive(options: Mapping[str, str], name: str) -> int | None:
+    text = options.get(name)
     if text is None:
         return None
     if name == "maxBytesPerTrigger":
-        number, wanted = parse_size(text), "a number of bytes greater than 0, such as 10485760 or 10mb"
+        number, expected = parse_size(text), "a number of bytes greater than 0, such as 10485760 or 10mb"
     else:
-        number, wanted = whole_number(text, _MOST_FILES), f"a number from 1 to {_MOST_FILES}"
+        number, expected = whole_number(text, _MOST_FILES), f"a number from 1 to {_MOST_FILES}"
     if not number:
-        raise InvalidOptionError(f"Invalid value {text!r} for option {name!r}: it must be {wanted}.", option=name, value=text)
+        raise InvalidOptionError(f"Invalid value {text!r} for option {name!r}: it must be {expected}.", option=name, value=text)
     return number
 
 
 def _exclude(pattern: str | None) -> str | None:
     if pattern is None:
         return None
-    from delta_py.expressions.functions.regex import to_re2  # few streams have one
+    from delta_py.expressions.functions.regex import to_re2  # few streams use a regular expression
 
     return to_re2(pattern, only_tests=True)

@@ -1,7 +1,7 @@
-"""Spark's string options -> WriteOptions; see common.py for what holds for all options.
+"""Spark's string options -> WriteOptions; see common.py for the rules of all options.
 
-An option of the write counts first; where there is none, the session's setting that the reference reads (WRITE_CONFS),
-which the patched methods send along in the option SESSION. Without register() nobody sends any, and options alone count.
+An option of the write takes precedence. If it is missing, the session's setting that the reference reads (WRITE_CONFS) applies;
+the patched methods send it in the option SESSION. Without register() there is no SESSION, and only options apply.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _LONG = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """One batch write. request: names of table properties are as Spark hands them over (lower case)."""
+    """One batch write. request: names of table properties are as Spark passes them (lower case)."""
 
     path: str
     request: WriteRequest
@@ -96,114 +96,116 @@ class WriteOptions:
 
 
 def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
-    """overwrite: what Spark says; the option MODE, which the patched methods add, says more.
+    """overwrite: Spark's flag; the option MODE, which the patched methods add, is more precise.
 
-    Raises InvalidOptionError for an unknown name and for a text that is no value of its option; what WriteRequest.check raises;
-    UnsupportedOperationError for replaceUsing and replaceOn, which saves of registered sessions carry out by themselves.
+    Raises InvalidOptionError for an unknown name and for a text that is no value of its option; the errors of WriteRequest.check;
+    UnsupportedOperationError for replaceUsing and replaceOn, which saves of registered sessions handle themselves.
     """
-    given = known({key: value for key, value in without_storage(options).items() if not _is_property(key)}, _NAMES, "write")
-    if save_mode(given.get(MODE, "overwrite" if overwrite else "append")) == "overwrite":
-        _refuse_matching(given)
-    path = single_path(given)
-    txn_app_id, txn_version = _transaction(given)
-    flag(given, "optimizeWrite")  # the patched method has acted on it, before Spark divided the rows into tasks
-    statement = json.loads(given.get(AS_SELECT, "{}"))
+    known_options = known(
+        {key: value for key, value in without_storage(options).items() if not _is_property(key)}, _NAMES, "write"
+    )
+    if save_mode(known_options.get(MODE, "overwrite" if overwrite else "append")) == "overwrite":
+        _refuse_matching(known_options)
+    path = single_path(known_options)
+    txn_app_id, txn_version = _transaction(known_options)
+    flag(known_options, "optimizeWrite")  # the patched method used it before Spark divided the rows into tasks
+    statement = json.loads(known_options.get(AS_SELECT, "{}"))
     request = WriteRequest(
-        mode=save_mode(given.get(MODE, "overwrite" if overwrite else "append")),
-        partition_by=_json_names(given, PARTITION_BY),
-        description=given.get(DESCRIPTION, statement.get("description")),
+        mode=save_mode(known_options.get(MODE, "overwrite" if overwrite else "append")),
+        partition_by=_json_names(known_options, PARTITION_BY),
+        description=known_options.get(DESCRIPTION, statement.get("description")),
         configuration={key: value for key, value in options.items() if _is_property(key)} | statement.get("properties", {}),
-        defaults=property_defaults(confs_of_session(given)),
-        cluster_by=_json_names(given, CLUSTER_BY),
-        merge_schema=flag(_with_conf(given, "mergeSchema"), "mergeSchema"),
-        overwrite_schema=flag(given, "overwriteSchema"),
-        replace_where=given.get("replaceWhere"),
-        partition_overwrite_mode=_partition_overwrite_mode(given),
+        defaults=property_defaults(confs_of_session(known_options)),
+        cluster_by=_json_names(known_options, CLUSTER_BY),
+        merge_schema=flag(_with_conf(known_options, "mergeSchema"), "mergeSchema"),
+        overwrite_schema=flag(known_options, "overwriteSchema"),
+        replace_where=known_options.get("replaceWhere"),
+        partition_overwrite_mode=_partition_overwrite_mode(known_options),
         txn_app_id=txn_app_id,
         txn_version=txn_version,
-        user_metadata=_with_conf(given, "userMetadata").get("userMetadata"),
-        data_change=flag(given, "dataChange", default=True),
-        max_records_per_file=_max_records(_with_conf(given, "maxRecordsPerFile")),
-        target_file_bytes=_target_file_bytes(given),
-        compression=_compression(given),
-        isolation_level=given["isolationLevel"].strip() if "isolationLevel" in given else None,
-        time_zone=session_of(given).time_zone,
-        truncate_nanoseconds=flag(given, "truncateNanoseconds"),
-        tasks=int(given[TASKS]) if TASKS in given else None,
-        rule_nonce=given.get(RULE_NONCE),
+        user_metadata=_with_conf(known_options, "userMetadata").get("userMetadata"),
+        data_change=flag(known_options, "dataChange", default=True),
+        max_records_per_file=_max_records(_with_conf(known_options, "maxRecordsPerFile")),
+        target_file_bytes=_target_file_bytes(known_options),
+        compression=_compression(known_options),
+        isolation_level=known_options["isolationLevel"].strip() if "isolationLevel" in known_options else None,
+        time_zone=session_of(known_options).time_zone,
+        truncate_nanoseconds=flag(known_options, "truncateNanoseconds"),
+        tasks=int(known_options[TASKS]) if TASKS in known_options else None,
+        rule_nonce=known_options.get(RULE_NONCE),
         as_select=statement.get("kind"),
-        auto_compact=_auto_compact(given),
-        recorded=_recorded(given),
+        auto_compact=_auto_compact(known_options),
+        recorded=_recorded(known_options),
     )
     request.check()
-    return WriteOptions(path, request, storage_options(options, storage_of_session(given)))
+    return WriteOptions(path, request, storage_options(options, storage_of_session(known_options)))
 
 
 def _is_property(key: str) -> bool:
     return key.lower().startswith("delta.")
 
 
-def _refuse_matching(given: Mapping[str, str]) -> None:
-    """Other modes than overwrite take no notice of them, as in the reference."""
-    name = next((name for name in _MATCHING if name in given), None)
+def _refuse_matching(options: Mapping[str, str]) -> None:
+    """Modes other than overwrite ignore these options, as in the reference."""
+    name = next((name for name in _MATCHING if name in options), None)
     if name is not None:
         raise UnsupportedOperationError(
             f"The option {name} needs a session in which pydelta is registered, and a save of Python; nothing was written. Call "
             "register(spark) of spark_plugin, or name the rows to replace with replaceWhere.",
             option=name,
-            value=given[name],
+            value=options[name],
         )
 
 
-def _recorded(given: Mapping[str, str]) -> dict[str, str]:
-    """Of options that modes other than overwrite take no notice of, what the history says all the same, as the reference's."""
-    said = {"replaceUsingCols": f"({given['replaceUsing']})"} if "replaceUsing" in given else {}
-    return said | ({"replaceOnCond": given["replaceOn"]} if "replaceOn" in given else {})
+def _recorded(options: Mapping[str, str]) -> dict[str, str]:
+    """Return what the history records of options that modes other than overwrite ignore; the reference records it too."""
+    recorded = {"replaceUsingCols": f"({options['replaceUsing']})"} if "replaceUsing" in options else {}
+    return recorded | ({"replaceOnCond": options["replaceOn"]} if "replaceOn" in options else {})
 
 
 def save_mode(text: str) -> str:
-    """A mode of DataFrameWriter.mode in the words of WriteRequest, which says what modes there are."""
+    """Return a mode of DataFrameWriter.mode in the words of WriteRequest, which defines the modes."""
     mode = text.lower()
     return {"errorifexists": "error", "default": "error"}.get(mode, mode)
 
 
-def _with_conf(given: Mapping[str, str], name: str) -> dict[str, str]:
-    """The options, and the session's setting in the place of one that was not given."""
-    conf = confs_of_session(given).get(WRITE_CONFS[name])
-    return {**given, name: conf} if name not in given and conf is not None else dict(given)
+def _with_conf(options: Mapping[str, str], name: str) -> dict[str, str]:
+    """Return the options, with the session's setting in place of a missing one."""
+    conf = confs_of_session(options).get(WRITE_CONFS[name])
+    return {**options, name: conf} if name not in options and conf is not None else dict(options)
 
 
-def _json_names(given: Mapping[str, str], name: str) -> tuple[str, ...] | None:
-    text = given.get(name)
+def _json_names(options: Mapping[str, str], name: str) -> tuple[str, ...] | None:
+    text = options.get(name)
     return None if text is None else tuple(json.loads(text))
 
 
 # ---------------------------------------------------------------- single options
 
 
-def _partition_overwrite_mode(given: Mapping[str, str]) -> str:
-    """replaceWhere says by itself what is replaced, and outweighs the session's setting."""
-    said = given if "replaceWhere" in given else _with_conf(given, "partitionOverwriteMode")
-    return said.get("partitionOverwriteMode", "static").strip().lower()
+def _partition_overwrite_mode(options: Mapping[str, str]) -> str:
+    """replaceWhere itself defines what is replaced, so it takes precedence over the session's setting."""
+    all_options = options if "replaceWhere" in options else _with_conf(options, "partitionOverwriteMode")
+    return all_options.get("partitionOverwriteMode", "static").strip().lower()
 
 
-def _transaction(given: Mapping[str, str]) -> tuple[str | None, int | None]:
-    """From the options or, when they have neither, from the session."""
-    if "txnAppId" not in given and "txnVersion" not in given:
-        given = _with_conf(_with_conf(given, "txnAppId"), "txnVersion")
-    text = given.get("txnVersion")
-    return given.get("txnAppId"), None if text is None else _integer("txnVersion", text)
+def _transaction(options: Mapping[str, str]) -> tuple[str | None, int | None]:
+    """Return the transaction of the options or, if they have none, of the session."""
+    if "txnAppId" not in options and "txnVersion" not in options:
+        options = _with_conf(_with_conf(options, "txnAppId"), "txnVersion")
+    text = options.get("txnVersion")
+    return options.get("txnAppId"), None if text is None else _integer("txnVersion", text)
 
 
-def _max_records(given: Mapping[str, str]) -> int | None:
-    """0 and less mean no limit, as in Spark."""
-    text = given.get("maxRecordsPerFile")
+def _max_records(options: Mapping[str, str]) -> int | None:
+    """0 and negative numbers mean no limit, as in Spark."""
+    text = options.get("maxRecordsPerFile")
     count = 0 if text is None else _integer("maxRecordsPerFile", text)
     return count if count > 0 else None
 
 
-def _target_file_bytes(given: Mapping[str, str]) -> int | None:
-    text = given.get("targetFileSize")
+def _target_file_bytes(options: Mapping[str, str]) -> int | None:
+    text = options.get("targetFileSize")
     if text is None:
         return None
     size = parse_size(text)
@@ -212,12 +214,12 @@ def _target_file_bytes(given: Mapping[str, str]) -> int | None:
     return size
 
 
-def _auto_compact(given: Mapping[str, str]) -> AutoCompact:
-    said, confs, default = _with_conf(given, "autoCompact"), confs_of_session(given), AutoCompact()
+def _auto_compact(options: Mapping[str, str]) -> AutoCompact:
+    all_options, confs, default = _with_conf(options, "autoCompact"), confs_of_session(options), AutoCompact()
     largest = _conf_size(confs, AUTO_COMPACT_MAX_SIZE) or default.max_file_bytes
     count = confs.get(AUTO_COMPACT_MIN_FILES)
     return AutoCompact(
-        enabled=flag(said, "autoCompact") if "autoCompact" in said else None,
+        enabled=flag(all_options, "autoCompact") if "autoCompact" in all_options else None,
         min_files=default.min_files if count is None else max(2, _integer(AUTO_COMPACT_MIN_FILES, count)),
         max_file_bytes=largest,
         min_file_bytes=_conf_size(confs, AUTO_COMPACT_MIN_SIZE) or largest // 2,
@@ -232,8 +234,8 @@ def _conf_size(confs: Mapping[str, str], name: str) -> int | None:
     return size
 
 
-def _compression(given: Mapping[str, str]) -> str | None:
-    codec = given.get("compression")
+def _compression(options: Mapping[str, str]) -> str | None:
+    codec = options.get("compression")
     if codec is None:
         return None
     try:
@@ -249,7 +251,7 @@ def _integer(name: str, text: str) -> int:
     return int(text)
 
 
-def _illegal(name: str, value: str, wanted: str) -> InvalidOptionError:
+def _illegal(name: str, value: str, expected: str) -> InvalidOptionError:
     return InvalidOptionError(
-        f"Invalid value {value!r} for option {name!r}: it must be {wanted}. Nothing was written.", option=name, value=value
+        f"Invalid value {value!r} for option {name!r}: it must be {expected}. Nothing was written.", option=name, value=value
     )

@@ -1,4 +1,4 @@
-"""A reader that stops at the limit which Spark handed over with the schema."""
+"""A reader that stops at the limit which Spark passed with the schema."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from spark_plugin.pruning.partition_messages import MessagePartition
 
 
 def limited(reader: DataSourceReader, limit: int | None) -> DataSourceReader:
-    """The reader, cut to the limit of a ScanRequest; itself if there is none.
+    """Return the reader, cut to the limit of a ScanRequest, or the reader itself if there is no limit.
 
-    reader: its `read` gives Arrow batches. Spark drops its own limit where it hands one over, so exactly that many rows, or
-    all if there are fewer, must come out: of one partition, as a task does not know of others.
+    reader: its `read` returns Arrow batches. Spark drops its own limit when it passes one on. So exactly that many rows, or all
+    if there are fewer, must come out, and from one partition, because a task does not know the others.
     """
     return reader if limit is None else _LimitedReader(reader, limit)
 
@@ -36,7 +36,7 @@ class _LimitedReader(DataSourceReader):
 
     @property
     def few(self) -> Any:
-        """As of DeltaReader; None for a reader of other rows."""
+        """The same as DeltaReader.few; None for a reader of other rows."""
         return getattr(self._reader, "few", None)
 
     def partitions(self) -> list[InputPartition]:
@@ -48,11 +48,11 @@ class _LimitedReader(DataSourceReader):
 
 
 def first_rows(batches: Iterable[Any], limit: int) -> Iterator[pa.RecordBatch]:
-    """Of Arrow batches so many rows, or all if there are fewer. No batch behind them is asked for."""
-    left = limit
+    """Yield this many rows of the Arrow batches, or all if there are fewer. It reads no batch after that."""
+    remaining_rows = limit
     for batch in batches:
         assert isinstance(batch, pa.RecordBatch)
-        yield batch.slice(0, left)
-        left -= min(left, batch.num_rows)
-        if left == 0:
+        yield batch.slice(0, remaining_rows)
+        remaining_rows -= min(remaining_rows, batch.num_rows)
+        if remaining_rows == 0:
             return

@@ -1,9 +1,9 @@
-"""What the source tells the rule of a planned scan: messages in the partitions that go back to Spark.
+"""The messages about a planned scan from the source to the rule: they are in the partitions that go back to Spark.
 
 A partition pickles as a call of `restored_partition(messages, task)`. PartitionMessages.java reads `messages`, a dict of texts
-and bytes. It does not read `task`, which has values of the table and names of files. messages.json describes the messages: the
-first partition has the plan, and the partition of a task for Spark's own Parquet reader has the task's files. If no rule listens,
-there are no messages.
+and bytes. It does not read `task`, which contains values of the table and names of files. messages.json describes the messages:
+the first partition has the plan, and the partition of a task for Spark's own Parquet reader has the task's files. If no rule is
+installed, there are no messages.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MessagePartition(InputPartition):
 
 
 def restored_partition(messages: dict[str, str | bytes], task: bytes) -> MessagePartition:
-    """The partition of a pickle. task: its class and its other attributes, pickled."""
+    """Restore the partition from a pickle. task: its class and its other attributes, pickled."""
     kind, attributes = pickle.loads(task)
     partition: MessagePartition = kind.__new__(kind)
     partition.__dict__.update(attributes, messages=messages)
@@ -42,12 +42,12 @@ def restored_partition(messages: dict[str, str | bytes], task: bytes) -> Message
 
 
 def plan_message(message: Mapping[str, Any], scan_id: str | None) -> dict[str, str | bytes]:
-    """message: `plan` of messages.json. scan_id: of the request; None where no rule listens."""
+    """message: `plan` of messages.json. scan_id: from the request; None if no rule is installed."""
     return {} if scan_id is None else {PLAN: json.dumps(message)}
 
 
 def kept_part(report: ScanReport) -> dict[str, int | None]:
-    """The part `kept` of the plan: how many files and bytes the scan reads, of how many."""
+    """Return the part `kept` of the plan: how many of the files and bytes the scan reads."""
     return {
         "files": report.files_kept,
         "files_total": report.files_total,

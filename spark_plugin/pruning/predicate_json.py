@@ -1,4 +1,4 @@
-"""Predicates that the rule hands over as JSON, as expression trees.
+"""Converts predicates that the rule passes as JSON to expression trees.
 
 A predicate is `{"name": "<", "children": [...]}`, a column `{"column": ["st", "x"]}`, a constant
 `{"type": "integer", "value": 5}`; PredicateJson.java writes them.
@@ -22,7 +22,7 @@ _STRING_MATCHES = {"STARTS_WITH": "startswith", "ENDS_WITH": "endswith", "CONTAI
 
 
 def parse_predicate(value: dict[str, Any]) -> tree.Expression | None:
-    """None for a predicate with a constant that Python cannot hold (a date beyond the year 9999)."""
+    """Return None for a predicate with a constant that Python cannot represent (a date after the year 9999)."""
     try:
         return _expression(value)
     except (OverflowError, decimal.InvalidOperation):
@@ -30,13 +30,14 @@ def parse_predicate(value: dict[str, Any]) -> tree.Expression | None:
 
 
 def conjunction_of(parts: Iterable[tree.Expression | None]) -> tree.Expression | None:
-    """All predicates that Python can hold; None if there is none."""
-    known = tuple(part for part in parts if part is not None)
-    return tree.conjunction(known) if known else None
+    """Combine all predicates that Python can represent; None if there are none."""
+    readable_parts = tuple(part for part in parts if part is not None)
+    return tree.conjunction(readable_parts) if readable_parts else None
 
 
 def predicate_of(text: str) -> tree.Expression:
-    """Conditions in a JSON list, all of which hold, to be taken exactly. Raises ValueError for one that Python cannot hold."""
+    """Return the conjunction of conditions in a JSON list, to be applied exactly. Raises ValueError for a condition that Python
+    cannot represent."""
     parts = [parse_predicate(value) for value in json.loads(text)]
     if None in parts:
         raise ValueError(f"The conditions {text} hold a constant that Python does not have.")

@@ -1,6 +1,6 @@
-"""Installs the pruning rule into a Spark session, and says what it has done there.
+"""Installs the pruning rule into a Spark session, and reports what the rule has done there.
 
-`install` never fails: where the rule cannot be had, it says so once and tables are read unpruned.
+`install` never fails: if the rule cannot be installed, it warns once, and tables are read unpruned.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from delta_py.scan.planning import ScanReport
 
 _NEEDED_PACKAGES = ("rule", "scan", "streams")
-"""Packages of the Java part that the rule cannot do without. The others can be switched off (self_test.py)."""
+"""Packages of the Java part that the rule needs. The others can be disabled (self_test.py)."""
 
 _log = logging.getLogger("pydelta.pruning")
 
 _unavailable: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
-"""Sessions that were told that they go without the rule, and why."""
+"""Sessions that were warned that they run without the rule, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoadStatus:
-    """What became of one road in a session.
+    """The use of one road in a session.
 
     road: a name that `spark.pydelta.disable` takes; or `metadata-column`, loads of tables with their hidden column `_metadata`,
-    or `driver-writes`, batch writes that the driver's own Python has planned. used: scans or queries that took it. For
-    `pruning` scans that the rule pruned, for `driver-planning` what the driver's own Python did in the place of a worker.
-    skipped: those that might have taken it and did not. last_reason: why the last of them did not. last_error: the last reason
-    that was an error.
+    or `driver-writes`, batch writes that the driver's own Python planned. used: scans or queries that took the road. For
+    `pruning` scans that the rule pruned, for `driver-planning` calls that the driver's own Python ran instead of a worker.
+    skipped: scans or queries that might have taken it and did not. last_reason: why the last of them did not. last_error: the
+    last reason that was an error.
     """
 
     road: str
@@ -51,7 +51,7 @@ class RoadStatus:
 
 @dataclass(frozen=True, slots=True)
 class ScanStatus:
-    """How one scan was read. files: what was kept; None where no file was read."""
+    """How one scan was read. files: those that it read of all; None if no file was read."""
 
     path: str
     road: str
@@ -67,10 +67,10 @@ class ScanStatus:
 class PruningStatus:
     """What the rule does in a session.
 
-    installed: the rule is among the session's optimizer rules now. last_error: why it is not installed; else why it left the
-    last plan as it was where something failed or was not understood. last_scan: files and bytes kept by the scan that was
-    planned last, None if none said. roads: what became of each road. scans: the last scans, one line each, the newest at the
-    end.
+    installed: the rule is among the session's optimizer rules now. last_error: why the rule is not installed; otherwise why it
+    did not change the last plan in which something failed or was not understood. last_scan: the files and bytes that the last
+    planned scan reads, None if no scan reported them. roads: the use of each road. scans: the last scans, one line each, the
+    newest at the end.
     """
 
     installed: bool
@@ -80,7 +80,7 @@ class PruningStatus:
     scans: tuple[ScanStatus, ...] = ()
 
     def __getitem__(self, road: str) -> RoadStatus:
-        """A road that no scan took or skipped has a row of zeros."""
+        """Return a row of zeros for a road that no scan took or skipped."""
         return next((row for row in self.roads if row.road == road), RoadStatus(road))
 
     def __str__(self) -> str:
@@ -91,10 +91,10 @@ class PruningStatus:
 
 
 def install(spark: SparkSession, *formats: str) -> bool:
-    """Add the rule to the session, unless it is there, and let it prune the formats (by default `pydelta`).
+    """Add the rule to the session, unless it is installed, and let it prune the formats (by default `pydelta`).
 
-    Returns whether the rule is there. If not, a warning has said why and what to do, once a session. Rules of others are
-    kept; if another library has overwritten the list since, the rule is added again and counts from zero.
+    Returns whether the rule is installed. If not, a warning has said why and what to do, once per session. Other libraries' rules
+    are not removed. If another library has overwritten the list since, the rule is added again and its counts start from zero.
     """
     try:
         _require_classic(spark)
@@ -109,7 +109,7 @@ def install(spark: SparkSession, *formats: str) -> bool:
             internals.change_source("pydelta", rule.askingDriver)
         for name in formats or ("pydelta",):
             rule.addFormat(name)
-    except Exception as error:  # whatever a locked-down or foreign Spark answers, reading must go on
+    except Exception as error:  # whatever a locked-down or unknown Spark raises, reading must continue
         warn_once(spark, _reason(error))
         return False
     _unavailable.pop(spark, None)
@@ -117,12 +117,12 @@ def install(spark: SparkSession, *formats: str) -> bool:
 
 
 def installed_rule(spark: SparkSession) -> Any | None:
-    """The rule itself, for the catalogs: what Java it is they know."""
+    """Return the rule's Java object, for the catalogs: they know its Java class."""
     return SparkInternals(spark).pruning_rule()
 
 
 def wanted_rows(spark: SparkSession, frame: DataFrame, option: str, value: str) -> Wanted:
-    """Which rows of the scan that has this read option the frame wants; any, where the rule is not installed or off."""
+    """Return which rows the frame needs of the scan with this read option; any row if the rule is not installed or disabled."""
     internals = SparkInternals(spark)
     rule = internals.pruning_rule()
     if rule is None:
@@ -131,9 +131,9 @@ def wanted_rows(spark: SparkSession, frame: DataFrame, option: str, value: str) 
 
 
 def with_metadata_column(frame: DataFrame) -> DataFrame:
-    """What `load` has made of a table, with the hidden column `_metadata` where the rule is installed.
+    """Return the frame that `load` made of a table, with the hidden column `_metadata` if the rule is installed.
 
-    A table that has a column of this name stays as it is, and so do changes, views, and any other frame.
+    A table that has a column of this name is returned unchanged, and so are changes, views, and any other frame.
     """
     internals = SparkInternals(frame.sparkSession)
     rule = internals.pruning_rule()
@@ -141,31 +141,32 @@ def with_metadata_column(frame: DataFrame) -> DataFrame:
 
 
 def with_columns_of_batches(stream: DataFrame) -> DataFrame:
-    """What `readStream.load` has made of a table, so that its batches are read in the columns that they need."""
+    """Return the frame that `readStream.load` made of a table, so that its batches read only the columns that they need."""
     internals = SparkInternals(stream.sparkSession)
     rule = internals.pruning_rule()
     return stream if rule is None else internals.changed(stream, rule.streamed)
 
 
 def status(spark: SparkSession) -> PruningStatus:
-    """What the rule has done in this session, and in clones of it such as Spark's streaming makes."""
+    """Return what the rule has done in this session, and in clones of it, such as those that Spark's streaming makes."""
     if spark in _unavailable:
         return PruningStatus(installed=False, last_error=_unavailable[spark])
     rule = None if is_connect(spark) else SparkInternals(spark).pruning_rule()
     if rule is None:
         return PruningStatus(installed=False)
-    told = json.loads(rule.status())
+    answer = json.loads(rule.status())
     status = PruningStatus(
         installed=True,
-        last_scan=_scan_report(told["last_scan"]),
-        roads=tuple(RoadStatus(**row) for row in told["roads"]),
-        scans=tuple(ScanStatus(**scan) for scan in told["scans"]),
+        last_scan=_scan_report(answer["last_scan"]),
+        roads=tuple(RoadStatus(**row) for row in answer["roads"]),
+        scans=tuple(ScanStatus(**scan) for scan in answer["scans"]),
     )
     return replace(status, last_error=status[PRUNING].last_error)
 
 
 def compared_columns(spark: SparkSession) -> dict[str, dict[tuple[str, ...], int]]:
-    """By paths of tables, as they were given to Spark: how many scans of this session compared each column. None over Connect."""
+    """Return how many scans of this session compared each column, by table path as it was given to Spark. Nothing over
+    Connect."""
     rule = None if is_connect(spark) else SparkInternals(spark).pruning_rule()
     if rule is None:
         return {}
@@ -174,16 +175,16 @@ def compared_columns(spark: SparkSession) -> dict[str, dict[tuple[str, ...], int
 
 
 def metadata_schema() -> str:
-    """The column `_metadata` as the only one of a schema, in JSON."""
+    """Return a schema with only the column `_metadata`, in JSON."""
     from delta_py.scan.planning import metadata_scan_column
-    from delta_py.types.schema import StructType  # a session without the rule needs none of these
+    from delta_py.types.schema import StructType  # a session without the rule does not need these
     from spark_plugin.schema_conversion import to_spark_schema
 
     return str(to_spark_schema(StructType((metadata_scan_column().logical,))).json())
 
 
 def _scan_report(numbers: dict[str, int] | None) -> ScanReport | None:
-    from delta_py.scan.planning import ScanReport  # costs more to import than a session that never asks should pay
+    from delta_py.scan.planning import ScanReport  # the import is expensive for a session that never calls this
 
     return None if numbers is None else ScanReport(**numbers)
 
@@ -194,13 +195,13 @@ def _require_classic(spark: SparkSession) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """The error in one line. Py4J's own text says only that a call failed, and goes on with Java's stack."""
+    """Return the error in one line. Py4J's own text says only that a call failed, and continues with Java's stack."""
     text = reason_of(error)
     return " ".join(line.strip() for line in text.strip().splitlines()[:2])
 
 
 def warn_once(spark: SparkSession, reason: str) -> None:
-    """That the session goes without the rule. reason: one line."""
+    """Warn that the session runs without the rule. reason: one line."""
     is_known = spark in _unavailable
     _unavailable[spark] = reason
     if not is_known:

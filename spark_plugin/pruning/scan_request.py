@@ -1,10 +1,10 @@
-"""What the rule asks of the source for one scan: it comes with the schema that Spark passes to `DataSource.reader`.
+"""The rule's request to the source for one scan: it comes with the schema that Spark passes to `DataSource.reader`.
 
     request = ScanRequest.parse(schema)
 
 The rule writes JSON text into the metadata of the schema's first field, under MARKER_KEY (ScanRequest.java). A schema without
-fields carries no marker and needs none: filters and limits come with the columns that they are about. A batch of a stream is
-asked for with such a schema next to the offset where it begins (StreamView.java). messages.json describes the text.
+fields has no marker and needs none: filters and limits come with the columns that they are about. The request for a batch of a
+stream has such a schema next to the offset where the batch begins (StreamView.java). messages.json describes the text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOT_ASKED = "the pruning rule does not ask for Spark's Parquet reader"
 
 
 class NativeWish(Enum):
-    """Which simple files are for Spark's own Parquet reader."""
+    """Which simple files Spark's own Parquet reader may read."""
 
     WHERE_QUICKER = "where quicker"
     WHEREVER_POSSIBLE = "wherever possible"
@@ -37,7 +37,7 @@ class NativeWish(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogQuestion:
-    """What the log may answer in the place of reading. is_only_question: the scan is not read, whatever the answer is."""
+    """A question that the log may answer instead of a read. is_only_question: the scan is not read, whatever the answer is."""
 
     question: Question
     is_only_question: bool
@@ -45,7 +45,7 @@ class LogQuestion:
 
 @dataclass(frozen=True, slots=True)
 class PartialRowsRequest:
-    """Partial rows in the place of the rows. read_columns: those that are read for them, with the types that the query knows."""
+    """Partial rows that replace the rows. read_columns: the columns that are read for them, with the types in the query."""
 
     rows: PartialRows
     read_columns: StructType
@@ -53,21 +53,21 @@ class PartialRowsRequest:
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """What one scan asks.
+    """The request for one scan.
 
-    columns: the schema without the rule's marker; of partial rows where these are requested.
-    is_pruned: the rule has made the schema. A schema without fields is one that it made.
-    predicates: all hold for the rows that are wanted. Columns are logical paths in the schema's own spelling; None stands for a
-    predicate with a constant that Python cannot hold. Rows for which one is not true may be left out; Spark filters again.
-    limit: exactly this many rows are wanted, or all if there are fewer; Spark does not count again. Never with a predicate.
-    scan_id: names this planning of the scan; None if no rule listens.
+    columns: the schema without the rule's marker; the schema of partial rows if these are requested.
+    is_pruned: the rule made the schema. The rule makes every schema without fields.
+    predicates: all are true for the requested rows. Columns are logical paths in the schema's own spelling; None stands for a
+    predicate with a constant that Python cannot represent. Rows for which one is not true may be left out; Spark filters again.
+    limit: exactly this many rows are requested, or all if there are fewer; Spark does not count again. Never with a predicate.
+    scan_id: names this planning of the scan; None if no rule is installed.
     is_planned_again: the partitions go to the read function of an earlier planning of this scan, perhaps of another version.
-    wants_statistics: the session uses numbers of rows and of values where it plans joins.
-    wants_metadata_column: one of the columns is none of the table's but the metadata column.
-    native: where Spark's own Parquet reader shall read; None for nowhere.
-    why_not_native: why nowhere.
-    is_columnar: Spark gets columns of what Python reads; otherwise it makes rows of the batches.
-    why_not_columnar: why it makes rows.
+    wants_statistics: the session uses row counts and value counts when it plans joins.
+    wants_metadata_column: one of the columns is not the table's but the metadata column.
+    native: which files Spark's own Parquet reader reads; None for no files.
+    why_not_native: why it reads no files.
+    is_columnar: Spark gets the batches that Python reads as columns; otherwise Spark makes rows of the batches.
+    why_not_columnar: why Spark makes rows.
     """
 
     columns: StructType
@@ -91,41 +91,41 @@ class ScanRequest:
         text = next((field.metadata[MARKER_KEY] for field in schema.fields if MARKER_KEY in (field.metadata or {})), None)
         if text is None:
             return cls(schema, is_pruned=not schema.fields)
-        asked = json.loads(text)
-        limit, native, scan_id = asked.get("limit"), asked.get("native"), asked.get("scan_id")
+        request = json.loads(text)
+        limit, native, scan_id = request.get("limit"), request.get("native"), request.get("scan_id")
         return cls(
             StructType([_without_marker(field) for field in schema.fields]),
             is_pruned=True,
-            predicates=tuple(parse_predicate(value) for value in asked.get("predicates", ())),
+            predicates=tuple(parse_predicate(value) for value in request.get("predicates", ())),
             limit=None if limit is None else int(limit),
             scan_id=None if scan_id is None else str(scan_id),
-            is_planned_again=bool(asked.get("again", False)),
-            wants_statistics=bool(asked.get("statistics", False)),
-            wants_metadata_column=bool(asked.get("metadata_column", False)),
+            is_planned_again=bool(request.get("again", False)),
+            wants_statistics=bool(request.get("statistics", False)),
+            wants_metadata_column=bool(request.get("metadata_column", False)),
             native=None if native is None else NativeWish(native),
-            why_not_native=str(asked.get("why_not_native", _NOT_ASKED)),
-            is_columnar=bool(asked.get("columnar", False)),
-            why_not_columnar=str(asked.get("why_not_columnar", "")),
-            log_question=_log_question(asked.get("question")),
-            partial=_partial(asked.get("partial")),
+            why_not_native=str(request.get("why_not_native", _NOT_ASKED)),
+            is_columnar=bool(request.get("columnar", False)),
+            why_not_columnar=str(request.get("why_not_columnar", "")),
+            log_question=_log_question(request.get("question")),
+            partial=_partial(request.get("partial")),
         )
 
     @property
     def predicate(self) -> tree.Expression | None:
-        """All predicates that Python can hold; None if there is none."""
+        """All predicates that Python can represent; None if there are none."""
         return conjunction_of(self.predicates)
 
     def exact_predicate(self) -> tree.Expression | None:
-        """All predicates, to be taken exactly. Raises ValueError if Python cannot hold one."""
+        """All predicates, to be applied exactly. Raises ValueError if Python cannot represent one."""
         if None in self.predicates:
             raise ValueError("A predicate of the query holds a constant that Python does not have.")
         return self.predicate
 
 
 def parse_batch_start(start: Any) -> tuple[Any, ScanRequest | None]:
-    """Where a batch of a stream begins, and what the rule asks of its files. None for Spark's own offset, which asks nothing.
+    """Return where a batch of a stream begins, and the rule's request for its files. The request is None for Spark's own offset.
 
-    A stream's process is asked for files by offsets alone, so StreamView.java puts both into one.
+    A stream's process gets only offsets when Spark requests files, so StreamView.java puts both into one.
     """
     if not isinstance(start, dict) or start.keys() != {MARKER_KEY, _START}:
         return start, None
@@ -137,21 +137,21 @@ def _without_marker(field: StructField) -> StructField:
     return StructField(field.name, field.dataType, field.nullable, metadata)
 
 
-def _log_question(asked: dict[str, Any] | None) -> LogQuestion | None:
-    if asked is None:
+def _log_question(request: dict[str, Any] | None) -> LogQuestion | None:
+    if request is None:
         return None
-    from delta_py.scan.log_answers import Question  # few scans are asked
+    from delta_py.scan.log_answers import Question  # few scans need it
 
-    question = Question(*(tuple(asked[name]) for name in ("by", "valued", "minima", "maxima")))
-    return LogQuestion(question, is_only_question=bool(asked["only"]))
+    question = Question(*(tuple(request[name]) for name in ("by", "valued", "minima", "maxima")))
+    return LogQuestion(question, is_only_question=bool(request["only"]))
 
 
-def _partial(asked: dict[str, Any] | None) -> PartialRowsRequest | None:
-    if asked is None:
+def _partial(question: dict[str, Any] | None) -> PartialRowsRequest | None:
+    if question is None:
         return None
-    from delta_py.scan.partial_rows import PartialRows  # few scans are read so
+    from delta_py.scan.partial_rows import PartialRows  # few scans need it
     from delta_py.scan.summands import Summand
 
-    by, valued, minima, maxima = (tuple(asked[name]) for name in ("by", "valued", "minima", "maxima"))
-    rows = PartialRows(by, valued, minima, maxima, tuple(map(Summand.parse, asked["sums"])))
-    return PartialRowsRequest(rows, StructType.fromJson(asked["read"]))
+    by, valued, minima, maxima = (tuple(question[name]) for name in ("by", "valued", "minima", "maxima"))
+    rows = PartialRows(by, valued, minima, maxima, tuple(map(Summand.parse, question["sums"])))
+    return PartialRowsRequest(rows, StructType.fromJson(question["read"]))

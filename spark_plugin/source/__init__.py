@@ -1,1 +1,1 @@
-"""The data source: what Spark asks, in the processes where it asks."""
+"""The data source: the code that Spark calls, in each of the processes where Spark calls it."""

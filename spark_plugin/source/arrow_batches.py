@@ -4,9 +4,10 @@ Spark weighs the batch that it fills after every row, to keep it below spark.sql
 takes more than half of a write's time (8 million rows of 10 columns: 8.9 s with it, 4.1 s without, in the JVM alone,
 Spark 4.3). Rows of numbers, times and texts need no weighing if a batch has few rows.
 
-Tasks read the size from the local properties of their job, where Spark copies the session's settings to. So it is put there, for
-the jobs of one thread: the session's settings, which its other queries and the user share, are not touched, and what the user
-sets wins. A Spark Connect client has no local properties: there a user who wants the speed sets the sizes in the session.
+Tasks read the size from the local properties of their job. Spark copies the session's settings into these properties. So this
+module sets the size there, for the jobs of one thread. The session's settings, which its other queries and the user share, are
+not changed, and a size that the user sets takes precedence. A Spark Connect client has no local properties: a user who wants the
+speed sets the sizes in the session.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_UNWEIGHED = str(2**31 - 1)  # the value at which Spark does not weigh
+_UNWEIGHED = str(2**31 - 1)  # with this value Spark does not weigh
 _FIXED_WIDTH = (BooleanType, DateType, DecimalType, NumericType, TimestampNTZType, TimestampType)
 _ROWS_WITH_TEXTS = 2048
 
 
 def _leaf_types(kind: DataType) -> Iterator[DataType]:
-    """Of all columns, those of structs by their fields."""
+    """Return the types of all columns; structs are replaced by their fields."""
     if isinstance(kind, StructType):
         for field in kind.fields:
             yield from _leaf_types(field.dataType)
@@ -47,26 +48,26 @@ def _leaf_types(kind: DataType) -> Iterator[DataType]:
 
 @contextmanager
 def unweighed(spark: Any, schema: StructType) -> Iterator[None]:
-    """Jobs that this thread starts inside do without the weighing, if all columns are of such types and the user has set no
-    size. Nothing is done over Spark Connect, nor where Py4J gives the threads of Python no threads of their own in the JVM."""
+    """Turn weighing off for jobs that this thread starts inside, if all columns are of such types and the user has set no
+    size. Does nothing over Spark Connect, nor if Py4J does not give each Python thread its own thread in the JVM."""
     properties = {} if is_connect(spark) or not SparkInternals(spark).has_own_threads() else _properties(schema)
-    given = SparkInternals(spark).settings() if properties else {}
-    if not properties or any(name in given for name in (_BYTES, _RECORDS)):
+    settings = SparkInternals(spark).settings() if properties else {}
+    if not properties or any(name in settings for name in (_BYTES, _RECORDS)):
         yield
         return
     context = spark.sparkContext
-    before = {name: context.getLocalProperty(name) for name in properties}
+    original_values = {name: context.getLocalProperty(name) for name in properties}
     try:
         for name, value in properties.items():
             context.setLocalProperty(name, value)
         yield
     finally:
-        for name, present in before.items():
+        for name, present in original_values.items():
             context.setLocalProperty(name, present)
 
 
 def _properties(schema: StructType) -> dict[str, str]:
-    """Empty for rows that have to be weighed."""
+    """Return the properties; empty for rows that Spark must weigh."""
     types = list(_leaf_types(schema))
     if not all(isinstance(kind, (*_FIXED_WIDTH, StringType)) for kind in types):
         return {}

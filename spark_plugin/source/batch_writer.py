@@ -1,4 +1,4 @@
-"""What commits a batch write: a worker, which may end behind it, or the driver's own Python, which stays."""
+"""The process that commits a batch write: a worker, which may end after it, or the driver's own Python, which stays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from delta_py.storage import publication
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """A write whose commit is commit_here."""
+    """A write that commits through commit_here."""
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self.commit_here(messages)
@@ -19,4 +19,4 @@ class BatchWriter(DataSourceArrowWriter):
 
     @abstractmethod
     def commit_here(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """What a ledger has ratified may be published later, by a thread of this process."""
+        """Commit in this process. After a ledger has ratified the commit, a thread of this process may publish it later."""

@@ -1,7 +1,7 @@
-"""Commands that change what a table is, as they are carried out where the table is: by name, with arguments of JSON.
+"""Commands that change a table's definition, run where the table is. A command is a name and arguments in JSON.
 
-Over Spark Connect a command travels as an option of a write without rows. CommandWriter carries it out when the write is
-committed, which happens once.
+Over Spark Connect a command travels as an option of a write without rows. CommandWriter runs it when the write is committed,
+which happens once.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ BUILD_TABLE = "buildTable"
 
 
 def command_store(options: Mapping[str, str]) -> ObjectStore:
-    """The store of a write that is a command, by its options."""
-    given = without_storage(options)
-    return open_store(single_path(given), storage_options(options, storage_of_session(given)))
+    """Return the store of a write that is a command, from its options."""
+    lowercase_options = without_storage(options)
+    return open_store(single_path(lowercase_options), storage_options(options, storage_of_session(lowercase_options)))
 
 
 def carry_out(store: ObjectStore, name: str, arguments: Mapping[str, Any]) -> Any:
-    """Carry out a command on the table at a store's root. Raises InvalidOptionError for a name that is none."""
+    """Run a command on the table at a store's root. Raises InvalidOptionError for a name that is no command."""
     command = COMMANDS.get(name)
     if command is None:
         raise InvalidOptionError(f"There is no command {name!r}. Known are {', '.join(COMMANDS)}.", option=COMMAND)
@@ -73,7 +73,7 @@ def _build_table(
     from delta_py.types.schema import parse_schema
 
     if mode == "createIfNotExists" and is_taken(store):
-        defaults = None  # they are for new tables, and may be unfit for this one
+        defaults = None  # they are for new tables, and may not fit this one
 
     definition = define_table(
         parse_schema(schema),
@@ -150,9 +150,9 @@ def _change_columns(store: ObjectStore, *, changes: list[dict[str, Any]]) -> int
     from delta_py.alter.column_changes import ColumnChange
     from delta_py.types.schema import parse_schema
 
-    told = [dict(change) for change in changes]
-    types = [parse_schema(change.pop("schema")).fields[0].data_type if "schema" in change else None for change in told]
-    return change_columns(store, [ColumnChange(data_type=kind, **change) for kind, change in zip(types, told, strict=True)])
+    arguments = [dict(change) for change in changes]
+    types = [parse_schema(change.pop("schema")).fields[0].data_type if "schema" in change else None for change in arguments]
+    return change_columns(store, [ColumnChange(data_type=kind, **change) for kind, change in zip(types, arguments, strict=True)])
 
 
 def _replace_columns(store: ObjectStore, *, schema: str) -> int:
@@ -212,7 +212,7 @@ def _clone(
     replace_table: bool,
     properties: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The table at the store becomes a shallow clone of the source."""
+    """Make the table at the store a shallow clone of the source."""
     from delta_py.copies.clone import shallow_clone
     from delta_py.scan.time_travel import parse_timestamp_ms
     from delta_py.snapshot import Snapshot

@@ -1,4 +1,4 @@
-"""Geometry and geography on the way to Spark, which wants the SRID beside each WKB; delta_py has WKB alone."""
+"""Converts geometry and geography for Spark, which needs the SRID next to each WKB value; delta_py has only the WKB."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ import pyarrow as pa
 from delta_py.parquet.buffers import list_parts
 
 
-def is_shape(wanted: pa.DataType) -> bool:
-    """Whether an Arrow type of Spark's stands for geometry or geography."""
-    return pa.types.is_struct(wanted) and any({b"geometry", b"geography"} & (f.metadata or {}).keys() for f in wanted)
+def is_shape(spark_type: pa.DataType) -> bool:
+    """Return whether one of Spark's Arrow types stands for geometry or geography."""
+    return pa.types.is_struct(spark_type) and any({b"geometry", b"geography"} & (f.metadata or {}).keys() for f in spark_type)
 
 
-def has_shapes(wanted: pa.DataType) -> bool:
-    """The same, at any depth."""
-    return is_shape(wanted) or any(has_shapes(wanted.field(i).type) for i in range(wanted.num_fields))
+def has_shapes(spark_type: pa.DataType) -> bool:
+    """Return whether the type contains geometry or geography at any depth."""
+    return is_shape(spark_type) or any(has_shapes(spark_type.field(i).type) for i in range(spark_type.num_fields))
 
 
-def with_srids(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The array, in which each shape is a struct of SRID and WKB, at any depth. wanted: as Spark has the type."""
-    if not has_shapes(wanted):
+def with_srids(array: pa.Array, spark_type: pa.DataType) -> pa.Array:
+    """Return the array with each shape, at any depth, as a struct of SRID and WKB. spark_type: the type in Spark's form."""
+    if not has_shapes(spark_type):
         return array
-    if is_shape(wanted):
-        return _shapes(array, wanted)
-    if pa.types.is_struct(wanted):
-        children = [with_srids(array.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
+    if is_shape(spark_type):
+        return _shapes(array, spark_type)
+    if pa.types.is_struct(spark_type):
+        children = [with_srids(array.field(i), spark_type.field(i).type) for i in range(spark_type.num_fields)]
         fields = [pa.field(f.name, child.type, nullable=f.nullable) for f, child in zip(array.type, children, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
     offsets, values = list_parts(array)
     places = pa.array(np.asarray(offsets), pa.int32())
     mask = array.is_null() if array.null_count else None
-    if pa.types.is_map(wanted):
-        keys, items = (with_srids(values.field(i), f.type) for i, f in enumerate((wanted.key_field, wanted.item_field)))
+    if pa.types.is_map(spark_type):
+        keys, items = (with_srids(values.field(i), f.type) for i, f in enumerate((spark_type.key_field, spark_type.item_field)))
         return pa.MapArray.from_arrays(places, keys, items, mask=mask)
-    return pa.ListArray.from_arrays(places, with_srids(values, wanted.value_type), mask=mask)
+    return pa.ListArray.from_arrays(places, with_srids(values, spark_type.value_type), mask=mask)
 
 
-def _shapes(wkb: pa.Array, wanted: pa.StructType) -> pa.Array:
-    """Below a null shape stand no bytes, as both parts are required."""
-    (number,) = (int(f.metadata[b"srid"]) for f in wanted if f.metadata and b"srid" in f.metadata)
+def _shapes(wkb: pa.Array, spark_type: pa.StructType) -> pa.Array:
+    """A null shape has no bytes below it, because both fields are required."""
+    (number,) = (int(f.metadata[b"srid"]) for f in spark_type if f.metadata and b"srid" in f.metadata)
     mask = wkb.is_null() if wkb.null_count else None
     parts = {"srid": pa.repeat(pa.scalar(number, pa.int32()), len(wkb)), "wkb": wkb.fill_null(b"") if wkb.null_count else wkb}
-    return pa.StructArray.from_arrays([parts[f.name] for f in wanted], fields=list(wanted), mask=mask)
+    return pa.StructArray.from_arrays([parts[f.name] for f in spark_type], fields=list(spark_type), mask=mask)

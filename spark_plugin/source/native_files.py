@@ -1,12 +1,13 @@
-"""Which files of a scan the executors may read by Spark's own Parquet reader, and how the reader's Java is told of them.
+"""Decides which files of a scan executors may read with Spark's own Parquet reader, and describes them for the reader's Java
+code.
 
     native, why = native_files(scan, wish)  # None: Python reads all of them
     simple, others, share = native.split(scan.files)
-    native.stream_of(files)                  # of a task's files, for the task's partition
-    native.facts                             # of the scan, for the plan
+    native.stream_of(files)                  # a task's files, for the task's partition
+    native.facts                             # facts about the scan, for the plan
 
-Unknown means Python: a column, a type or a file that is not surely read alike is left to it. Whether a file stores the table's
-types is seen where it is read (FileSchema.java).
+Unknown means Python: Python reads every column, type or file that Spark might not read in the same way. FileSchema.java checks
+whether a file stores the table's types when it reads the file.
 """
 
 from __future__ import annotations
@@ -64,11 +65,11 @@ _TYPES = frozenset(
     }
 )
 _PARTITION_TYPES = _TYPES - {"float", "double", "binary"}
-# Of which Spark's reader is told comparisons (NativeScan.java, and Spark itself).
+# The types whose comparisons Spark's reader gets (NativeScan.java, and Spark itself).
 _COMPARED_TYPES = _PARTITION_TYPES - {"timestamp_ntz"}
-# By how much Spark's reader is quicker for a column of the type than Python, in small row groups, roughly, or slower where less
-# than 0. Arrow decodes plain numbers faster; what comes from Python is copied, and decimals, texts and nested values are dear to
-# copy.
+# A rough estimate of how much faster Spark's reader is than Python for a column of the type, in small row groups; below 0 it is
+# slower. Arrow decodes plain numbers faster. Values from Python are copied, and decimals, texts and nested values are expensive
+# to copy.
 _GAINS = {
     **dict.fromkeys(("long", "double", "timestamp", "timestamp_ntz"), -1),
     **dict.fromkeys(("boolean", "byte", "short", "integer", "float"), 0),
@@ -76,29 +77,28 @@ _GAINS = {
 }
 _GAIN_OF_DECIMALS, _GAIN_OF_NESTED = 2, 4
 _KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
-# Of these names Spark's reader makes numbers of rows.
+# Spark's reader fills columns of these names with row numbers.
 _RESERVED = frozenset({"_tmp_metadata_row_index", "row_index"})
-# What the reader's Java takes of a file, behind it the values of partition columns; their texts are for Python.
+# The fields of a file that the reader's Java code takes. The values of partition columns follow; their texts are for Python.
 _FOR_JAVA = ("path", "size", "modification_time", "deletion_vector", PART_START, PART_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
 class NativeFiles:
     """The files of a scan that Spark's own Parquet reader may read. facts: how it reads them, as messages.json describes
-    `parquet` in the plan. partitions: the scan's
-    partition columns, in order."""
+    `parquet` in the plan. partitions: the scan's partition columns, in order."""
 
     facts: Mapping[str, Any]
     partitions: tuple[ScanColumn, ...]
     timezone: str
 
     def split(self, files: pa.Table) -> tuple[pa.Table, pa.Table, float]:
-        """The files that are simple, the others, and the share of all bytes that the simple ones have."""
+        """Return the simple files, the other files, and the share of all bytes that the simple files have."""
         simple = _are_simple(files)
         return files.filter(simple), files.filter(pc.invert(simple)), _share(files, simple)
 
     def stream_of(self, files: pa.Table) -> bytes:
-        """The files of a task as an Arrow stream. files: simple ones."""
+        """Return the files of a task as an Arrow stream. files: simple ones."""
         values = [self._values(column, files) for column in self.partitions]
         columns = [*(files[name] for name in _FOR_JAVA), *values, files["partition_values"]]
         table = pa.table(columns, names=[*_FOR_JAVA, *(f"value {place}" for place in range(len(values))), "partition_values"])
@@ -114,7 +114,7 @@ class NativeFiles:
 
 
 def native_files(scan: Scan, wish: NativeWish) -> tuple[NativeFiles | None, str]:
-    """The files that Spark's own reader reads, None where Python reads every file, and why. wish: of the request."""
+    """Return the files that Spark's own reader reads, or None if Python reads every file, and why. wish: from the request."""
     state = scan.state
     why_not = _why_not_as_spark(state)
     if why_not is not None:
@@ -123,7 +123,7 @@ def native_files(scan: Scan, wish: NativeWish) -> tuple[NativeFiles | None, str]
     share = _share(scan.files, simple)
     if not share:
         return None, "no file lies below the table's directory, with its deletion vector"
-    # Where some column is nested, Python's rows of other files are made columns again.
+    # If some column is nested, rows of other files, which Python reads, are converted to columns again.
     if share < read_limits.PARQUET_LEAST_SHARE and any(_is_nested(column.logical.data_type) for column in state.columns):
         return None, f"columns are nested, and only {share:.0%} of the bytes are in simple files"
     why = "it is preferred in this session"
@@ -143,7 +143,7 @@ def native_files(scan: Scan, wish: NativeWish) -> tuple[NativeFiles | None, str]
 
 
 def _why_not_as_spark(state: ScanState) -> str | None:
-    """Why Spark's reader would not read the columns as Python does; None if it does."""
+    """Return why Spark's reader would not read the columns as Python does, or None if it would."""
     if state.drop_rows:
         return "the scan itself leaves out rows"
     if state.to_write:
@@ -160,14 +160,14 @@ def _why_not_as_spark(state: ScanState) -> str | None:
 
 
 def _are_simple(files: pa.Table) -> pa.ChunkedArray:
-    """Which files lie below the table's directory, as do the vectors of their deleted rows."""
+    """Return which files lie below the table's directory; their deletion vectors must lie there too."""
     kind, offset = (pc.struct_field(files["deletion_vector"], name) for name in ("storageType", "offset"))
     beside = pc.and_(pc.fill_null(pc.equal(kind, "u"), False), pc.is_valid(offset))
     return pc.and_(pc.or_(pc.is_null(kind), beside), are_plain(files["path"]))
 
 
 def _share(files: pa.Table, simple: pa.ChunkedArray) -> float:
-    """Of the bytes of all files those of the simple ones; 0 where there is none."""
+    """Return the share of bytes that the simple files have; 0 if there are none."""
     if not pc.any(simple).as_py():
         return 0.0
     sizes = np.maximum(bytes_to_read(files).to_numpy(), 1)
@@ -178,8 +178,8 @@ def _share(files: pa.Table, simple: pa.ChunkedArray) -> float:
 
 
 def _is_quicker(scan: Scan, simple: pa.ChunkedArray) -> tuple[bool, str]:
-    """Whether Spark's reader likely takes less time than Python for the columns that are read of files, and why. simple: which of
-    them it may read."""
+    """Return whether Spark's reader is likely faster than Python for the columns that are read from the files, and why. simple:
+    the files that it may read."""
     if pc.any(pc.is_valid(pc.struct_field(scan.files["deletion_vector"], "storageType"))).as_py():
         return True, "files have deleted rows"
     size = bytes_to_read(scan.files).to_numpy().sum(dtype=np.float64)
@@ -196,24 +196,25 @@ def _is_quicker(scan: Scan, simple: pa.ChunkedArray) -> tuple[bool, str]:
 
 
 def _has_large_groups(state: ScanState, files: pa.Table) -> bool:
-    """Of the largest file, and so likely of those that have most of the bytes; False where its footer cannot be had at once.
-    files: simple ones, which lie on this machine."""
+    """Check the largest file, which likely represents the files with most of the bytes. Returns False if its footer cannot be
+    read at once. files: simple ones, which lie on this machine."""
     largest = files.slice(int(np.argmax(files["size"].to_numpy())), 1).select(["path", "size"]).to_pylist()[0]
     try:
         rows = rows_of_first_group(state.store, largest["path"], largest["size"], most_bytes=read_limits.PARQUET_FOOTER_BYTES)
     except (OSError, DeltaError, pa.ArrowException):
-        return False  # which Python says better, when it reads the file
+        return False  # Python reports the error better when it reads the file
     return rows is not None and rows >= read_limits.PARQUET_GROUP_ROWS
 
 
 def _is_narrow(scan: Scan) -> bool:
-    """Whether rows that match likely lie on few pages of few files, and all that says so is told to Spark's reader."""
+    """Return whether matching rows likely lie on few pages of few files, and Spark's reader gets every comparison that says
+    so."""
     if scan.ruled_out < read_limits.PARQUET_RULED_OUT or scan.files.num_rows > read_limits.PARQUET_NARROWED_FILES:
         return False
     if scan.state.predicate is None:
         return False
     if scan.state.verify_checksums:
-        return False  # Spark's reader does not use the indexes of pages then (NativeReads.java)
+        return False  # in this case Spark's reader does not use page indexes (NativeReads.java)
     data = [column.logical for column in scan.state.columns if column.source is ColumnSource.DATA]
     stored = {column.name for column in data if _is_one_of(_COMPARED_TYPES, column.data_type)}
     parts = [part for part in conjuncts(scan.state.predicate) if not _asks_for_nulls(part)]
@@ -263,12 +264,12 @@ def _is_simple(column: ScanColumn) -> bool:
 
 
 def _is_plain(field: StructField) -> bool:
-    """Whether its type was never another one."""
+    """Return whether the type of the field has never changed."""
     return TYPE_CHANGES not in field.metadata
 
 
 def _is_one_of(names: Container[str], kind: DataType) -> bool:
-    """Whether it is a decimal or one of the primitive types."""
+    """Return whether the type is a decimal or one of the primitive types."""
     return isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in names)
 
 
@@ -292,7 +293,7 @@ def _is_read_alike(kind: DataType) -> bool:
 
 
 def _bare(field: StructField) -> StructField:
-    """Name and type alone. Any value may be null: a file may lack a column."""
+    """Return only name and type. Every value may be null, because a file may lack a column."""
     return StructField(field.name, _bare_type(field.data_type))
 
 

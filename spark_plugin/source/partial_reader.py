@@ -1,4 +1,4 @@
-"""The reader of a scan whose rows Spark only adds up: it gives partial rows in their place."""
+"""The reader of a scan whose rows Spark only aggregates: it returns partial rows instead of the rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from spark_plugin.spark_versions import to_arrow_schema
 
 
 class PartialReader(DataSourceReader):
-    """rows: reads the columns that are wanted. schema: of the partial rows."""
+    """rows: reads the requested columns. schema: of the partial rows."""
 
-    def __init__(self, rows: DataSourceReader, wanted: PartialRows, schema: StructType) -> None:
-        self._rows, self._wanted = rows, wanted
+    def __init__(self, rows: DataSourceReader, partial_rows: PartialRows, schema: StructType) -> None:
+        self._rows, self._wanted = rows, partial_rows
         self._schema = to_arrow_schema(schema)
 
     def partitions(self) -> list[InputPartition]:

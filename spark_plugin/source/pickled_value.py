@@ -1,4 +1,4 @@
-"""Values that travel through tasks unopened."""
+"""Values that pass through tasks without being unpickled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PickledValue(Generic[T]):
-    """A pickled value: a process that does not open it does not import what it is made of."""
+    """A pickled value. A process that does not unpickle it does not import the modules that it needs."""
 
     pickled: bytes
 

@@ -1,11 +1,12 @@
-"""What a DataFrame reads, fixed when it is made.
+"""The content that a DataFrame reads, fixed when the DataFrame is made.
 
-    pinned = pin(options)              # in the process that is asked for the schema
+    pinned = pin(options)              # in the process that returns the schema
     pinned.schema                      # the columns on offer
     pinned.plan(columns, predicate)    # in another process, any number of times: the same version each time
 
-A pinned value pickles to some KB: file names of the log, protocol and metadata, no list of data files. Planning does not look for
-protocol and metadata again, but lists the version's own commit, as another table may be there by then (Snapshot.check_log).
+A pinned value pickles to some KB: file names of the log, protocol and metadata, but no list of data files. Planning does not look
+up protocol and metadata again, but it lists the version's own commit, because another table may be there by then
+(Snapshot.check_log).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PinnedTable:
-    """A table at one version. schema: the columns on offer; all of the table's unless options.columns names some."""
+    """A table at one version. schema: the columns on offer; all of the table's columns unless options.columns names some."""
 
     options: ReadOptions
     snapshot: Snapshot
@@ -54,13 +55,13 @@ class PinnedTable:
 
     @property
     def everything(self) -> StructType:
-        """The columns that can be asked for, whatever options.columns names."""
+        """All columns that a query can request, whatever options.columns names."""
         return _columns_on_offer(self.options, self.snapshot)
 
     def with_metadata_column(self) -> PinnedTable:
-        """The same, with `_metadata` among the columns that `plan` and `answer` know.
+        """Return the same table, with `_metadata` among the columns that `plan` and `answer` know.
 
-        Raises UnsupportedOperationError for a table that has a column of this name, though not among those on offer here.
+        Raises UnsupportedOperationError if the table has a column of this name, even one that is not on offer here.
         """
         if self.snapshot.schema.find(METADATA_COLUMN) is not None:
             raise UnsupportedOperationError(
@@ -80,11 +81,11 @@ class PinnedTable:
         is_exact: bool = False,
         counted: frozenset[str] = frozenset(),
     ) -> Scan:
-        """limit: so many rows are enough, whichever they are. count_rows: the report shall say how many there are, as it does of
+        """limit: this many rows are enough, whichever they are. count_rows: the report must contain the row count, as it does for
         tables with a small log. is_exact: rows for which the predicate is not true are left out. counted: as in ScanState."""
-        snapshot, wanted = self._asked(predicate)
+        snapshot, full_predicate = self._asked(predicate)
         if self.options.files is not None:
-            return self._plan_files(self.options.files, columns, wanted)
+            return self._plan_files(self.options.files, columns, full_predicate)
         settings = scan_options(self.options)
         settings = replace(
             settings,
@@ -94,36 +95,36 @@ class PinnedTable:
             drop_rows=settings.drop_rows or is_exact,
             counted=counted,
         )
-        return plan_scan(snapshot, columns, wanted, settings)
+        return plan_scan(snapshot, columns, full_predicate, settings)
 
     def answer(self, question: Question, predicate: Expression | None) -> pa.Table | None:
-        """What the log says of the rows that `plan` would give, as answer_from_log does; None if it does not say it."""
+        """Return what the log says about the rows that `plan` would read, as answer_from_log does, or None if it does not say."""
         if self.options.files is not None:
             return None
-        from delta_py.scan.log_answers import answer_from_log  # few scans are asked
+        from delta_py.scan.log_answers import answer_from_log  # few scans need it
 
-        snapshot, wanted = self._asked(predicate)
-        return answer_from_log(snapshot, question, wanted, scan_options(self.options))
+        snapshot, full_predicate = self._asked(predicate)
+        return answer_from_log(snapshot, question, full_predicate, scan_options(self.options))
 
     def has_few_groups(self, by: Sequence[str], predicate: Expression | None) -> bool:
-        """Whether it is likely to pay to put rows together by these columns where they are read."""
-        from delta_py.scan.group_estimate import has_few_groups  # few scans are read so
+        """Return whether it likely pays to aggregate rows by these columns where they are read."""
+        from delta_py.scan.group_estimate import has_few_groups  # few scans need it
 
-        snapshot, wanted = self._asked(predicate)
-        return has_few_groups(snapshot, by, wanted, scan_options(self.options).timezone)
+        snapshot, full_predicate = self._asked(predicate)
+        return has_few_groups(snapshot, by, full_predicate, scan_options(self.options).timezone)
 
     def keeping(self) -> PinnedTable:
-        """The same, in a process that keeps what it reads of logs."""
-        from delta_py.cached_snapshots import CachedSnapshot  # of no use in a worker
+        """Return the same table for a process that caches what it reads of logs."""
+        from delta_py.cached_snapshots import CachedSnapshot  # a worker has no use for it
 
         return replace(self, snapshot=CachedSnapshot.of(self.snapshot))
 
     def lease(self) -> Lease | None:
-        """What tells VACUUM of the read, if it shall know."""
+        """Return a lease that tells VACUUM about the read, if the options ask for one."""
         return _lease(self.options, self.snapshot.store, self.snapshot.version)
 
     def _plan_files(self, listed: str, columns: StructType, predicate: Expression | None) -> Scan:
-        """Of the files that a DML has chosen."""
+        """Plan the files that a DML operation has chosen."""
         settings = replace(scan_options(self.options), row_address=True, metadata_column=self.options.metadata_column)
         here = os.path.isabs(listed)
         with pa.OSFile(listed, "rb") if here else self.snapshot.store.open_input(listed) as source:
@@ -131,7 +132,7 @@ class PinnedTable:
             return plan_given(self.snapshot.config, self.snapshot.store, files, columns, predicate, settings)
 
     def _asked(self, predicate: Expression | None) -> tuple[Snapshot, Expression | None]:
-        """The version that is read now, and the predicate with the filter of the options."""
+        """Return the version to read, and the predicate combined with the filter of the options."""
         snapshot = self._newest() if self.options.follow_latest else self.snapshot
         return snapshot, with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
 
@@ -151,7 +152,7 @@ class PinnedTable:
 
 @dataclass(frozen=True, slots=True)
 class PinnedChanges:
-    """A change feed whose end is fixed. table_id: of the table's metadata."""
+    """A change feed with a fixed end. table_id: from the table's metadata."""
 
     options: ReadOptions
     table_id: str
@@ -162,7 +163,7 @@ class PinnedChanges:
     def plan(
         self, columns: StructType, predicate: Expression | None, limit: int | None = None, *, count_rows: bool = False
     ) -> Scan:
-        """limit, count_rows: of no use here, as changes have no statistics."""
+        """limit, count_rows: not used here, as changes have no statistics."""
         from delta_py.changes.change_feed import plan_changes  # few reads are of changes
 
         store = self.options.open_store()
@@ -177,7 +178,7 @@ class PinnedChanges:
         )
 
     def lease(self) -> Lease | None:
-        """From the state before the first of the changes on."""
+        """Lease all versions from the state before the first change on."""
         if self.options.lease_seconds is None:
             return None
         from delta_py.changes.change_feed import first_version_from
@@ -191,7 +192,7 @@ class PinnedChanges:
 
 @dataclass(frozen=True, slots=True)
 class PinnedView:
-    """A table's history, or its detail at one version. The table is there; its rows are looked up when they are planned."""
+    """A table's history, or its detail at one version. The table exists; planning looks up the rows."""
 
     options: ReadOptions
     snapshot: Snapshot
@@ -210,9 +211,9 @@ Pinned = PinnedTable | PinnedChanges | PinnedView
 
 
 def pin(options: ReadOptions, snapshots: type[Snapshot] = Snapshot) -> Pinned:
-    """Look at the table once. snapshots: what a table's version is loaded as.
+    """Look at the table once. snapshots: the class that loads a version of the table.
 
-    Raises what Snapshot.load raises; SchemaMismatchError for a column in options.columns that is not there;
+    Raises the errors of Snapshot.load; SchemaMismatchError for a column in options.columns that does not exist;
     InvalidOptionError for a version both in the path and in the options.
     """
     options = _resolve_suffix(options)
@@ -226,7 +227,7 @@ def pin(options: ReadOptions, snapshots: type[Snapshot] = Snapshot) -> Pinned:
 
 
 def _pin_changes(options: ReadOptions, store: ObjectStore, change_range: ChangeRange) -> PinnedChanges:
-    """An open end is fixed at the newest version there is now."""
+    """An open end is fixed at the newest version at the time of the call."""
     newest = Snapshot.load(store)
     is_open = change_range.ending_version is None and change_range.ending_timestamp_ms is None
     if is_open and (change_range.starting_version is None or change_range.starting_version <= newest.version):
@@ -238,7 +239,7 @@ def _pin_changes(options: ReadOptions, store: ObjectStore, change_range: ChangeR
 
 
 def _resolve_suffix(options: ReadOptions) -> ReadOptions:
-    """`path@v12` -> its parts, unless a table stands at the very path."""
+    """Split `path@v12` into its parts, unless a table exists at exactly this path."""
     named = named_version(options.path, options.session.time_zone, options.storage)
     if named is None:
         return options
@@ -261,23 +262,23 @@ def _lease(options: ReadOptions, store: ObjectStore, version: int) -> Lease | No
     return None if options.lease_seconds is None else Lease(store, version, options.lease_seconds)
 
 
-# ---------------------------------------------------------------- what options say of any read, a stream too
+# ---------------------------------------------------------------- options of every read, also of streams
 
 
 def offered(options: ReadOptions, columns: StructType) -> StructType:
-    """The columns that can be asked for: these, and `_metadata` if it was asked for."""
+    """Return the columns that a query can request: these, and `_metadata` if the options request it."""
     return StructType((*columns.fields, metadata_scan_column().logical)) if options.metadata_column else columns
 
 
 def selected(options: ReadOptions, columns: StructType) -> StructType:
-    """Of the columns on offer those that options.columns names. Raises SchemaMismatchError for one that is not there."""
+    """Return the columns on offer that options.columns names. Raises SchemaMismatchError for one that does not exist."""
     if options.columns is None:
         return columns
     return StructType(tuple(find_path(columns, (name,))[0] for name in options.columns))
 
 
 def scan_options(options: ReadOptions) -> ScanOptions:
-    """But for `_metadata`, which not every kind of read has."""
+    """Return all scan options except `_metadata`, which not every kind of read has."""
     return ScanOptions(
         drop_rows=options.filter is not None,
         ignore_missing_files=options.ignore_missing_files,
@@ -287,17 +288,17 @@ def scan_options(options: ReadOptions) -> ScanOptions:
 
 
 def with_filter(options: ReadOptions, columns: StructType, predicate: Expression | None) -> Expression | None:
-    """The option `filter` and what Spark asks for, both."""
+    """Combine the option `filter` with the predicate of Spark."""
     if options.filter is None:
         return predicate
-    from delta_py.expressions.parse import parse_predicate  # sqlglot costs more to import than a plain read should pay
+    from delta_py.expressions.parse import parse_predicate  # a plain read should not pay for the import of sqlglot
 
     parsed = parse_predicate(options.filter, columns, session_timezone=options.session.time_zone)
     return parsed if predicate is None else And((parsed, predicate))
 
 
 def _has_small_log(snapshot: Snapshot) -> bool:
-    """False where it may have sidecars, of whose size the listing says nothing."""
+    """Return False if the log may have sidecars, because the listing does not show their size."""
     checkpoint = snapshot.segment.checkpoint
     is_listed = checkpoint is None or checkpoint.kind is not LogKind.CHECKPOINT_V2
     return is_listed and snapshot.segment.size_bytes <= read_limits.SMALL_LOG_BYTES

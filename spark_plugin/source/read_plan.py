@@ -1,12 +1,12 @@
-"""How a scan is read, and why: the one decision about it.
+"""Decides how a scan is read, and why. This is the only place for the decision.
 
     plan = plan_read(pinned, request)       # ReadPlan
     plan.road, plan.why                     # what explain() and status(spark) show
-    plan.message()                          # what the rule is told, as messages.json describes `plan`
+    plan.message()                          # what the rule gets, as messages.json describes `plan`
 
-The sizes by which it decides are in spark_plugin/read_limits.py, with their measurements. What only Spark's plan knows comes with
-the request. Some roads end in Spark's plan: whether a query only filters the rows of one scan, or sorts them. For these the plan
-says whether its sizes allow them, and `skipped` why not; Java looks at the query and compares no sizes.
+The sizes by which it decides are in spark_plugin/read_limits.py, with their measurements. Facts that only Spark's plan knows come
+with the request. Some roads depend on Spark's plan: whether a query only filters the rows of one scan, or sorts them. For these
+the plan says whether its sizes allow them, and `skipped` says why not. Java looks at the query and compares no sizes.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """One scan's road.
+    """The road of one scan.
 
-    road: None where the rule has asked a question and gets no answer: it asks for the rows next.
+    road: None if the rule asked a question and gets no answer: it then requests the rows.
     why: one line.
-    scan: the files; None where nothing is read.
-    native: of these the files that Spark's own Parquet reader reads; None if Python reads them all.
-    few: the same scan, where its rows may be few enough for the driver's own Python; None if they are not.
-    answer: the log's, an Arrow table; None if it gives none.
-    join_facts: what Spark is told of the scan when it plans joins; None for nothing.
+    scan: the files; None if nothing is read.
+    native: the files of the scan that Spark's own Parquet reader reads; None if Python reads them all.
+    few: the same scan, if its rows may be few enough for the driver's own Python; None if they are not.
+    answer: the log's answer, an Arrow table; None if there is none.
+    join_facts: facts about the scan that Spark uses when it plans joins; None for no facts.
     skipped: the roads that the scan might have taken, and why it does not.
     """
 
@@ -80,7 +80,7 @@ _DRIVER_LIMITS = {"most_bytes": read_limits.DRIVER_RESULT_BYTES, "most_ms": read
 
 
 def plan_read(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -> ReadPlan:
-    """Raises what planning raises."""
+    """Raises the errors of planning."""
     skipped: dict[Road, str] = {}
     if request.log_question is not None:
         answer, why = _log_answer(pinned, request.log_question, request)
@@ -106,11 +106,11 @@ def plan_read(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -> Read
 
 
 def plan_tasks(scan: Scan, request: ScanRequest, *, why_not_native: str | None) -> ReadPlan:
-    """By what the tasks of a scan, or of a stream's batch, read. why_not_native: why Spark's own Parquet reader is out of the
-    question; None if its files decide."""
+    """Decide how the tasks of a scan, or of a stream's batch, read. why_not_native: why Spark's own Parquet reader cannot be
+    used; None if the files decide."""
     native, why = None, why_not_native or request.why_not_native
     if why_not_native is None and request.native is not None:
-        from spark_plugin.source.native_files import native_files  # few sessions want them
+        from spark_plugin.source.native_files import native_files  # few sessions need it
 
         native, why = native_files(scan, request.native)
     if native is not None:
@@ -123,33 +123,35 @@ def plan_tasks(scan: Scan, request: ScanRequest, *, why_not_native: str | None) 
     return ReadPlan(Road.ROWS, why, scan, skipped=skipped)
 
 
-# ---------------------------------------------------------------- answers in the place of rows
+# ---------------------------------------------------------------- answers instead of rows
 
 
-def _log_answer(pinned: PinnedTable | PinnedChanges, asked: LogQuestion, request: ScanRequest) -> tuple[pa.Table | None, str]:
-    """What the log says in the place of rows, None if it does not; and why."""
+def _log_answer(pinned: PinnedTable | PinnedChanges, question: LogQuestion, request: ScanRequest) -> tuple[pa.Table | None, str]:
+    """Return the log's answer that replaces the rows, or None if there is none; and why."""
     if not isinstance(pinned, PinnedTable):
         return None, "the log does not count changes"
     if not (pinned.options.pruning and Road.LOG not in pinned.options.disabled):
         return None, "an option of the read forbids it"
-    answer = pinned.answer(asked.question, request.predicate)
+    answer = pinned.answer(question.question, request.predicate)
     if answer is None:
         return None, "the log does not say it exactly of every file"
     return answer, "the log says exactly what the aggregate needs of every file"
 
 
-def _plan_partial_rows(pinned: PinnedTable | PinnedChanges, request: ScanRequest, wanted: PartialRowsRequest) -> ReadPlan:
-    """Without the road the rule has the rows themselves read."""
+def _plan_partial_rows(
+    pinned: PinnedTable | PinnedChanges, request: ScanRequest, partial_request: PartialRowsRequest
+) -> ReadPlan:
+    """If partial rows are impossible or do not pay, the rule requests the rows themselves."""
     if not isinstance(pinned, PinnedTable) or pinned.options.files is not None or not pinned.options.pruning:
         return _no_partial_rows("the rows are changes, or of a DELETE, UPDATE or MERGE, or an option of the read forbids it")
     try:
         predicate = request.exact_predicate()
     except ValueError as error:
         return _no_partial_rows(str(error))
-    if not pinned.has_few_groups(wanted.rows.by, predicate):
+    if not pinned.has_few_groups(partial_request.rows.by, predicate):
         return _no_partial_rows("there are likely many groups, by what the log says of the columns")
-    requested = from_spark_schema(wanted.read_columns)
-    scan = pinned.plan(requested, predicate, is_exact=True, counted=wanted.rows.counted)
+    requested = from_spark_schema(partial_request.read_columns)
+    scan = pinned.plan(requested, predicate, is_exact=True, counted=partial_request.rows.counted)
     check_requested(scan.output_schema, requested)
     return ReadPlan(Road.PARTIAL, "tasks add up what the aggregate needs, and there are likely few groups", scan)
 
@@ -162,8 +164,8 @@ def _no_partial_rows(why: str) -> ReadPlan:
 
 
 def _why_not_few(scan: Scan, request: ScanRequest) -> str | None:
-    """Why tasks read the rows in any case; None where the driver's own Python may. JVMs take texts with a collation out of no
-    Arrow stream."""
+    """Return why tasks must read the rows, or None if the driver's own Python may. JVMs do not accept texts with a collation from
+    an Arrow stream."""
     state, files, limit = scan.state, scan.files.num_rows, request.limit
     known = scan.report.rows_kept if state.predicate is None and limit is None else limit
     most_files = read_limits.DRIVER_REMOTE_FILES if state.store.is_remote else read_limits.DRIVER_FILES
@@ -189,7 +191,7 @@ def _why_not_one_task(report: ScanReport) -> str | None:
 
 
 def _least_work_for_partial_rows(size_bytes: int) -> int | None:
-    """How many columns and aggregates must be added up of a row that partial rows pay; None if they never do."""
+    """Return how many columns and aggregates of a row must be added up before partial rows pay; None if they never do."""
     if size_bytes >= read_limits.PARTIAL_BYTES:
         return 0
     return -(-read_limits.PARTIAL_WORK // size_bytes) if size_bytes else None
@@ -204,7 +206,7 @@ def _why_not_native(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -
 
 
 def _join_facts(pinned: PinnedTable | PinnedChanges, scan: Scan, request: ScanRequest) -> dict[str, Any] | None:
-    """What Spark may know of the scan when it plans joins, by the names that Spark has for its columns."""
+    """Return the facts about the scan that Spark may use when it plans joins, by Spark's names of its columns."""
     if not (pinned.options.pruning and Road.JOINS not in pinned.options.disabled):
         return None
     partitions = {
@@ -214,18 +216,18 @@ def _join_facts(pinned: PinnedTable | PinnedChanges, scan: Scan, request: ScanRe
     }
     numbers = {}
     if request.wants_statistics:
-        from delta_py.scan.partition_numbers import partition_numbers  # few sessions want them
+        from delta_py.scan.partition_numbers import partition_numbers  # few sessions need it
 
         numbers = partition_numbers(scan.files, partitions, pinned.options.session.time_zone)
     rows = scan.report.rows_kept if request.wants_statistics else None
     return {"rows": rows, "partition_columns": [*partitions], "columns": numbers}
 
 
-# ---------------------------------------------------------------- as the rule is told
+# ---------------------------------------------------------------- the message for the rule
 
 
 def _arrow_text(answer: pa.Table) -> str:
-    """An Arrow stream in base64."""
+    """Return an Arrow stream in base64."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, answer.schema) as writer:
         writer.write_table(answer.combine_chunks())

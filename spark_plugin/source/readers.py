@@ -1,5 +1,5 @@
-"""What Spark sends into the tasks of a read. Here is nothing of planning: what this module imports, each of Spark's worker
-processes on the executors imports.
+"""The objects that Spark sends into the tasks of a read. This module contains no planning: each of Spark's worker processes on
+the executors imports everything that this module imports.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORMAT = "pydelta"
 
 
 class TaskSource(DataSource):
-    """Stands for DeltaSource in a task, where Spark wants nothing of it but its name."""
+    """Replaces DeltaSource in a task, where Spark needs only its name."""
 
     @classmethod
     def name(cls) -> str:
@@ -39,13 +39,13 @@ class TaskSource(DataSource):
 
 
 class DeltaReader(PromptTask, DataSourceReader):
-    """A planned scan. It defines no pushFilters: Spark would hand over the filters of one query and use what came of them
-    for others; filters come with the schema instead (spark_plugin/pruning).
+    """A planned scan. It defines no pushFilters: Spark would pass the filters of one query and use the result for other queries.
+    Instead filters come with the schema (spark_plugin/pruning).
 
     message: for the rule, in the first partition. again: the partitions go to the reader of an earlier planning, perhaps of
-    another version, and say themselves how they are read. lease: written when partitions are asked for, and renewed by the
-    tasks; it ends by itself. native: files that Spark's own Parquet reader may read. few: the same scan, where its rows may be
-    few; None in tasks."""
+    another version, and contain how they are read. lease: written when Spark requests the partitions, and renewed by the tasks;
+    it expires by itself. native: files that Spark's own Parquet reader may read. few: the same scan, if its rows may be few; None
+    in tasks."""
 
     def __init__(
         self,
@@ -96,5 +96,5 @@ class DeltaReader(PromptTask, DataSourceReader):
         return HeldLease(self._lease, is_shared=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks get their files with their partition."""
+        """Tasks get their files in their partition."""
         return {**self.__dict__, "_scan": None, "_settings": None, "_native": None, "few": None}

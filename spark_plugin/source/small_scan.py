@@ -1,7 +1,7 @@
-"""Scans whose rows may be few: what is read of them at once, by the process that has planned them, and where that ends.
+"""Scans whose rows may be few: how much of them the planning process reads at once, and the limits of that.
 
-A job of Spark's takes some 100 ms, in which a row group of ten columns is decoded several times. What is decoded, and what comes
-out, is bounded; tasks read what is more.
+A Spark job takes some 100 ms. In this time one process can decode a row group of ten columns several times. The decoded bytes and
+the resulting rows are limited; tasks read larger scans.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ LIMITS = Limits(
 )
 
 _BATCH_ROWS, _BATCH_BYTES = 1 << 14, 4 << 20
-"""So much more than few is decoded before it shows."""
+"""This much more than few may be decoded before the limit is detected."""
 
 
 @dataclass(frozen=True, slots=True)
 class FewRows:
-    """columns: as the query knows them. limit: of rows; None for all."""
+    """columns: under the names of the query. limit: of rows; None for all."""
 
     scan: Scan
     columns: StructType
     limit: int | None
 
     def read(self) -> bytes | None:
-        """The rows as an Arrow stream; None where they are more than few. Raises what read_files raises."""
+        """Return the rows as an Arrow stream, or None if they are not few. Raises the errors of read_files."""
         sink, schema = pa.BufferOutputStream(), to_arrow_schema(self.columns)
         try:
             with pa.ipc.new_stream(sink, schema) as writer:

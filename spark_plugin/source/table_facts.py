@@ -1,7 +1,7 @@
-"""What the catalogs are told of a table beside its columns (sql_catalog/TableFacts.java), in the same call of a worker.
+"""Facts about a table that the catalogs get with its columns (sql_catalog/TableFacts.java), in the same call of a worker.
 
-The facts are JSON text in the metadata of the schema's first field, and the catalog takes them out again. A table without columns
-tells none.
+The facts are JSON text in the metadata of the schema's first field, and the catalog removes them from there. A table without
+columns has no facts.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ FACTS_KEY = "pydelta.facts"
 
 
 def with_table_facts(schema: StructType, pinned: PinnedTable, *, of_writes: bool) -> StructType:
-    """The schema, whose first field carries the facts. of_writes: how rows are to be written, too, which takes longer to say."""
+    """Return the schema with the facts in its first field. of_writes: add how rows are written, which takes longer."""
     if not schema.fields:
         return schema
-    first, *others = schema.fields
+    first, *other_fields = schema.fields
     facts = _facts(pinned)
     if of_writes:
         facts["asks_for_saves"] = _asks_for_saves(pinned.snapshot)
     metadata = {**(first.metadata or {}), FACTS_KEY: json.dumps(facts)}
-    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *others])
+    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *other_fields])
 
 
 def _facts(pinned: PinnedTable) -> dict[str, Any]:
-    """path: of the table, without a version in it. travels: another version than the newest was asked for."""
+    """path: of the table, without a version in it. travels: a version other than the newest was requested."""
     snapshot, options = pinned.snapshot, pinned.options
     metadata, protocol = snapshot.metadata, snapshot.protocol
     clustered = "clustering" in snapshot.config.features
@@ -54,7 +54,7 @@ def _facts(pinned: PinnedTable) -> dict[str, Any]:
 
 
 def _asks_for_saves(snapshot: Snapshot) -> bool:
-    """As rule_columns.asks_for_saves."""
+    """The same as rule_columns.asks_for_saves."""
     from delta_py.row_rules.rule_columns import rules_for_spark  # reads need none of this
 
     schema = snapshot.schema
@@ -64,6 +64,6 @@ def _asks_for_saves(snapshot: Snapshot) -> bool:
 
 
 def _features(protocol: Protocol) -> dict[str, str]:
-    """Those that the protocol names, as the properties that ask for them."""
+    """Return the features that the protocol names, as the properties that enable them."""
     names = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
     return {f"delta.feature.{name}": "supported" for name in sorted(names)}

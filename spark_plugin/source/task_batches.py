@@ -1,4 +1,4 @@
-"""What a task of a read gets and gives: its files, and batches with Arrow types that Spark expects to the letter."""
+"""The input and output of a read task: its files, and batches with exactly the Arrow types that Spark expects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DeltaPartition(MessagePartition):
-    """The files of one task. state: how to read them, where the reader does not know it for all tasks."""
+    """The files of one task. state: how to read them, if the reader does not know it for all tasks."""
 
     def __init__(self, files: FileGroup, message: Mapping[str, str | bytes] | None = None) -> None:
         super().__init__(message)
@@ -34,8 +34,8 @@ class DeltaPartition(MessagePartition):
 
 
 class NativePartition(DeltaPartition):
-    """A task that Spark's own Parquet reader may have. Its files are in the message FILES alone, an Arrow stream. first: how many
-    of them are skipped. rows: which rows are read of the next one; None for all."""
+    """A task that Spark's own Parquet reader may run. Its files are only in the message FILES, an Arrow stream. first: how many
+    of them are skipped. rows: which rows of the next file are read; None for all."""
 
     def __init__(self, stream: bytes) -> None:
         super().__init__(FileGroup(), {FILES: stream})
@@ -56,8 +56,8 @@ class NativePartition(DeltaPartition):
 
 
 def rest_of(pickled: bytes, first: int, start: int, rows: int) -> NativePartition:
-    """The task from one of its files on, and of that file, which has so many rows, from the row `start` on. NativePartition.java
-    calls it by its name where Spark's reader cannot go on."""
+    """Return the rest of a task: it starts at row `start` of one of its files, which has `rows` rows. NativePartition.java calls
+    this function by its name if Spark's reader cannot continue."""
     partition: NativePartition = pickle.loads(bytes(pickled))
     partition.first = first
     partition.rows = range(start, rows) if start else None
@@ -67,8 +67,8 @@ def rest_of(pickled: bytes, first: int, start: int, rows: int) -> NativePartitio
 def partitions_of(
     scan: Scan, settings: SessionSettings, message: Mapping[str, str | bytes], native: NativeFiles | None = None
 ) -> list[DeltaPartition]:
-    """The tasks of a scan; none when there is no file. message: of the first one. native: which files are packed apart from the
-    others, for Spark's own Parquet reader."""
+    """Return the tasks of a scan; empty if there is no file. message: for the first one. native: which files are packed
+    separately, for Spark's own Parquet reader."""
     wanted = settings.wanted_partitions if native is None else settings.native_partitions
     files = scan.cut_files(settings.max_partition_bytes, settings.open_cost_bytes, wanted)
     if native is None:
@@ -93,7 +93,7 @@ def _packed(files: pa.Table, settings: SessionSettings, wanted: float) -> list[p
 
 
 class _Relabel:
-    """A batch under another schema of the same layout, by the Arrow C data interface: nothing is copied."""
+    """Puts a batch under another schema of the same layout, through the Arrow C data interface: nothing is copied."""
 
     def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
         self._batch, self._schema = batch, schema
@@ -103,8 +103,8 @@ class _Relabel:
 
 
 def relabelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Spark compares names and nullability at every depth; a user's own schema may differ from the table's in these. Shapes get
-    their SRIDs."""
+    """Spark compares names and nullability at every depth, and a user's own schema may differ from the table's in these. Shapes
+    get their SRIDs."""
     if batch.schema.equals(schema):
         return batch
     if any(has_shapes(kind) for kind in schema.types):
@@ -113,14 +113,14 @@ def relabelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch(_Relabel(batch, schema))
 
 
-def check_layout(ours: pa.Schema, theirs: pa.Schema) -> None:
-    """Guards relabelled: a batch under a schema of another layout would be read as garbage."""
-    assert _same_layout(pa.struct(list(ours)), pa.struct(list(theirs))), f"{ours} has not the layout of {theirs}"
+def check_layout(ours: pa.Schema, target_schema: pa.Schema) -> None:
+    """Check the input of relabelled: a batch under a schema of another layout would be read as garbage."""
+    assert _same_layout(pa.struct(list(ours)), pa.struct(list(target_schema))), f"{ours} has not the layout of {target_schema}"
 
 
 def _same_layout(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether arrays of the types have the same buffers: the same types but for names, nullability and metadata. other: of
-    Spark's, where a shape is a struct of SRID and WKB; relabelled makes it of WKB."""
+    """Return whether arrays of the types have the same buffers: the same types except for names, nullability and metadata. other:
+    a type of Spark, in which a shape is a struct of SRID and WKB; relabelled makes that struct from WKB."""
     if is_shape(other):
         return bool(pa.types.is_binary(one))
     if one.num_fields != other.num_fields or one.id != other.id:

@@ -2,8 +2,8 @@
 
     DeltaWriter.open (driver: plan_write) -> write (tasks: write_files) -> commit (driver, another process: commit_write)
 
-Every step is delta_py's; what travels between them is a WritePlan and WrittenFiles. The plan is sealed: tasks, which need no
-more than its WriteState, would import for it what plans and commits.
+Every step is delta_py's. A WritePlan and WrittenFiles travel between the steps. The plan is pickled separately, because tasks
+need only its WriteState, and would otherwise import the modules that plan and commit.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskFiles(WriterCommitMessage):
-    """What one task wrote."""
+    """The files that one task wrote."""
 
     written: WrittenFiles
 
 
 class DeltaWriter(PromptTask, BatchWriter):
-    """One save. plan: None when there is nothing to do: mode `ignore` found a table, or the table has the write already."""
+    """One save. plan: None if there is nothing to do: mode `ignore` found a table, or the table already has this write."""
 
     def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:
         self._job = PickledValue.of((options.mode, plan))
@@ -44,7 +44,7 @@ class DeltaWriter(PromptTask, BatchWriter):
 
     @classmethod
     def open(cls, options: WriteOptions, schema: StructType) -> Self:
-        """schema: of the DataFrame. Raises, before any task runs, what makes the write impossible."""
+        """schema: of the DataFrame. Raises, before any task runs, the errors that make the write impossible."""
         from delta_py.row_changes.write import plan_write
 
         plan = plan_write(options.open_store(), schema, options.request)
@@ -57,7 +57,7 @@ class DeltaWriter(PromptTask, BatchWriter):
         return TaskFiles(write_files(self._state, iterator, task=0 if context is None else context.partitionId()))
 
     def commit_here(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """The table is where it was planned, whatever the process's directory is by now."""
+        """The table is at the planned location, even if the working directory of the process has changed."""
         from delta_py.row_changes.write import commit_write
 
         mode, plan = self._job.open()
@@ -66,16 +66,16 @@ class DeltaWriter(PromptTask, BatchWriter):
         try:
             commit_write(plan.state.store, plan, _written(messages))
         except ProtocolChangedException:
-            # Another writer created the table meanwhile, and our files are deleted: that is what `ignore` asks for.
+            # Another writer created the table in the meantime, and our files are deleted: that is what `ignore` means.
             if mode != "ignore":
                 raise
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Spark aborts a job of which tasks failed, and also when `commit` raised or its process died.
+        """Spark aborts a job if tasks failed, and also if `commit` raised or its process died.
 
-        In the second case all tasks gave their message, and the commit may stand or still appear: then nothing is deleted
-        here, as `commit` has deleted what it knows to be lost. In the first case other tasks may still be writing: those
-        without a message, but for the failed one.
+        In the second case all tasks returned their message, and the commit may exist or still appear. Then nothing is deleted
+        here; `commit` itself has deleted the files that it knows to be lost. In the first case other tasks may still be writing:
+        those without a message, except the failed one.
         """
         from delta_py.row_changes.write import abort_write
 

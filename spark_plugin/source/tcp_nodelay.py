@@ -1,13 +1,13 @@
-"""Tasks in Spark's Python workers that do not wait for 40 ms before their first row, nor search for garbage while they import.
+"""Tasks in Spark's Python workers that do not wait 40 ms before their first row, and do not collect garbage while they import.
 
     class Reader(PromptTask, DataSourceReader)         # unpickled in each task
     answer_promptly()                                  # first in a function that a task calls
 
-Spark tells a worker what a task is, and then sends the rows, or the partition that is to be read. The connection holds back such
-few bytes until those before them are acknowledged (Nagle's algorithm), and Linux acknowledges 40 ms later unless the program that
-reads has something to send, or asks for haste (tcp(7), TCP_QUICKACK). A task of ours asks as soon as it is there.
-What a worker imports for its first task stays for its life: Python would look through all that it has for garbage meanwhile, a
-fourth of the import's time.
+Spark sends a worker the description of a task, and then the rows, or the partition to read. The connection delays such small
+messages until the earlier ones are acknowledged (Nagle's algorithm). Linux acknowledges 40 ms later, unless the reading program
+sends something itself or requests a quick acknowledgement (tcp(7), TCP_QUICKACK). A pydelta task requests it as soon as it
+starts. What a worker imports for its first task stays for its life. Otherwise Python would search all of it for garbage during
+the import, which takes a fourth of the import's time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OPEN_FILES = "/proc/self/fd"
 
 
 class PromptTask:
-    """What Spark pickles into each task, and a task unpickles before it has rows."""
+    """Spark pickles it into each task, and the task unpickles it before it receives rows."""
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         usual: Any = super().__reduce_ex__(protocol)
@@ -36,7 +36,7 @@ class PromptTask:
 
 
 def _new_task(module: str, name: str) -> Any:
-    """An object of a class without its state; the class, and all that it needs, is imported here."""
+    """Return an object of a class without its state. This imports the class and everything that it needs."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -48,8 +48,8 @@ def _new_task(module: str, name: str) -> Any:
 
 
 def answer_promptly() -> None:
-    """Has what came over this process's TCP connections acknowledged now. Without effect where the system has no such option or
-    does not list open files, and over Unix sockets (spark.python.unix.domain.socket.enabled), which hold nothing back."""
+    """Acknowledge at once everything that arrived on this process's TCP connections. Has no effect if the system has no such
+    option or does not list open files, and over Unix sockets (spark.python.unix.domain.socket.enabled), which delay nothing."""
     if _QUICKACK is None:
         return
     try:
@@ -61,16 +61,16 @@ def answer_promptly() -> None:
 
 
 def _acknowledge(file: int, option: int) -> None:
-    """Of a file that is no such connection nothing is changed."""
+    """Set the option on a TCP connection; any other file is not changed."""
     try:
-        # Python leaves the mode of a socket as it is that is said to be non-blocking. That of others it sets where the user has a
-        # default timeout, and it is the mode of Spark's own object for the connection too.
+        # Python does not change the mode of a socket that is declared non-blocking. It sets the mode of other sockets if the user
+        # has a default timeout, and that mode would also apply to Spark's own object for the connection.
         connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK, 0, file)
-    except OSError:  # no socket, or that of the listing itself
+    except OSError:  # no socket, or the file of the listing itself
         return
     try:
         connection.setsockopt(socket.IPPROTO_TCP, option, 1)
-    except OSError:  # of another kind
+    except OSError:  # another kind of socket
         return
     finally:
         connection.detach()

@@ -13,5 +13,5 @@ VIEW_SCHEMAS = {"history": from_arrow_schema(HISTORY_SCHEMA), "detail": from_arr
 
 
 def history_rows(store: ObjectStore, limit: int | None = None) -> pa.Table:
-    """One row a commit that the log still has, newest first, at most `limit`."""
+    """Return one row per commit that the log still contains, newest first, at most `limit`."""
     return history(store, limit)

@@ -1,1 +1,1 @@
-"""SQL statements on tables of ours that Spark's own `sql` cannot carry out."""
+"""SQL statements on Delta tables that Spark's own `sql` cannot run."""

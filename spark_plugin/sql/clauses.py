@@ -1,9 +1,9 @@
-"""DELETE, UPDATE and MERGE INTO cut into their clauses, for clients that have no parser: the text of each as it was written.
+"""Splits DELETE, UPDATE and MERGE INTO into clauses, for clients that have no parser: each clause is the text as it was written.
 
     parse_change("DELETE FROM t AS x WHERE x.id = 3")          # DeleteRows(TableName(("t",)), "x", "x.id = 3")
 
-Conditions, values and sources are not read here. They go on as text, with constants for parameters, to whoever parses them; only
-where they begin and end is found: outside of parentheses, brackets and CASE ... END.
+Conditions, values and sources are not parsed here. They are passed on as text, with constants in place of parameters, to the code
+that parses them. This module only finds where they begin and end: outside of parentheses, brackets and CASE ... END.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class WhenClause:
 
 @dataclass(frozen=True, slots=True)
 class MergeRows:
-    """source: what can stand behind FROM."""
+    """source: text that can stand after FROM."""
 
     table: TableName
     alias: str | None
@@ -58,15 +58,15 @@ Change: TypeAlias = DeleteRows | UpdateRows | MergeRows
 
 
 def parse_change(text: str, args: Any = None) -> Change | None:
-    """None for another statement. args: as of Statement: the texts have constants in the place of parameters.
+    """Return None for another statement. args: as in Statement: the texts have constants in place of parameters.
 
-    Raises SyntaxFault for a text that does not go on as these do.
+    Raises SyntaxFault for a text that begins like one of these statements but does not continue like it.
     """
     return change_of(Words(text, args, binds=True))
 
 
 def change_of(words: Words) -> Change | None:
-    """The same of the words that are left."""
+    """Do the same for the remaining words."""
     if words.take("DELETE", "FROM"):
         parse = _delete
     elif words.take("UPDATE"):

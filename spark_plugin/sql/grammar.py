@@ -1,10 +1,10 @@
-"""The statements that Spark's own parser does not know, and those that it takes for others: text -> what is asked.
+"""The statements that Spark's own parser does not know, and those that it mistakes for others: converts text to a request.
 
     parse_utility("OPTIMIZE shop.sales WHERE day = '2024-01-01' ZORDER BY (id)")
     # Optimize(TableName(("shop", "sales")), where="day = '2024-01-01'", z_order=("`id`",))
 
-None is the answer to a text that begins like none of them: it is Spark's. Words are read in any case. Parts that the reference
-takes in any order are taken in any order.
+None is the result for a text that begins like none of them: Spark runs it. Words are read in any case. Parts that the reference
+accepts in any order are accepted in any order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spark_plugin.sql.syntax import SyntaxFault, TableName, Words
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """VERSION AS OF or TIMESTAMP AS OF; neither: the newest."""
+    """VERSION AS OF or TIMESTAMP AS OF; if both are missing, the newest."""
 
     version: int | None = None
     timestamp: str | None = None
@@ -27,7 +27,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Optimize:
-    """where: SQL. z_order: names as SQL takes them."""
+    """where: SQL. z_order: names as SQL text."""
 
     table: TableName
     full: bool = False
@@ -37,7 +37,7 @@ class Optimize:
 
 @dataclass(frozen=True, slots=True)
 class Vacuum:
-    """lite: None where neither LITE nor FULL is said. inventory: a table, or a query."""
+    """lite: None if the statement has neither LITE nor FULL. inventory: a table, or a query."""
 
     table: TableName
     lite: bool | None = None
@@ -59,7 +59,7 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """ignores_missing_files: None for what the session's setting says."""
+    """ignores_missing_files: None for the value of the session's setting."""
 
     table: TableName
     to: Version
@@ -92,7 +92,7 @@ class Reorg:
 
 @dataclass(frozen=True, slots=True)
 class Fsck:
-    """check_data: CALL alone says it, no statement does."""
+    """check_data: only CALL can set it, no statement can."""
 
     table: TableName
     dry_run: bool = False
@@ -101,7 +101,7 @@ class Fsck:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """table: the new one. replaces: CREATE OR REPLACE, and REPLACE, which wants a table to be there. partitions: of Parquet
+    """table: the new one. replaces: CREATE OR REPLACE, and REPLACE, which requires an existing table. partitions: of Parquet
     files, as DDL."""
 
     table: TableName
@@ -147,7 +147,7 @@ class DropFeature:
 
 @dataclass(frozen=True, slots=True)
 class ClusterBy:
-    """columns: names as SQL takes them; none for CLUSTER BY NONE."""
+    """columns: names as SQL text; empty for CLUSTER BY NONE."""
 
     table: TableName
     columns: tuple[str, ...]
@@ -199,7 +199,7 @@ Utility: TypeAlias = (
 def parse_utility(text: str, args: Any = None) -> Utility | None:
     """args: values of parameters, as `sql` takes them.
 
-    Raises SyntaxFault for a text that begins like one of these and does not go on so.
+    Raises SyntaxFault for a text that begins like one of these statements but does not continue like it.
     """
     words = None
     try:
@@ -208,7 +208,7 @@ def parse_utility(text: str, args: Any = None) -> Utility | None:
     except SyntaxFault:
         if words is not None and words.is_sure:
             raise
-        return None  # Spark says what is wrong with it, or reads it otherwise
+        return None  # Spark reports the error, or reads the text as another statement
 
 
 def _utility(words: Words) -> Utility | None:
@@ -220,7 +220,7 @@ def _utility(words: Words) -> Utility | None:
     return utility
 
 
-# ---------------------------------------------------------------- what every table has
+# ---------------------------------------------------------------- statements on every table
 
 
 def _optimize(words: Words) -> Optimize:
@@ -441,7 +441,7 @@ def _drop_index(words: Words) -> DropIndex:
 
 
 def _columns(words: Words, *, bare: bool = False) -> tuple[str, ...]:
-    """Names between parentheses; bare: or without them."""
+    """Parse names between parentheses; bare: the parentheses may be missing."""
     closes = words.take("(")
     if not closes and not bare:
         words.expect("(")

@@ -1,4 +1,4 @@
-"""What statements return that have nothing to say."""
+"""The result of statements that return nothing."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ if TYPE_CHECKING:
 
 
 def nothing(spark: SparkSession) -> DataFrame:
-    """A frame without rows and columns, as Spark's own statements give it."""
+    """Return a frame without rows and columns, as Spark's own statements do."""
     return spark.createDataFrame([], StructType([]))

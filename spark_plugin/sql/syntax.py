@@ -1,11 +1,11 @@
-"""The words of a statement one after the other, and the error for one that cannot stand where it does.
+"""The words of a statement, one after the other, and the error for an unexpected word.
 
     words = Words(text, args)
-    words.take("OPTIMIZE")                  # True, and goes on behind it
+    words.take("OPTIMIZE")                  # True, and moves on past it
     words.table()                           # TableName(("shop", "sales"), None), or a path
     words.expect("BY")                      # raises SyntaxFault
 
-Texts and names are data: their quotes, escapes and backticks are undone here, once. Parameters stand for values and, in
+Texts and names are data: this module decodes their quotes, escapes and backticks, once. Parameters stand for values and, in
 IDENTIFIER(...), for names.
 """
 
@@ -29,7 +29,7 @@ from delta_py.types.names import split_name, unquoted
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """How a statement names a table. parts: of a name, empty for a path. path: what stood in quotes. place: of its first
+    """How a statement names a table. parts: of a name, empty for a path. path: the text in quotes. place: of its first
     character in the text."""
 
     parts: tuple[str, ...]
@@ -38,7 +38,7 @@ class TableName:
 
 
 class SyntaxFault(Exception):
-    """A text that does not go on as a statement does. place: of the character where that shows; near: what stands there, None for
+    """A text that does not continue like a statement. place: of the first wrong character; near: the text at this place, None at
     the end."""
 
     def __init__(self, text: str, place: int, near: str | None, why: str = "") -> None:
@@ -50,14 +50,14 @@ class SyntaxFault(Exception):
 
 
 class SqlSyntaxError(ParseException):
-    """As Spark's own parser says it: condition, line and position, and a caret below the statement.
+    """The error in the form of Spark's own parser: condition, line and position, and a caret below the statement.
 
     line: from 1. position: in the line, from 0.
     """
 
     def __init__(self, text: str, place: int, near: str | None, why: str = "") -> None:
-        before, lines = text[:place].split("\n"), text.split("\n")
-        self.line, self.position = len(before), len(before[-1])
+        text_before, lines = text[:place].split("\n"), text.split("\n")
+        self.line, self.position = len(text_before), len(text_before[-1])
         self._near = "end of input" if near is None else f"'{near}'"
         shown = "\n".join([*lines[: self.line], "-" * self.position + "^^^", *lines[self.line :]])
         super().__init__(
@@ -87,15 +87,15 @@ _BEFORE_OPERAND = frozenset(
 _BEFORE_PARAMETER = _BEFORE_OPERAND | {
     *("FOR", "INTERVAL", "SELECT", "DISTINCT", "WHERE", "ON", "HAVING", "BY", "VALUES", "LIMIT", "OFFSET")
 }
-_APART = frozenset({"", " ", "\t", "\r", "\n", "(", ")", "[", "]", ","})  # beside a constant, which needs no blank there
+_APART = frozenset({"", " ", "\t", "\r", "\n", "(", ")", "[", "]", ","})  # next to these a constant needs no blank
 _MOST_DIGITS = 19  # of a BIGINT
 _CONDITION, _STATE = "PARSE_SYNTAX_ERROR", "42601"
 
 
 class Words:
-    """A place in the tokens of a statement. args: as of Statement. is_sure: the words before it begin a statement of ours, and
-    nobody else would read the text. binds: in the texts of text_until constants stand in the place of parameters; else these
-    are faults.
+    """A position in the tokens of a statement. args: as in Statement. is_sure: the words before it begin a statement of pydelta,
+    and no other parser would read the text. binds: the texts of text_until have constants in place of parameters; otherwise
+    parameters are faults.
 
     Raises SyntaxFault for a text that is not closed.
     """
@@ -114,12 +114,12 @@ class Words:
     # ------------------------------------------------------------ words
 
     def at(self, *words: str, ahead: int = 0) -> bool:
-        """Whether the next words are these, none of them quoted."""
+        """Return whether the next words are these, none of them quoted."""
         first = self._next + ahead
         return self._words[first : first + len(words)] == words
 
     def take(self, *words: str) -> bool:
-        """The same, and goes on behind them."""
+        """Do the same as `at`, and move on past the words."""
         if not self.at(*words):
             return False
         self._next += len(words)
@@ -135,11 +135,11 @@ class Words:
 
     @property
     def left(self) -> int:
-        """How many words are left, punctuation too."""
+        """Return how many words remain, including punctuation."""
         return len(self._tokens) - self._next
 
     def is_over(self) -> bool:
-        """Whether nothing comes but semicolons."""
+        """Return whether only semicolons remain."""
         return all(token.text == ";" and not _is_quoted(token) for token in self._tokens[self._next :])
 
     def end(self) -> None:
@@ -148,7 +148,7 @@ class Words:
 
     @property
     def place(self) -> int:
-        """Where the next word begins in the text."""
+        """Return where the next word begins in the text."""
         return int(self._tokens[self._next].start) if self._next < len(self._tokens) else len(self.text)
 
     def fault(self, why: str = "") -> NoReturn:
@@ -160,14 +160,14 @@ class Words:
     # ------------------------------------------------------------ names
 
     def table(self) -> TableName:
-        """A name, or a path in quotes."""
+        """Parse a name, or a path in quotes."""
         place = self.place
         if self.at_text():
             return TableName((), self.string(), place)
         return TableName(self.name(), None, place)
 
     def name(self) -> tuple[str, ...]:
-        """The parts of a name of several parts."""
+        """Parse the parts of a name of several parts."""
         if self.at("IDENTIFIER", "("):
             return self._identifier()
         parts = [self.part()]
@@ -176,7 +176,7 @@ class Words:
         return tuple(parts)
 
     def part(self) -> str:
-        """One part of a name."""
+        """Parse one part of a name."""
         token = self._token()
         written = "" if token is None else self.text[token.start : token.end + 1]
         if len(written) > 1 and written[0] == written[-1] == "`":
@@ -188,7 +188,7 @@ class Words:
         return written
 
     def _identifier(self) -> tuple[str, ...]:
-        """Of texts and parameters, joined by ||. Other expressions are faults: nobody could compute them here."""
+        """Parse texts and parameters, joined by ||. Other expressions are faults: nothing could compute them here."""
         self.expect("IDENTIFIER", "(")
         text = self.string()
         while self.take("||"):
@@ -206,7 +206,7 @@ class Words:
         return token is not None and (_is_text(token) or self._at_parameter())
 
     def string(self, *, alone: bool = False) -> str:
-        """A text in quotes, with those that follow it at once; or a parameter that is one. alone: without those."""
+        """Parse a text in quotes, together with adjacent texts; or a parameter that is a text. alone: without adjacent texts."""
         if not self.at_text():
             self.fault("expected a text")
         value = self._value(alone=alone)
@@ -215,7 +215,7 @@ class Words:
         return value
 
     def number(self) -> str:
-        """A number as it is written, with its sign, and with the suffix of a type; or a parameter that is one."""
+        """Parse a number as it is written, with its sign and the suffix of a type; or a parameter that is a number."""
         sign = "-" if self.take("-") else ""
         token = self._token()
         if self._at_parameter():
@@ -231,7 +231,7 @@ class Words:
         return sign + str(token.text)
 
     def number_value(self) -> int | float:
-        """The same as a value: 168, 168L, 1.5BD."""
+        """Parse a number as a value: 168, 168L, 1.5BD."""
         place, text = self._next, self.number()
         try:
             value = literals.number(self.text, text).value
@@ -241,7 +241,7 @@ class Words:
         return value if isinstance(value, int) else float(value)
 
     def literal(self) -> Any:
-        """A text, a number, TRUE, FALSE or NULL; the value of a parameter, whatever it is."""
+        """Parse a text, a number, TRUE, FALSE or NULL; or the value of a parameter, whatever it is."""
         if self.at_text():
             return self._value()
         for word, value in _WORDS_OF_VALUES.items():
@@ -253,7 +253,7 @@ class Words:
         return self._whole(self.number)
 
     def whole_number_or_text(self) -> int:
-        """A text of digits too."""
+        """Parse a whole number, also from a text of digits."""
         is_text = self.at_text() and not self._at_parameter()
         return self._whole(self.string if is_text else self.number)
 
@@ -265,8 +265,8 @@ class Words:
         return int(text)
 
     def text_until(self, *stops: tuple[str, ...]) -> str:
-        """The text as it is written, but for parameters, up to one of these words outside of brackets and CASE, to the bracket
-        that closes behind it, or to the end. Raises where there is no text."""
+        """Return the text as it is written, except parameters, up to one of these words outside of brackets and CASE, to the
+        bracket that closes after it, or to the end. Raises if there is no text."""
         start, brackets, cases, last, text, first = self.place, 0, 0, None, "", self._next
         while (token := self._token()) is not None and not self.at(";"):
             is_subquery = self._next == first and self.at("(")
@@ -285,7 +285,7 @@ class Words:
                 brackets += 1
             elif word in (")", "]"):
                 brackets = max(brackets - 1, 0)
-            elif brackets == 0:  # within brackets nothing ends the text
+            elif brackets == 0:  # nothing inside brackets ends the text
                 cases += self._begins_case(stops)
                 cases -= cases > 0 and self._ends_case(self._next)
             last = token
@@ -295,7 +295,7 @@ class Words:
         return (text + self.text[start : last.end + 1]).rstrip()
 
     def in_parentheses(self) -> str:
-        """The text between parentheses, as it is written."""
+        """Return the text between parentheses, as it is written."""
         self.expect("(")
         text = self.text_until()
         self.expect(")")
@@ -310,11 +310,12 @@ class Words:
         return self._words[number] if 0 <= number < len(self._words) else None
 
     def _is_behind(self, number: int, words: Container[str | None]) -> bool:
-        """Whether the word before that place is one of these, and not the name of a field."""
+        """Return whether the word before this position is one of these, and not the name of a field."""
         return self._word(number - 1) in words and self._word(number - 2) != "."
 
     def _at_stop(self, stops: tuple[tuple[str, ...], ...], ahead: int = 0) -> bool:
-        """Whether one of these stands there, which is no part of an operand: no subquery, and no FROM of IS DISTINCT FROM."""
+        """Return whether one of these words is next and is no part of an operand: no subquery, and no FROM of IS DISTINCT
+        FROM."""
         if not any(self.at(*stop, ahead=ahead) for stop in stops):
             return False
         number = self._next + ahead
@@ -322,7 +323,7 @@ class Words:
         return not is_subquery and not (self._word(number) == "FROM" and self._is_behind(number, ("DISTINCT",)))
 
     def _begins_case(self, stops: tuple[tuple[str, ...], ...]) -> bool:
-        """Whether the word here is a CASE that is no column: its WHEN comes before anything that ends an operand."""
+        """Return whether the word here is a CASE and not a column: its WHEN comes before anything that ends an operand."""
         if not self.at("CASE") or self._word(self._next - 1) == ".":
             return False
         brackets = 0
@@ -341,12 +342,12 @@ class Words:
         return False
 
     def _ends_case(self, number: int) -> bool:
-        """Whether the word there is an END that is no column."""
+        """Return whether the word there is an END and not a column."""
         is_column = self._word(number - 1) == "." or self._is_behind(number, _BEFORE_OPERAND)
         return self._word(number) == "END" and not is_column
 
     def _is_field(self) -> bool:
-        """Whether the colon here is that of a field, v:a, and begins no parameter."""
+        """Return whether the colon here belongs to a field, v:a, and begins no parameter."""
         if not self.at(":") or self._next == 0:
             return False
         before, place = self._tokens[self._next - 1], self._tokens[self._next].start
@@ -356,14 +357,14 @@ class Words:
         return not (self._is_behind(self._next, _BEFORE_PARAMETER) and self._has_value())
 
     def _has_value(self) -> bool:
-        """Whether the word behind the colon here names a parameter that has a value. Else a column may have the name of a word
-        of Spark's."""
+        """Return whether the word after the colon here names a parameter that has a value. Otherwise a column may have a name
+        that is a keyword of Spark."""
         named = self._args if isinstance(self._args, Mapping) else {}
         token = self._tokens[self._next + 1] if self.left > 1 else None
         return token is not None and self.text[token.start : token.end + 1].strip("`") in named
 
     def _bound(self) -> str:
-        """A constant for the parameter here."""
+        """Return a constant for the parameter here."""
         if not self._binds:
             self.fault("a parameter cannot stand in this condition; write its value")
         place = self._next
@@ -378,7 +379,7 @@ class Words:
         return self.at("?") or self.at(":")
 
     def _value(self, *, alone: bool = False) -> Any:
-        """Of a text, or of the parameter here. alone: as of string."""
+        """Return the value of a text, or of the parameter here. alone: as in `string`."""
         texts: list[str] = []
         while self.left > 0 and _is_text(self._token()) and not (alone and texts):
             texts.append(self._token().text)
@@ -405,9 +406,9 @@ _WORDS_OF_VALUES = {"NULL": None, "TRUE": True, "FALSE": False}
 
 
 def constant_sql(value: Any) -> str | None:
-    """A value of Python's as Spark's SQL has it, of the type that Spark gives parameters; None for one of another kind, and for
-    one that the type cannot hold. Each is a word or a call, which signs and texts beside it do not change. Texts are bytes in
-    hexadecimal, which no setting reads in another way; times are instants."""
+    """Return a Python value as a constant of Spark's SQL, of the type that Spark gives parameters; None for a value of another
+    kind, and for one that the type cannot represent. Each constant is a word or a call, so adjacent signs and texts do not change
+    it. Texts are bytes in hexadecimal, which every setting reads in the same way; times are instants."""
     match value:
         case None:
             return "NULL"
@@ -431,7 +432,7 @@ def constant_sql(value: Any) -> str | None:
 
 
 def _decimal_sql(value: Decimal) -> str | None:
-    """Of as many digits as the value has. None for more than Spark's decimals have."""
+    """Return a decimal with as many digits as the value has. None if Spark's decimals have fewer."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
     scale = max(-exponent, 0)

@@ -1,11 +1,11 @@
-"""The table that a statement is about, if it is one of ours.
+"""The table that a statement is about, if it is a Delta table that pydelta handles.
 
     target = find_target(spark, ("delta", "/data/events"))         # None: leave the statement to Spark
     target = find_target(spark, ("shop", "sales"))
 
-Ours are paths, pydelta.`/path`, and names of the session catalog that stand for a table of pydelta. Where delta-spark is not
-loaded, delta.`/path` and tables that it has entered are ours too, unless `spark.pydelta.deltaNames.enabled` is false; where it
-is, they stay its own. Temporary views, other catalogs and other formats are never ours.
+pydelta handles paths, pydelta.`/path`, and names of the session catalog that stand for a table of pydelta. If delta-spark is not
+loaded, it also handles delta.`/path` and tables that delta-spark entered, unless `spark.pydelta.deltaNames.enabled` is false; if
+delta-spark is loaded, it handles these itself. pydelta never handles temporary views, other catalogs and other formats.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table of ours."""
+    """A table that pydelta handles."""
 
     place: TablePath
 
@@ -44,11 +44,11 @@ class Target:
 
     @property
     def label(self) -> str:
-        """For messages."""
+        """The table's name in messages."""
         return self.name or self.place.url
 
     def write(self, save: Save) -> None:
-        """Append to, or overwrite, the table. Raises TableNotFoundError."""
+        """Append to the table, or overwrite it. Raises TableNotFoundError."""
         if self.name is None:
             save.to(self.place.url)
         else:
@@ -60,10 +60,10 @@ class Target:
 
 
 def find_target(spark: SparkSession, parts: Sequence[str]) -> Target | None:
-    """parts: of a table's name. None for what is no table of ours.
+    """parts: of a table's name. Returns None if pydelta does not handle it.
 
-    A path of ours need not have a table. Raises UnsupportedOperationError for a name of ours that stands for an older version, or
-    for no certain place.
+    There need not be a table at the path. Raises UnsupportedOperationError for a name of pydelta that stands for an older
+    version, or for no certain location.
     """
     name = ".".join(map(quoted, parts))
     named = catalog.format_and_path(name)
@@ -72,14 +72,14 @@ def find_target(spark: SparkSession, parts: Sequence[str]) -> Target | None:
     try:
         entry = catalog.find(spark, name)
     except (InvalidOptionError, UnsupportedOperationError, PySparkException):
-        return None  # no name of the session catalog: Spark says what is wrong with it, where it is wrong at all
+        return None  # no name of the session catalog: if the name is wrong, Spark reports the error
     if entry is None or entry.provider not in our_formats(spark):
         return None
     return Target(TablePath(entry.writable_path(), name=name))
 
 
 def our_formats(spark: Any) -> frozenset[str]:
-    """The formats whose paths and names are ours."""
+    """Return the formats whose paths and names pydelta handles."""
     return frozenset({FORMAT, _OF_DELTA_SPARK} if has_delta_names(spark) else {FORMAT})
 
 
@@ -88,6 +88,7 @@ def has_delta_names(spark: Any) -> bool:
 
 
 def has_delta_spark(spark: Any) -> bool:
-    """Whether delta-spark answers for its own tables in this session: it is set to. That its classes are there says less."""
+    """Return whether delta-spark handles its own tables in this session: it is configured. That its classes exist is not
+    enough."""
     extensions, session_catalog = conf(spark, "spark.sql.extensions"), conf(spark, "spark.sql.catalog.spark_catalog")
     return _EXTENSION in (extensions or "") or session_catalog == DELTA_SPARK_CATALOG

@@ -1,1 +1,1 @@
-"""Delta tables in SQL: Java that Spark loads by name, and what puts it into a session."""
+"""Delta tables in SQL: Java classes that Spark loads by name, and the code that installs them into a session."""

@@ -1,11 +1,12 @@
-"""Puts the catalogs (the .java files beside this one) into a session, so that SQL knows tables by their paths and names.
+"""Installs the catalogs (the .java files next to this one) into a session, so that SQL knows tables by their paths and names.
 
-    install(spark)                                                  # after pruning.install, whose rule tells them of the session
+    install(spark)                                                  # after pruning.install, whose rule gives them the session
     spark.sql("SELECT * FROM pydelta.`/data/sales` VERSION AS OF 3")
     spark.sql("SELECT * FROM shop.sales VERSION AS OF 3")
 
-A catalog is a setting of the session (`spark.sql.catalog.<name>`), and one that is set already stays as it is, delta-spark's too.
-Where delta-spark is absent, ``delta.`/path` `` and what is entered `USING delta` are ours; DELTA_NAMES_CONF turns that off.
+A catalog is a setting of the session (`spark.sql.catalog.<name>`). A catalog that is already set is not changed, also not
+delta-spark's. Without delta-spark, pydelta handles ``delta.`/path` `` and tables entered `USING delta`; DELTA_NAMES_CONF turns
+that off.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DELTA_NAMES_CONF = "spark.pydelta.deltaNames.enabled"
-"""Set to false before `register` to leave the name `delta` alone, where delta-spark is absent."""
+"""Set it to false before `register` so that pydelta does not handle the name `delta` if delta-spark is absent."""
 
 PATH_CATALOG = "pydelta.catalog.PathCatalog"
 TABLES_CATALOG = "pydelta.catalog.SessionTables"
@@ -36,7 +37,7 @@ _log = logging.getLogger("pydelta")
 
 
 def install(spark: SparkSession) -> bool:
-    """Whether the session has the catalogs now. If not, a warning has said why; all else goes on."""
+    """Return whether the session has the catalogs now. If not, a warning has said why, and everything else continues."""
     try:
         internals, rule = SparkInternals(spark), installed_rule(spark)
         is_there = conf(spark, catalog_conf("pydelta")) == PATH_CATALOG
@@ -46,7 +47,7 @@ def install(spark: SparkSession) -> bool:
         rule.tell("nonce", nonce_of(spark))
         rule.tell("settings", "\n".join(SETTINGS))
         rule.tell("procedures", procedures_json())
-        # An analyzer is not cloned with its session, whose settings are: it matters where another catalog has the names.
+        # A clone of a session has its settings but not its analyzer: this matters if another catalog has the names.
         is_new = set_catalog(spark, "pydelta", PATH_CATALOG)
         if is_new or conf(spark, catalog_conf("spark_catalog")) == DELTA_SPARK_CATALOG:
             problem = internals.prepare_catalogs()
@@ -57,7 +58,7 @@ def install(spark: SparkSession) -> bool:
         if _is_absent(spark, internals) and is_on(spark, DELTA_NAMES_CONF):
             rule.tell("deltaNames", "true")
             set_catalog(spark, "delta", PATH_CATALOG)
-    except Exception as error:  # whatever a locked-down or foreign Spark answers, reads and writes without SQL must go on
+    except Exception as error:  # whatever a locked-down or unknown Spark raises, reads and writes without SQL must continue
         _log.warning(
             "SQL does not know tables by their paths in this session: %s. Use spark.read.format('pydelta').load(path) and "
             "df.write.format('pydelta').save(path).",
@@ -68,13 +69,13 @@ def install(spark: SparkSession) -> bool:
 
 
 def _is_absent(spark: SparkSession, internals: SparkInternals) -> bool:
-    """Whether delta-spark is. Where the name `delta` is ours already that is known: to look for a class takes a while, and every
-    DeltaTable registers its session."""
+    """Return whether delta-spark is absent. If pydelta already has the name `delta`, that is known. A search for a class takes a
+    while, and every DeltaTable registers its session."""
     return conf(spark, catalog_conf("delta")) == PATH_CATALOG or not internals.has_java_class(DELTA_SPARK_CATALOG)
 
 
 def set_catalog(spark: SparkSession, name: str, class_name: str) -> bool:
-    """Unless there is a catalog of this name. Whether it was set."""
+    """Set the catalog, unless there is one of this name. Returns whether it was set."""
     if conf(spark, catalog_conf(name)) not in (None, _SPARKS_OWN):
         return False
     spark.conf.set(catalog_conf(name), class_name)
@@ -82,5 +83,5 @@ def set_catalog(spark: SparkSession, name: str, class_name: str) -> bool:
 
 
 def catalog_conf(name: str) -> str:
-    """The setting that says which class the catalog of this name is."""
+    """Return the setting that names the class of the catalog."""
     return f"spark.sql.catalog.{name}"

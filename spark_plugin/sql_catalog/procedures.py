@@ -1,4 +1,4 @@
-"""The procedures of the catalog `pydelta`, as Spark is told of them; spark_plugin/statements/call_procedure.py carries them out.
+"""The procedures of the catalog `pydelta`, as described to Spark; spark_plugin/statements/call_procedure.py runs them.
 
     CALL pydelta.system.optimize(table => 'shop.sales', zorder_by => array('id'))
 """
@@ -15,7 +15,7 @@ NAMESPACE = "system"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """type: as DDL. default: SQL of a constant; None where the caller has to say it."""
+    """type: as DDL. default: SQL of a constant; None if the caller must pass the argument."""
 
     name: str
     type: str
@@ -156,5 +156,5 @@ PROCEDURES: Mapping[str, Procedure] = {procedure.name: procedure for procedure i
 
 @cache
 def procedures_json() -> str:
-    """As TableProcedure.java reads them."""
+    """Return the procedures in the form that TableProcedure.java reads."""
     return json.dumps([asdict(procedure) for procedure in _ALL])

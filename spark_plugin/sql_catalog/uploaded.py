@@ -3,9 +3,10 @@
     install(spark)                                                  # once a session; register(spark) calls it
     spark.sql("SELECT * FROM pydelta.`/data/sales` VERSION AS OF 3")
 
-The jar for the server's minor version of Spark (`java/jars.py`) goes there as an artifact of the session, which public API
-allows. The session's executors get it too. Next to the classes lies a file with what the catalogs are told; `Uploaded.java` reads
-it when Spark makes the catalog `pydelta`, for which a statement asks at once: then the session has the optimizer rule too.
+The jar for the server's minor version of Spark (`java/jars.py`) is sent as an artifact of the session, which public API
+allows. The session's executors get it too. A file next to the classes contains the settings of the catalogs. `Uploaded.java`
+reads it when Spark makes the catalog `pydelta`; a statement requests the catalog at once, and then the session has the optimizer
+rule too.
 """
 
 from __future__ import annotations
@@ -34,16 +35,17 @@ _KEY_CONF = f"{catalog_conf('pydelta')}.uploaded"
 _PROBLEMS_CONF = f"{catalog_conf('pydelta')}.linkProblems"
 _OTHER_DELTA_CONF = f"{catalog_conf('pydelta')}.deltaSpark"
 
-_done: set[str] = set()  # ids of sessions: each call asks the server
+_done: set[str] = set()  # ids of sessions: each check is a call to the server
 
 
 def install(spark: Any) -> bool:
-    """Whether the session has the rule and the catalogs now. If not, a warning has said why, once; all else goes on."""
+    """Return whether the session has the rule and the catalogs now. If not, one warning has said why; everything else
+    continues."""
     if spark.session_id in _done:
         return True
     try:
         _install(spark)
-    except Exception as error:  # whatever a server forbids, reads and writes without it must go on
+    except Exception as error:  # whatever a server forbids, reads and writes without it must continue
         warn_once(spark, str(error).strip().partition("\n")[0])
         return False
     _done.add(spark.session_id)
@@ -51,7 +53,7 @@ def install(spark: Any) -> bool:
 
 
 def _install(spark: Any) -> None:
-    if conf(spark, catalog_conf("pydelta")) is not None:  # of another client of this session, or somebody else's
+    if conf(spark, catalog_conf("pydelta")) is not None:  # set by another client of this session, or by another user
         return
     if not is_enabled(spark, CONNECT):
         raise NotImplementedError(f"the session disables {CONNECT}, by {DISABLE_CONF} or {OLDER_SETTINGS[CONNECT]}")
@@ -68,15 +70,15 @@ def _install(spark: Any) -> None:
 
 
 def link_problems(spark: Any) -> dict[str, list[str]]:
-    """As SparkInternals.link_problems, of the server's JVM."""
-    found: dict[str, list[str]] = json.loads(conf(spark, _PROBLEMS_CONF) or "{}")
-    return found
+    """The same as SparkInternals.link_problems, for the server's JVM."""
+    problems: dict[str, list[str]] = json.loads(conf(spark, _PROBLEMS_CONF) or "{}")
+    return problems
 
 
 def _send(spark: Any, jar: Jar) -> None:
     nonce = nonce_of(spark)
     key = hashlib.sha256(f"key {nonce}".encode()).hexdigest()  # sessions may share a loader of classes
-    said = {
+    settings = {
         "checkLinks": jar.is_for_older_spark,
         "formats": [FORMAT],
         "metadata": metadata_schema(),
@@ -92,7 +94,7 @@ def _send(spark: Any, jar: Jar) -> None:
         copy = Path(directory) / f"pydelta-{key}.jar"
         shutil.copyfile(jar.path, copy)
         with zipfile.ZipFile(copy, "a") as archive:
-            archive.writestr(f"pydelta/{key}.json", json.dumps(said))
+            archive.writestr(f"pydelta/{key}.json", json.dumps(settings))
         spark.addArtifacts(str(copy))
     spark.conf.set(_KEY_CONF, key)
 

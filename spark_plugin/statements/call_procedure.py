@@ -1,9 +1,9 @@
-"""CALL pydelta.system.<procedure>(...), carried out as the statement that does the same.
+"""CALL pydelta.system.<procedure>(...), run as the statement that does the same.
 
     CALL pydelta.system.vacuum(table => 'pydelta.`/data/events`', dry_run => true)      -- VACUUM ... DRY RUN
 
-In a classic session the call comes from the catalog, wherever it stands (TableProcedure.java, by way of sql_requests.py). Over
-Spark Connect the server has no Python to ask: the client reads the statement, and leaves to the server what it cannot read.
+In a classic session the catalog passes the call on, wherever the call is written (TableProcedure.java, through sql_requests.py).
+Over Spark Connect the server has no Python to call: the client reads the statement, and leaves to the server what it cannot read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def call_procedure(spark: SparkSession, request: Mapping[str, Any]) -> DataFrame:
-    """request: `procedure`, and `arguments` by the names of its parameters. Raises what the methods of DeltaTable raise."""
+    """request: `procedure`, and `arguments` by the names of its parameters. Raises the errors of DeltaTable's methods."""
     utility = utility_of(request["procedure"], request["arguments"])
     try:
         return carry_out(spark, utility)
@@ -38,8 +38,8 @@ def call_procedure(spark: SparkSession, request: Mapping[str, Any]) -> DataFrame
 
 
 def run_call(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """CALL of a Spark Connect client. None, and nothing done, in a classic session, for a procedure that is not ours, and for
-    arguments that are not as its parameters are: the server says what is wrong with them."""
+    """Run CALL of a Spark Connect client. Returns None, and does nothing, in a classic session, for a procedure that is not ours,
+    and for arguments that do not fit its parameters: the server reports the error."""
     if not is_connect(spark):
         return None
     try:
@@ -50,7 +50,7 @@ def run_call(spark: SparkSession, statement: Statement) -> DataFrame | None:
 
 
 def parse_call(text: str, args: Any = None) -> Mapping[str, Any] | None:
-    """As call_procedure takes it, and `catalog`. None for no procedure of this name. Raises SyntaxFault."""
+    """Return the request of call_procedure, and `catalog`. None for an unknown procedure. Raises SyntaxFault."""
     words = Words(text, args)
     words.expect("CALL")
     catalog, *parts = (part.lower() for part in words.name())
@@ -64,27 +64,27 @@ def parse_call(text: str, args: Any = None) -> Mapping[str, Any] | None:
 
 def _arguments(words: Words, procedure: Procedure) -> dict[str, Any]:
     by_name = {parameter.name: parameter for parameter in procedure.parameters}
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     is_named = False
     words.expect("(")
     while not words.take(")"):
-        if given:
+        if arguments:
             words.expect(",")
-        parameter = None if is_named or len(given) == len(by_name) else procedure.parameters[len(given)]
+        parameter = None if is_named or len(arguments) == len(by_name) else procedure.parameters[len(arguments)]
         if words.at("=>", ahead=1):
             is_named, parameter = True, by_name.get(words.part().lower())
             words.expect("=>")
-        if parameter is None or parameter.name in given:
+        if parameter is None or parameter.name in arguments:
             words.fault("expected an argument of the procedure")
-        given[parameter.name] = _argument(words, parameter)
-    missing = [one.name for one in procedure.parameters if one.name not in given and one.default is None]
+        arguments[parameter.name] = _argument(words, parameter)
+    missing = [one.name for one in procedure.parameters if one.name not in arguments and one.default is None]
     if missing:
         words.fault(f"expected the argument {missing[0]}")
-    return {one.name: given.get(one.name, _DEFAULTS[one.default or "NULL"]) for one in procedure.parameters}
+    return {one.name: arguments.get(one.name, _DEFAULTS[one.default or "NULL"]) for one in procedure.parameters}
 
 
 _DEFAULTS = {"NULL": None, "false": False, "'symlink_format_manifest'": "symlink_format_manifest"}
-"""Values of defaults of parameters, by their SQL."""
+"""The default values of parameters, by their SQL."""
 
 
 def _argument(words: Words, parameter: Parameter) -> Any:
@@ -120,7 +120,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def utility_of(procedure: str, arguments: Mapping[str, Any]) -> Utility:
-    """What a call asks for. arguments: of all parameters, null where nothing was said. Raises InvalidOptionError."""
+    """Return the statement of a call. arguments: of all parameters, null if the call omits one. Raises InvalidOptionError."""
     for parameter in PROCEDURES[procedure].parameters:
         value = arguments[parameter.name]
         parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, Sequence) else ()
@@ -131,7 +131,7 @@ def utility_of(procedure: str, arguments: Mapping[str, Any]) -> Utility:
 
 
 def table_name(text: str, path_format: str = FORMAT) -> TableName:
-    """A name of one or more parts, or a path: a text with a slash before any backtick, which is taken as it is."""
+    """Parse a name of one or more parts, or a path: a text with a slash before any backtick is a path and is not changed."""
     if "/" in text.partition("`")[0]:
         return TableName((path_format, text))
     parts = split_name(text)

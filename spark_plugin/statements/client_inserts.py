@@ -1,10 +1,10 @@
-"""INSERT over Spark Connect, as far as the server's own road to a table does not give what a saved DataFrame gets.
+"""INSERT over Spark Connect, if the server's own write to a table does less than a saved DataFrame does.
 
     INSERT INTO shop.sales (price) SELECT ...                   -- where sales has identity or generated columns
     INSERT WITH SCHEMA EVOLUTION INTO shop.sales BY NAME SELECT ...
     INSERT INTO shop.sales AS t REPLACE ON t.id = s.id (SELECT ...) AS s
 
-A client has no parser: only where the parts of the statement begin is found here. Other INSERTs are the server's.
+A client has no parser: this module only finds where the parts of the statement begin. The server runs all other INSERTs.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _BEHIND_NAME = ("WITH", "PARTITION", "IF", "BY", "(", "REPLACE", *_QUERIES)
 _AFTER_LIST = (
     *("FROM", "LATERAL", "WHERE", "GROUP", "HAVING", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "MINUS"),
     *("ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET"),
-)  # what may stand behind the list of a SELECT
+)  # words that may follow the list of a SELECT
 _AFTER_ROWS = tuple(word for word in _AFTER_LIST if word not in ("FROM", "LATERAL"))
 _STAR = re.compile(r"(^|\.)\s*\*")
 
 
 def insert_of_client(spark: SparkSession, words: Words) -> DataFrame | None:
-    """words: of a statement, with constants in the place of parameters. None, and nothing done, for what is no INSERT, for one
-    into no table of ours, and for one that is the server's. Raises SyntaxFault for what cannot be read, and what
-    inserts.insert_rows raises."""
+    """words: of a statement, with constants in place of parameters. Returns None, and does nothing, for a statement that is no
+    INSERT, for one into a table that pydelta does not handle, and for one that the server runs. Raises SyntaxFault for text that
+    cannot be read, and the errors of inserts.insert_rows."""
     insert = written_insert(spark, words)
     target = None if insert is None else find_target(spark, insert.target.parts)
     if insert is None or target is None:
@@ -56,21 +56,22 @@ def insert_of_client(spark: SparkSession, words: Words) -> DataFrame | None:
 
 
 def _is_asked_of_client(spark: SparkSession, insert: ParsedInsert) -> bool:
-    """Whether the server refuses the statement, or writes the rows otherwise than a saved DataFrame's, whatever the table."""
+    """Return whether the server refuses the statement, or writes the rows differently than a saved DataFrame, for every table."""
     if insert.replaces_using or insert.replaces_on is not None or insert.if_not_exists:
         return True
     is_optimized = is_on(spark, OPTIMIZE_CONF, default=False) or "optimizewrite" in map(str.lower, insert.options)
     if is_optimized or may_evolve(spark, insert) or resets_transaction(spark):
         return True
-    return conf(spark, catalog_conf("pydelta")) is None  # the server took no classes
+    return conf(spark, catalog_conf("pydelta")) is None  # the server did not accept our classes
 
 
 # ---------------------------------------------------------------- the statement
 
 
 def written_insert(spark: SparkSession, words: Words) -> ParsedInsert | None:
-    """None for what is no INSERT into a table. Raises SyntaxFault for what cannot be read, an INSERT into several tables too."""
-    before = _before(words)
+    """Return None for a statement that is no INSERT into a table. Raises SyntaxFault for text that cannot be read, and for an
+    INSERT into several tables."""
+    text_before = _before(words)
     if not words.take("INSERT"):
         return None
     evolves = words.take("WITH", "SCHEMA", "EVOLUTION")
@@ -102,7 +103,7 @@ def written_insert(spark: SparkSession, words: Words) -> ParsedInsert | None:
     query = _aliased_query(spark, words) if using or on is not None else _query(spark, words)
     return ParsedInsert(
         ParsedTarget(parts, alias),
-        _behind(query, before),
+        _behind(query, text_before),
         options=options,
         columns=columns,
         values=values,
@@ -125,7 +126,7 @@ _WRITTEN_ALIKE = {
 
 
 def partition_spec(words: Words) -> tuple[dict[str, str | None], tuple[str, ...]]:
-    """What stands behind PARTITION: columns with values, as text, and those without."""
+    """Parse the columns of PARTITION: those with values, as text, and those without."""
     values: dict[str, str | None] = {}
     open_columns: list[str] = []
     words.expect("(")
@@ -142,7 +143,8 @@ def partition_spec(words: Words) -> tuple[dict[str, str | None], tuple[str, ...]
 
 
 def _partition_value(words: Words) -> str | None:
-    """As Spark writes the constant as text. Faults for one that it may write otherwise than it stands there."""
+    """Return the constant as the text that Spark makes of it. Faults if Spark may write it differently than it is written
+    here."""
     for word in ("TRUE", "FALSE"):
         if words.take(word):
             return word.lower()
@@ -168,7 +170,7 @@ def _partition_value(words: Words) -> str | None:
 
 
 def _options(words: Words) -> dict[str, str]:
-    if not words.at("WITH", "("):  # that of a query
+    if not words.at("WITH", "("):  # this WITH belongs to a query
         return {}
     words.expect("WITH")
     return properties_of(words)
@@ -193,24 +195,24 @@ def _columns(words: Words) -> tuple[str, ...]:
 
 
 def _before(words: Words) -> str:
-    """WITH or FROM, which may stand in front of INSERT and belong to its query; empty for neither."""
+    """Return WITH or FROM, which may stand before INSERT and belong to its query; empty if there is neither."""
     word = next((word for word in ("WITH", "FROM") if words.take(word)), None)
     return "" if word is None else f"{word} {words.text_until(*_INSERTS)}"
 
 
-def _behind(query: WrittenQuery, before: str) -> WrittenQuery:
-    """The query with what has stood in front of INSERT."""
-    if not before:
+def _behind(query: WrittenQuery, text_before: str) -> WrittenQuery:
+    """Return the query with the text that stood before INSERT."""
+    if not text_before:
         return query
-    first, *others = query.pieces
-    starts = str(first).lstrip().upper().startswith("WITH")  # of two WITH the inner one goes first
-    pieces = (f"{before} (", first, *others, ")") if starts else (f"{before} ", first, *others)
-    rows = query.rows or ("SELECT *" if before.startswith("FROM") else "")
-    return replace(query, pieces=pieces, rows=rows and f"{before} {rows}")
+    first, *other_pieces = query.pieces
+    starts = str(first).lstrip().upper().startswith("WITH")  # of two WITH the inner one takes precedence
+    pieces = (f"{text_before} (", first, *other_pieces, ")") if starts else (f"{text_before} ", first, *other_pieces)
+    rows = query.rows or ("SELECT *" if text_before.startswith("FROM") else "")
+    return replace(query, pieces=pieces, rows=rows and f"{text_before} {rows}")
 
 
 def _at_query(words: Words) -> bool:
-    """A column may have the name of such a word too: then a comma or the end of a list stands behind it."""
+    """A column may also have such a name: then a comma or the end of a list follows."""
     ahead = 0
     while words.at("(", ahead=ahead):
         ahead += 1
@@ -219,7 +221,7 @@ def _at_query(words: Words) -> bool:
 
 
 def _aliased_query(spark: SparkSession, words: Words) -> WrittenQuery:
-    """The rest. An alias may stand behind a query in parentheses."""
+    """Parse the remaining text. An alias may follow a query in parentheses."""
     if not words.at("("):
         return _query(spark, words)
     text = words.in_parentheses()
@@ -235,7 +237,7 @@ def _query(spark: SparkSession, words: Words) -> WrittenQuery:
 
 
 def _cut(spark: SparkSession, text: str) -> WrittenQuery:
-    """A query with the values found that are the word DEFAULT alone: in rows of VALUES, and in the list of one SELECT."""
+    """Split a query at the values that are the word DEFAULT alone: in rows of VALUES, and in the list of one SELECT."""
     words, selected = Words(text, binds=True), ""
     if words.take("VALUES"):
         rows = list(_rows(words))
@@ -260,7 +262,7 @@ def _cut(spark: SparkSession, text: str) -> WrittenQuery:
 
 
 def _rows(words: Words) -> Iterator[list[tuple[int, str]]]:
-    """Of VALUES: each value's place in the text, and the value."""
+    """Yield the rows of VALUES: each value's position in the text, and the value."""
     while True:
         if words.take("("):
             yield list(_listed(words))

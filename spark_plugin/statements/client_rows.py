@@ -1,7 +1,7 @@
-"""DELETE, UPDATE and MERGE INTO over Spark Connect, where the methods of DeltaTable get the texts of their clauses.
+"""DELETE, UPDATE and MERGE INTO over Spark Connect: DeltaTable's methods get the texts of the clauses.
 
-A client has no parser. Values of parameters are put into the texts of the clauses. A statement with a WITH in front goes to the
-server, which refuses it.
+A client has no parser. Values of parameters are inserted into the texts of the clauses. A statement with a leading WITH goes to
+the server, which refuses it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WrittenChange:
-    """A statement on a table of ours, as a client can read it. alias: by what its conditions and values may call the table."""
+    """A statement on a Delta table, as far as a client can read it. alias: the names that its conditions and values may use for
+    it."""
 
     asked: Change
     target: Target
@@ -35,20 +36,20 @@ class WrittenChange:
 
     @classmethod
     def of(cls, spark: SparkSession, words: Words) -> WrittenChange | None:
-        """Of the words that are left. None for another statement, for one about no table of ours, and for one that cannot be
-        read: the server says what is wrong."""
+        """Parse the remaining words. Returns None for another statement, for one about a table that pydelta does not handle, and
+        for one that cannot be read: the server reports the error."""
         try:
-            asked = change_of(words)
+            parsed_change = change_of(words)
         except SyntaxFault:
             return None
-        target = None if asked is None else find_target(spark, asked.table.parts)
-        if asked is None or target is None:
+        target = None if parsed_change is None else find_target(spark, parsed_change.table.parts)
+        if parsed_change is None or target is None:
             return None
-        return cls(asked, target, short_alias(asked.alias, asked.table.parts, target))
+        return cls(parsed_change, target, short_alias(parsed_change.alias, parsed_change.table.parts, target))
 
 
 def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """As rows.change_rows, of the text."""
+    """Do the same as rows.change_rows, for the text."""
     try:
         words = Words(statement.text, statement.args, binds=True)
     except SyntaxFault:
@@ -59,17 +60,17 @@ def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
     place, alias = change.target.place, change.alias
     match change.asked:
         case DeleteRows(where=where):
-            done = delete_update.delete(spark, place, as_condition(where), alias=alias)
-            return counted(spark, done.metrics.get("numDeletedRows", 0))
+            result = delete_update.delete(spark, place, as_condition(where), alias=alias)
+            return counted(spark, result.metrics.get("numDeletedRows", 0))
         case UpdateRows(assignments=assignments, where=where):
-            done = delete_update.update(spark, place, as_condition(where), values_of(assignments), alias=alias)
-            return counted(spark, done.metrics.get("numUpdatedRows", 0))
+            result = delete_update.update(spark, place, as_condition(where), values_of(assignments), alias=alias)
+            return counted(spark, result.metrics.get("numUpdatedRows", 0))
         case MergeRows() as merge:
             return merge_builder(spark, merge, change).execute()
 
 
-def merge_builder(spark: SparkSession, asked: MergeRows, change: WrittenChange) -> DeltaMergeBuilder:
-    """The MERGE that a text asks for."""
+def merge_builder(spark: SparkSession, merge: MergeRows, change: WrittenChange) -> DeltaMergeBuilder:
+    """Return the builder of the MERGE in a text."""
     clauses = tuple(
         Clause(
             one.kind,
@@ -77,14 +78,14 @@ def merge_builder(spark: SparkSession, asked: MergeRows, change: WrittenChange) 
             as_condition(one.condition),
             None if one.assignments is None else values_of(one.assignments, one.action.upper()),
         )
-        for one in asked.clauses
+        for one in merge.clauses
     )
-    source, condition = spark_sql(spark, f"SELECT * FROM {asked.source}"), as_condition(asked.condition)
+    source, condition = spark_sql(spark, f"SELECT * FROM {merge.source}"), as_condition(merge.condition)
     assert condition is not None
-    return DeltaMergeBuilder(spark, change.target.place, change.alias, source, condition, clauses, asked.evolves)
+    return DeltaMergeBuilder(spark, change.target.place, change.alias, source, condition, clauses, merge.evolves)
 
 
 def values_of(assignments: Assignments, action: str = "UPDATE") -> dict[str, Column]:
-    """The values of SET, by the names of columns."""
+    """Return the values of SET, by the names of columns."""
     return as_assignments(by_name(assignments, action), "SET")
 

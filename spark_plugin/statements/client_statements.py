@@ -2,7 +2,7 @@
 
     SHOW PARTITIONS shop.sales PARTITION (day = '2024-05-01')
 
-What cannot be read goes to the server, which says what is wrong with it.
+The server gets statements that cannot be read, and reports the error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OF_INSERT = ("INSERT", "WITH", "FROM")
 
 
 def run_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """None, and nothing done, for another statement, and for one about no table of ours."""
+    """Return None, and do nothing, for another statement, and for one about a table that pydelta does not handle."""
     try:
         words = Words(statement.text, statement.args, binds=statement.word in _OF_INSERT)
         if statement.word in _OF_INSERT:
@@ -40,10 +40,10 @@ def run_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None
             return _show_create(spark, words)
         if words.take("TRUNCATE", "TABLE"):
             return _truncate(spark, words)
-        asked = _likeness(words) if words.take("CREATE", "TABLE") else None
+        request = _likeness(words) if words.take("CREATE", "TABLE") else None
     except SyntaxFault:
         return None
-    return None if asked is None else create_parsed(spark, asked)
+    return None if request is None else create_parsed(spark, request)
 
 
 def _partitions(words: Words) -> ParsedPartitions:
@@ -71,7 +71,7 @@ def _truncate(spark: SparkSession, words: Words) -> DataFrame | None:
 
 
 def _likeness(words: Words) -> ParsedLikeness | None:
-    """None for another CREATE TABLE."""
+    """Return None for another CREATE TABLE."""
     if_not_exists = words.take("IF", "NOT", "EXISTS")
     parts = words.name()
     if not words.take("LIKE"):

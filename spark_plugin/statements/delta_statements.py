@@ -1,8 +1,8 @@
-"""The statements of grammar.py, carried out by DeltaTable's methods; classic and over Spark Connect.
+"""The statements of grammar.py, run by DeltaTable's methods; classic and over Spark Connect.
 
     OPTIMIZE pydelta.`/data/events` WHERE day = '2024-01-01'       -- path, metrics
 
-A statement about something that is not a table of ours goes to Spark if Spark, or delta-spark, can read the statement. Otherwise
+A statement about something that pydelta does not handle goes to Spark if Spark, or delta-spark, can read the statement. Otherwise
 other_tables.py answers it.
 """
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 def run_utility(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """Raises SqlSyntaxError (PARSE_SYNTAX_ERROR), and what the methods of DeltaTable raise."""
+    """Raises SqlSyntaxError (PARSE_SYNTAX_ERROR), and the errors of DeltaTable's methods."""
     try:
         utility = parse_utility(statement.text, statement.args)
     except SyntaxFault as fault:
         if _is_read_by_others(spark, statement):
             return None
         raise fault.raised() from fault
-    if utility is None or (isinstance(utility, grammar.Convert) and has_delta_spark(spark)):  # that makes tables of its own
+    if utility is None or (isinstance(utility, grammar.Convert) and has_delta_spark(spark)):  # delta-spark makes its own tables
         return None
     try:
         return carry_out(spark, utility)
@@ -52,7 +52,7 @@ def run_utility(spark: SparkSession, statement: Statement) -> DataFrame | None:
 
 
 class NotOurs(Exception):
-    """What is asked for is about no table of ours, and nothing was done. named: the table."""
+    """The statement is about a table that pydelta does not handle, and nothing was done. named: the table."""
 
     def __init__(self, named: TableName) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class NotOurs(Exception):
 
 
 def carry_out(spark: SparkSession, utility: Utility) -> DataFrame:
-    """Raises NotOurs, and what the methods of DeltaTable raise."""
+    """Run the statement. Raises NotOurs, and the errors of DeltaTable's methods."""
     match utility:
         case grammar.Clone():
             return _clone(spark, utility)
@@ -84,7 +84,7 @@ def _target(spark: SparkSession, named: TableName) -> Target | None:
 
 
 def _is_read_by_others(spark: SparkSession, statement: Statement) -> bool:
-    """Whether Spark's parser, or that of an extension, knows the statement."""
+    """Return whether Spark's parser, or that of an extension, knows the statement."""
     if has_delta_spark(spark):
         return True
     if is_connect(spark):
@@ -93,32 +93,32 @@ def _is_read_by_others(spark: SparkSession, statement: Statement) -> bool:
 
 
 _OF_SPARK = ("DESCRIBE", "DESC", "ALTER", "CREATE", "DROP")
-"""What a server may be able to read, for clients, who cannot ask its parser."""
+"""Statements that a server may be able to read; for clients, which cannot call its parser."""
 
 
 def _is_of_table(spark: SparkSession, utility: Utility) -> bool:
-    """Whether DESCRIBE HISTORY x, which Spark reads as the column x of a table HISTORY, can be meant so."""
+    """Return whether DESCRIBE HISTORY x, which Spark reads as the column x of a table HISTORY, can mean that."""
     if not isinstance(utility, grammar.History | grammar.Detail):
         return True
     return bool(spark.catalog.tableExists(type(utility).__name__.lower()))
 
 
-# ---------------------------------------------------------------- on a table that is there
+# ---------------------------------------------------------------- on an existing table
 
 
-def _optimize(spark: SparkSession, target: Target, asked: grammar.Optimize) -> DataFrame:
+def _optimize(spark: SparkSession, target: Target, request: grammar.Optimize) -> DataFrame:
     builder = target.delta_table(spark).optimize()
-    if asked.where is not None:
-        builder = builder.where(asked.where)
-    return builder.executeZOrderBy(*asked.z_order) if asked.z_order else builder.executeCompaction(full=asked.full)
+    if request.where is not None:
+        builder = builder.where(request.where)
+    return builder.executeZOrderBy(*request.z_order) if request.z_order else builder.executeCompaction(full=request.full)
 
 
-def _vacuum(spark: SparkSession, target: Target, asked: grammar.Vacuum) -> DataFrame:
-    """The files that would go, of a dry run; else the table's path."""
-    inventory = None if asked.inventory is None else _inventory(spark, asked.inventory)
+def _vacuum(spark: SparkSession, target: Target, request: grammar.Vacuum) -> DataFrame:
+    """Return the files that a dry run would delete; otherwise the table's path."""
+    inventory = None if request.inventory is None else _inventory(spark, request.inventory)
     table = target.delta_table(spark)
-    found = table.vacuum(asked.hours, dryRun=asked.dry_run, lite=asked.lite, inventory=inventory)
-    return found.select("path") if asked.dry_run else table.detail().selectExpr("location AS path")
+    files = table.vacuum(request.hours, dryRun=request.dry_run, lite=request.lite, inventory=inventory)
+    return files.select("path") if request.dry_run else table.detail().selectExpr("location AS path")
 
 
 def _inventory(spark: SparkSession, named: TableName | str) -> DataFrame:
@@ -129,29 +129,29 @@ def _inventory(spark: SparkSession, named: TableName | str) -> DataFrame:
     return spark.table(shown(named)) if target is None else target.delta_table(spark).toDF()
 
 
-def _history(spark: SparkSession, target: Target, asked: grammar.History) -> DataFrame:
-    return target.delta_table(spark).history(asked.limit)
+def _history(spark: SparkSession, target: Target, request: grammar.History) -> DataFrame:
+    return target.delta_table(spark).history(request.limit)
 
 
-def _detail(spark: SparkSession, target: Target, asked: grammar.Detail) -> DataFrame:
+def _detail(spark: SparkSession, target: Target, request: grammar.Detail) -> DataFrame:
     return target.delta_table(spark).detail()
 
 
-def _restore(spark: SparkSession, target: Target, asked: grammar.Restore) -> DataFrame:
+def _restore(spark: SparkSession, target: Target, request: grammar.Restore) -> DataFrame:
     table = target.delta_table(spark)
-    if asked.to.timestamp is not None:
-        return table.restoreToTimestamp(asked.to.timestamp, ignoreMissingFiles=asked.ignores_missing_files)
-    assert asked.to.version is not None
-    return table.restoreToVersion(asked.to.version, ignoreMissingFiles=asked.ignores_missing_files)
+    if request.to.timestamp is not None:
+        return table.restoreToTimestamp(request.to.timestamp, ignoreMissingFiles=request.ignores_missing_files)
+    assert request.to.version is not None
+    return table.restoreToVersion(request.to.version, ignoreMissingFiles=request.ignores_missing_files)
 
 
-def _generate(spark: SparkSession, target: Target, asked: grammar.Generate) -> DataFrame:
-    target.delta_table(spark).generate(asked.mode)
+def _generate(spark: SparkSession, target: Target, request: grammar.Generate) -> DataFrame:
+    target.delta_table(spark).generate(request.mode)
     return nothing(spark)
 
 
-def _reorg(spark: SparkSession, target: Target, asked: grammar.Reorg) -> DataFrame:
-    if not asked.purge:
+def _reorg(spark: SparkSession, target: Target, request: grammar.Reorg) -> DataFrame:
+    if not request.purge:
         refuse(
             "REORG TABLE ... APPLY (UPGRADE UNIFORM ...)",
             "write Iceberg metadata, which this turns on",
@@ -159,62 +159,62 @@ def _reorg(spark: SparkSession, target: Target, asked: grammar.Reorg) -> DataFra
             "this one. For the metadata use an engine that writes it.",
         )
     builder = target.delta_table(spark).reorg()
-    return (builder if asked.where is None else builder.where(asked.where)).executePurge()
+    return (builder if request.where is None else builder.where(request.where)).executePurge()
 
 
-def _fsck(spark: SparkSession, target: Target, asked: grammar.Fsck) -> DataFrame:
-    return target.delta_table(spark).fsck(dryRun=asked.dry_run, checkData=asked.check_data)
+def _fsck(spark: SparkSession, target: Target, request: grammar.Fsck) -> DataFrame:
+    return target.delta_table(spark).fsck(dryRun=request.dry_run, checkData=request.check_data)
 
 
-# ---------------------------------------------------------------- what the table is
+# ---------------------------------------------------------------- the table's definition
 
 
-def _add_constraint(spark: SparkSession, target: Target, asked: grammar.AddConstraint) -> DataFrame:
-    target.delta_table(spark).addConstraint(asked.name, asked.check)
+def _add_constraint(spark: SparkSession, target: Target, request: grammar.AddConstraint) -> DataFrame:
+    target.delta_table(spark).addConstraint(request.name, request.check)
     return nothing(spark)
 
 
-def _drop_constraint(spark: SparkSession, target: Target, asked: grammar.DropConstraint) -> DataFrame:
-    target.delta_table(spark).dropConstraint(asked.name, ifExists=asked.if_exists)
+def _drop_constraint(spark: SparkSession, target: Target, request: grammar.DropConstraint) -> DataFrame:
+    target.delta_table(spark).dropConstraint(request.name, ifExists=request.if_exists)
     return nothing(spark)
 
 
-def _add_feature(spark: SparkSession, target: Target, asked: grammar.AddFeature) -> DataFrame:
-    target.delta_table(spark).addFeatureSupport(asked.feature)
+def _add_feature(spark: SparkSession, target: Target, request: grammar.AddFeature) -> DataFrame:
+    target.delta_table(spark).addFeatureSupport(request.feature)
     return nothing(spark)
 
 
-def _drop_feature(spark: SparkSession, target: Target, asked: grammar.DropFeature) -> DataFrame:
-    target.delta_table(spark).dropFeatureSupport(asked.feature, asked.truncate_history or None)
+def _drop_feature(spark: SparkSession, target: Target, request: grammar.DropFeature) -> DataFrame:
+    target.delta_table(spark).dropFeatureSupport(request.feature, request.truncate_history or None)
     return nothing(spark)
 
 
-def _cluster_by(spark: SparkSession, target: Target, asked: grammar.ClusterBy) -> DataFrame:
-    target.delta_table(spark).clusterBy(*asked.columns)
+def _cluster_by(spark: SparkSession, target: Target, request: grammar.ClusterBy) -> DataFrame:
+    target.delta_table(spark).clusterBy(*request.columns)
     return nothing(spark)
 
 
-def _sync_identity(spark: SparkSession, target: Target, asked: grammar.SyncIdentity) -> DataFrame:
-    target.delta_table(spark).syncIdentity(asked.column)
+def _sync_identity(spark: SparkSession, target: Target, request: grammar.SyncIdentity) -> DataFrame:
+    target.delta_table(spark).syncIdentity(request.column)
     return nothing(spark)
 
 
-def _create_index(spark: SparkSession, target: Target, asked: grammar.CreateIndex) -> DataFrame:
-    if len(asked.columns) != 1 or asked.if_not_exists:
+def _create_index(spark: SparkSession, target: Target, request: grammar.CreateIndex) -> DataFrame:
+    if len(request.columns) != 1 or request.if_not_exists:
         refuse("CREATE INDEX", "index several columns together, or look whether an index is there", "Index one column.")
-    target.delta_table(spark).createIndex(asked.columns[0], asked.name)
+    target.delta_table(spark).createIndex(request.columns[0], request.name)
     return nothing(spark)
 
 
-def _drop_index(spark: SparkSession, target: Target, asked: grammar.DropIndex) -> DataFrame:
-    if asked.if_exists:
+def _drop_index(spark: SparkSession, target: Target, request: grammar.DropIndex) -> DataFrame:
+    if request.if_exists:
         refuse("DROP INDEX IF EXISTS", "look whether an index is there", "Leave IF EXISTS out.")
-    target.delta_table(spark).dropIndex(asked.name)
+    target.delta_table(spark).dropIndex(request.name)
     return nothing(spark)
 
 
 def refuse(statement: str, what: str, instead: str) -> NoReturn:
-    """For what no method of DeltaTable can do."""
+    """Refuse a statement that no method of DeltaTable can run."""
     raise UnsupportedOperationError(
         f"{statement}: this version of pydelta cannot {what}. Nothing was changed. {instead}", operation=statement
     )
@@ -240,27 +240,27 @@ _RUN: dict[type[Any], Callable[[SparkSession, Target, Any], DataFrame]] = {
 }
 
 
-# ---------------------------------------------------------------- what becomes a table
+# ---------------------------------------------------------------- new Delta tables
 
 
-def _convert(spark: SparkSession, asked: grammar.Convert) -> DataFrame:
-    DeltaTable.convertToDelta(spark, shown(asked.table), asked.partitions, collectStats=asked.statistics)
+def _convert(spark: SparkSession, request: grammar.Convert) -> DataFrame:
+    DeltaTable.convertToDelta(spark, shown(request.table), request.partitions, collectStats=request.statistics)
     return nothing(spark)
 
 
-def _clone(spark: SparkSession, asked: grammar.Clone) -> DataFrame:
-    source = _target(spark, asked.source)
-    name = shown(asked.table)
+def _clone(spark: SparkSession, request: grammar.Clone) -> DataFrame:
+    source = _target(spark, request.source)
+    name = shown(request.table)
     named = catalog.format_and_path(name)
     if source is None and not _is_for_us(spark, name, named):
-        raise NotOurs(asked.source)
+        raise NotOurs(request.source)
     if named is not None and named[0] not in our_formats(spark):
-        raise NotOurs(asked.table)
-    origin = _parquet_source(spark, asked) if source is None else _table_source(source, asked)
+        raise NotOurs(request.table)
+    origin = _parquet_source(spark, request) if source is None else _table_source(source, request)
     is_there = catalog.find_stored(spark, name) is not None if named is None else DeltaTable.isDeltaTable(spark, named[1])
-    if is_there and asked.if_not_exists:
+    if is_there and request.if_not_exists:
         return spark.createDataFrame([], _CLONE_RESULT)
-    if not is_there and not asked.creates:
+    if not is_there and not request.creates:
         raise TableNotFoundError(
             f"The table {name} cannot be replaced: it is not there. Nothing was changed. Use CREATE OR REPLACE TABLE.",
             error_class="TABLE_OR_VIEW_NOT_FOUND",
@@ -268,28 +268,28 @@ def _clone(spark: SparkSession, asked: grammar.Clone) -> DataFrame:
             table=name,
         )
     arguments = {
-        "version": asked.of.version,
-        "timestamp": asked.of.timestamp,
+        "version": request.of.version,
+        "timestamp": request.of.timestamp,
         "time_zone": conf(spark, "spark.sql.session.timeZone") or "UTC",
-        "replace_table": asked.replaces,
-        "properties": dict(asked.properties),
+        "replace_table": request.replaces,
+        "properties": dict(request.properties),
     }
-    done = clone_table(spark, origin, name, arguments, is_shallow=asked.shallow, location=asked.location)
-    metrics = _clone_metrics(spark, done) if done.metrics is None else done.metrics
+    clone = clone_table(spark, origin, name, arguments, is_shallow=request.shallow, location=request.location)
+    metrics = _clone_metrics(spark, clone) if clone.metrics is None else clone.metrics
     return spark.createDataFrame([tuple(metrics[name] for name in _CLONE_METRICS.values())], _CLONE_RESULT)
 
 
 def _is_for_us(spark: SparkSession, name: str, named: tuple[str, str] | None) -> bool:
-    """Whether a clone of what is no Delta table is to be one of ours. name: of the clone; named: its format and path, of a path.
-    delta-spark, where it is, makes its own, but under names of ours."""
+    """Return whether a clone of a source that is no Delta table becomes a table of pydelta. name: of the clone; named: its format
+    and path, if it is a path. If delta-spark is loaded it makes its own clones, except under names of pydelta."""
     if named is not None or not has_delta_spark(spark):
         return True
     entry = catalog.find_stored(spark, name)
     return entry is not None and entry.is_ours
 
 
-def _table_source(source: Target, asked: grammar.Clone) -> TablePath:
-    if asked.partitions is not None:
+def _table_source(source: Target, request: grammar.Clone) -> TablePath:
+    if request.partitions is not None:
         raise InvalidOptionError(
             f"{source.label} is a Delta table, and a clone is partitioned as its source is. Nothing was changed. Leave "
             "PARTITIONED BY out, which is for directories of Parquet files.",
@@ -298,20 +298,20 @@ def _table_source(source: Target, asked: grammar.Clone) -> TablePath:
     return source.place
 
 
-def _parquet_source(spark: SparkSession, asked: grammar.Clone) -> ParquetSource:
-    found = None if asked.source.path is not None else parquet_source(spark, shown(asked.source), asked.partitions)
+def _parquet_source(spark: SparkSession, request: grammar.Clone) -> ParquetSource:
+    found = None if request.source.path is not None else parquet_source(spark, shown(request.source), request.partitions)
     if found is None:
-        raise NotOurs(asked.source)
-    if asked.of != Version():
+        raise NotOurs(request.source)
+    if request.of != Version():
         raise UnsupportedOperationError(
-            f"Time travel on the relation {shown(asked.source)} is not supported: Parquet files have no versions. Nothing was "
+            f"Time travel on the relation {shown(request.source)} is not supported: Parquet files have no versions. Nothing was "
             "changed. Leave VERSION AS OF and TIMESTAMP AS OF out.",
             error_class="UNSUPPORTED_FEATURE.TIME_TRAVEL",
             sql_state="0A000",
         )
-    if not asked.shallow:
+    if not request.shallow:
         raise UnsupportedOperationError(
-            f"Deep clones are made of Delta tables, and {shown(asked.source)} is Parquet files. Nothing was changed. Make a "
+            f"Deep clones are made of Delta tables, and {shown(request.source)} is Parquet files. Nothing was changed. Make a "
             "SHALLOW CLONE, of which a deep one can be made; or write the rows to a new table by CREATE TABLE ... AS SELECT.",
             error_class="DELTA_UNSUPPORTED_DEEP_CLONE",
             sql_state="0A000",
@@ -330,9 +330,9 @@ _CLONE_METRICS = {
 _CLONE_RESULT = ", ".join(f"{name} bigint" for name in _CLONE_METRICS)
 
 
-def _clone_metrics(spark: SparkSession, done: Cloned) -> dict[str, int]:
-    """Over Spark Connect the clone's history has the numbers."""
-    history = DeltaTable.forPath(spark, done.place.path).history().filter("operation = 'CLONE'")
+def _clone_metrics(spark: SparkSession, clone: Cloned) -> dict[str, int]:
+    """Return the metrics. Over Spark Connect the clone's history has the numbers."""
+    history = DeltaTable.forPath(spark, clone.place.path).history().filter("operation = 'CLONE'")
     row = history.select("operationMetrics").first()
     assert row is not None
     return {name: int(row["operationMetrics"][name]) for name in _CLONE_METRICS.values()}

@@ -1,8 +1,8 @@
-"""DELETE, UPDATE and MERGE INTO as Spark's own parser reads them, with a WITH in front too, carried out by spark_plugin.dml.
+"""DELETE, UPDATE and MERGE INTO as Spark's own parser reads them, also with a leading WITH, run by spark_plugin.dml.
 
     DELETE FROM pydelta.`/data/events` WHERE id = 3             -- num_affected_rows
 
-Names in conditions and values are resolved as in those of DeltaTable's methods, which take the same Columns.
+Names in conditions and values are resolved as in DeltaTable's methods, which take the same Columns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChangedTable:
-    """The table that a statement changes. alias: by what its conditions and values may call it. shown: as of ViewedTarget."""
+    """The table that a statement changes. alias: the names that its conditions and values may use. shown: as in ViewedTarget."""
 
     target: Target
     alias: Alias
@@ -34,7 +34,8 @@ class ChangedTable:
 
 
 def changed_table(spark: SparkSession, plan: ParsedPlan, text: str) -> ChangedTable | None:
-    """Of a DELETE, UPDATE or MERGE; None for what is no table of ours. Raises what find_target and viewed_target raise."""
+    """Return the table of a DELETE, UPDATE or MERGE; None if pydelta does not handle it. Raises the errors of find_target and
+    viewed_target."""
     named = plan.target()
     if named is None:
         return None
@@ -49,9 +50,9 @@ STATEMENTS = {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE", "MergeIntoTa
 
 
 def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
-    """Returns one row: num_affected_rows, and of a MERGE also num_updated_rows, num_deleted_rows and num_inserted_rows.
+    """Returns one row: num_affected_rows, and for a MERGE also num_updated_rows, num_deleted_rows and num_inserted_rows.
 
-    Raises what the methods of DeltaTable raise.
+    Raises the errors of DeltaTable's methods.
     """
     table = changed_table(spark, plan, text)
     if table is None:
@@ -59,17 +60,17 @@ def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
     place, alias = table.target.place, table.alias
     match plan.kind:
         case "DeleteFromTable":
-            done = delete_update.delete(spark, place, plan.deleted().condition, alias=alias, shown=table.shown)
-            return counted(spark, done.metrics.get("numDeletedRows", 0))
+            result = delete_update.delete(spark, place, plan.deleted().condition, alias=alias, shown=table.shown)
+            return counted(spark, result.metrics.get("numDeletedRows", 0))
         case "UpdateTable":
             change = plan.updated()
-            done = delete_update.update(spark, place, change.condition, by_name(change.assignments), alias=alias)
-            return counted(spark, done.metrics.get("numUpdatedRows", 0))
+            result = delete_update.update(spark, place, change.condition, by_name(change.assignments), alias=alias)
+            return counted(spark, result.metrics.get("numUpdatedRows", 0))
     return merge_builder(spark, plan, table).execute()
 
 
 def merge_builder(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> DeltaMergeBuilder:
-    """The MERGE that a plan asks for."""
+    """Return the builder of the MERGE in a plan."""
     merge = plan.merged()
     clauses = tuple(
         Clause(

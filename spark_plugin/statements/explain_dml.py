@@ -1,9 +1,9 @@
-"""EXPLAIN of DELETE, UPDATE and MERGE INTO: what they would do, and Spark's plan of the rows that change. Nothing is changed.
+"""EXPLAIN of DELETE, UPDATE and MERGE INTO: what they would do, and Spark's plan of the changed rows. Nothing is changed.
 
     EXPLAIN FORMATTED DELETE FROM pydelta.`/data/events` WHERE id = 3       -- plan
 
-Which files matter is found as when the statement runs, by the log. Of a MERGE the source is not read: what it tells when it runs,
-the keys that it has and how large it is, may make it read fewer files and join in another way.
+The log decides which files matter, as when the statement runs. The source of a MERGE is not read: when the statement runs, the
+source's keys and its size may make it read fewer files and join in another way.
 """
 
 from __future__ import annotations
@@ -39,39 +39,39 @@ _NO_ROWS = "== Physical Plan ==\nNo row has to be read.\n"
 
 
 def explain_change(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
-    """Returns one row with the text, or, as Spark does, the lines of the error that the statement meets before it runs."""
+    """Returns one row with the text. As in Spark, an error that the statement raises before it runs is also returned as text."""
     explained, mode = plan.explained()
     if explained.kind not in STATEMENTS:
         return None
-    with _told() as told:
+    with _told() as lines:
         table = changed_table(spark, explained, text)
         if table is None:
             return None
         with _planned(spark, explained, table) as (target, planned):
-            told.append(_explanation(target, planned, mode))
-    return _lines(spark, told)
+            lines.append(_explanation(target, planned, mode))
+    return _lines(spark, lines)
 
 
 def explain_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """The same over Spark Connect, of the text."""
+    """Do the same over Spark Connect, for the text."""
     try:
         words = Words(statement.text, statement.args, binds=True)
     except SyntaxFault:
         return None
     words.take("EXPLAIN")
     mode = next((mode for mode in _MODES if words.take(mode)), "SIMPLE").lower()
-    with _told() as told:
+    with _told() as lines:
         change = WrittenChange.of(spark, words)
         if change is None:
             return None
         with _planned_by_text(spark, change) as (target, planned):
-            told.append(_explanation(target, planned, mode))
-    return _lines(spark, told)
+            lines.append(_explanation(target, planned, mode))
+    return _lines(spark, lines)
 
 
 @contextmanager
 def _told() -> Iterator[list[str]]:
-    """The lines of an explanation; those of the error instead."""
+    """Yield the lines of an explanation; the lines of the error if there is one."""
     lines: list[str] = []
     try:
         yield lines
@@ -85,7 +85,7 @@ def _lines(spark: SparkSession, lines: Sequence[str]) -> DataFrame:
 
 @contextmanager
 def _planned(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> Iterator[tuple[Target, PlannedChange]]:
-    """While the target is open."""
+    """Yield the plan while the target is open."""
     if plan.kind == "MergeIntoTable":
         with _planned_merge(merge_builder(spark, plan, table)) as planned:
             yield planned
@@ -115,8 +115,8 @@ def _planned_by_text(spark: SparkSession, change: WrittenChange) -> Iterator[tup
 
 @contextmanager
 def _planned_merge(merge: DeltaMergeBuilder) -> Iterator[tuple[Target, PlannedChange]]:
-    asked = (merge.spark, merge.table, merge.alias, merge.source, merge.condition, merge.clauses, merge.schema_evolution)
-    with MergeRequest.of(*asked).planned() as planned:
+    request = (merge.spark, merge.table, merge.alias, merge.source, merge.condition, merge.clauses, merge.schema_evolution)
+    with MergeRequest.of(*request).planned() as planned:
         yield planned
 
 
@@ -131,8 +131,8 @@ def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
         **{name: _shown(value) for name, value in planned.parameters.items() if value},
         "Files": files,
     }
-    told = [f"{name}: {value}" for name, value in facts.items()]
-    return "\n".join((rows.rstrip("\n"), "", f"== {dml.operation} ==", *told, ""))
+    lines = [f"{name}: {value}" for name, value in facts.items()]
+    return "\n".join((rows.rstrip("\n"), "", f"== {dml.operation} ==", *lines, ""))
 
 
 def _explained(spark: SparkSession, frame: DataFrame, mode: str) -> str:
@@ -140,7 +140,7 @@ def _explained(spark: SparkSession, frame: DataFrame, mode: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A parameter of the history: a text, or what clauses say, each as a mapping."""
+    """Format a parameter of the history: a text, or the clauses, each as a mapping."""
     parts = [value] if isinstance(value, str) else value
     return "; ".join(
         ", ".join(f"{name} {text}" for name, text in one.items()) if isinstance(one, Mapping) else str(one) for one in parts

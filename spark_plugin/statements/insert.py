@@ -1,4 +1,4 @@
-"""INSERT: the rows of its query, under the table's columns and in their types, on the road that saved DataFrames go.
+"""INSERT: gives the rows of its query the table's columns and types, and writes them as a saved DataFrame is written.
 
     INSERT INTO shop.sales (id, price) VALUES (3, 1.5)
     INSERT INTO shop.sales BY NAME SELECT ...
@@ -7,7 +7,7 @@
     INSERT INTO shop.sales REPLACE USING (id) SELECT ...
     INSERT INTO shop.sales AS t REPLACE ON t.id = s.id AND t.day > s.day (SELECT ...) AS s
 
-What a column gets that no value is given for, the write decides: its default, its expression, its next number, or null.
+The write fills columns without a given value: with their default, their expression, their next number, or null.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _PARTITION_MODE = "partitionOverwriteMode"
 
 
 def insert_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises what saving a DataFrame raises; SchemaMismatchError
-    (DELTA_INSERT_COLUMN_ARITY_MISMATCH) for another number of values than of columns, and InvariantViolationError
+    """Returns a frame without columns, as Spark does. Raises the errors of saving a DataFrame; SchemaMismatchError
+    (DELTA_INSERT_COLUMN_ARITY_MISMATCH) if the numbers of values and columns differ, and InvariantViolationError
     (DELTA_INSERT_COLUMN_MISMATCH) for a NOT NULL column that is left out."""
     insert = parsed_insert(plan)
     target = None if insert is None else find_target(spark, insert.target.parts)
@@ -64,7 +64,7 @@ def insert_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
 
 
 def write_insert(spark: SparkSession, target: Target, insert: ParsedInsert, alias: Alias) -> DataFrame:
-    """The same once it is parsed. alias: by what the condition of REPLACE ON may call the table."""
+    """Run a parsed INSERT. alias: the names that the condition of REPLACE ON may use for the table."""
     table = _Table.of(spark, target)
     _check(table, insert, is_case_sensitive(spark))
     frame, columns = _arranged(spark, table, insert)
@@ -84,7 +84,7 @@ def write_insert(spark: SparkSession, target: Target, insert: ParsedInsert, alia
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The table as it is now."""
+    """The table at its newest version."""
 
     target: Target
     columns: TableColumns
@@ -133,10 +133,10 @@ def _check(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
 
 
 def _check_listed(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
-    """The columns that the statement lists: of the table, each once, and none that PARTITION has a value for."""
+    """Check the columns that the statement lists: each exists, occurs once, and has no value in PARTITION."""
     listed = Counter(name.lower() for name in insert.columns)
-    known, static = among(table.schema.names, case_sensitive=case_sensitive), among(insert.values, case_sensitive=False)
-    unknown = [name for name in insert.columns if not known(name)]
+    column_names, static = among(table.schema.names, case_sensitive=case_sensitive), among(insert.values, case_sensitive=False)
+    unknown = [name for name in insert.columns if not column_names(name)]
     twice = [name for name in insert.columns if listed[name.lower()] > 1]
     both = [name for name in insert.columns if static(name)]
     if unknown:
@@ -156,18 +156,18 @@ def _check_listed(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> 
 
 
 def may_evolve(spark: SparkSession, insert: ParsedInsert) -> bool:
-    """Whether columns that only the query has become the table's."""
+    """Return whether columns that only the query has are added to the table."""
     said = next((value for name, value in insert.options.items() if name.lower() == "mergeschema"), None)
     said = said or conf(spark, "spark.databricks.delta.schema.autoMerge.enabled")
     return insert.evolves or (said is not None and said.lower() == "true")
 
 
-# ---------------------------------------------------------------- which rows go
+# ---------------------------------------------------------------- replaced rows
 
 
 def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: Save) -> Save:
-    """An overwrite takes the place of the partitions that PARTITION has values for; where partitions are overwritten dynamically
-    and PARTITION leaves some open, of those that the rows have; else of the whole table."""
+    """An overwrite replaces the partitions that PARTITION has values for. If partitions are overwritten dynamically and PARTITION
+    leaves some open, it replaces those that the rows have. Otherwise it replaces the whole table."""
     path = table.target.place.url
     if insert.replaces_using:
         return replace(save, mode="overwrite", matching=Matching.using([joined_name((name,)) for name in insert.replaces_using]))
@@ -186,7 +186,7 @@ def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: S
 
 
 def _alias(spark: SparkSession, insert: ParsedInsert, target: Target, text: str) -> Alias:
-    """By what the condition of REPLACE ON may call the table: its alias, or its name."""
+    """Return the names that the condition of REPLACE ON may use for the table: its alias, or its name."""
     assert insert.replaces_on is not None
     named = ParsedTarget(insert.target.parts, insert.replaces_on.alias)
     return alias_of(spark, named, target, text)
@@ -199,8 +199,8 @@ def _replacing_on(
     columns: Sequence[tuple[str, Column]],
     alias: Alias,
 ) -> Save:
-    """The condition speaks of the query's columns under their own names, and of values that are not cast: so they stay, and those
-    of the table's columns come beside them."""
+    """The condition refers to the query's columns under their own names, with values that are not cast. So these columns stay,
+    and the table's columns are added."""
     frame, values = with_table_columns(save.frame, columns)
     condition = on.condition()
     matching = Matching((), analyzer_of(spark).written_text(condition), alias, condition, values)
@@ -214,7 +214,7 @@ def _log_column(table: _Table, name: str) -> DeltaField:
 
 
 def _static_partition(table: _Table, insert: ParsedInsert) -> str:
-    """The condition of rows of the partitions that PARTITION has values for, as SQL: a client knows no other as text."""
+    """Return the condition of the partitions that PARTITION has values for, as SQL: a client has no other condition as text."""
     equal = []
     for name, text in insert.values.items():
         field = _log_column(table, name)
@@ -223,7 +223,7 @@ def _static_partition(table: _Table, insert: ParsedInsert) -> str:
 
 
 def _static_columns(table: _Table, insert: ParsedInsert, rule: Assigning) -> Iterator[tuple[StructField, Column]]:
-    """The columns that PARTITION has values for, and these in the columns' types."""
+    """Yield the columns that PARTITION has values for, with the values in the columns' types."""
     for name, text in insert.values.items():
         field = table.columns.find(name)
         assert field is not None, f"{name} is a partition column"
@@ -234,20 +234,20 @@ def _static_columns(table: _Table, insert: ParsedInsert, rule: Assigning) -> Ite
 
 
 def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple[DataFrame, list[tuple[str, Column]]]:
-    """The query, and the columns of the table that it fills, with values in their types; those of PARTITION's values too."""
-    wanted, query, evolves = _wanted(table, insert), insert.query, may_evolve(spark, insert)
+    """Return the query, and the table's columns that it fills, including those of PARTITION, with values in their types."""
+    target_names, query, evolves = _wanted(table, insert), insert.query, may_evolve(spark, insert)
     width = query.width()
-    if width is not None and width <= len(wanted) and not insert.by_name:
-        query = query.with_defaults(lambda number: _default_text(spark, table, wanted[number]))
+    if width is not None and width <= len(target_names) and not insert.by_name:
+        query = query.with_defaults(lambda number: _default_text(spark, table, target_names[number]))
     frame = query.frame()
-    given = frame.columns
+    query_names = frame.columns
     if not insert.by_name:
-        _check_count(table, insert, wanted, given, evolves)
+        _check_count(table, insert, target_names, query_names, evolves)
         if not insert.columns:
-            named_tables.check_aligned(insert.replaces_using, wanted, given)
-    names = given if insert.by_name else [*wanted, *given[len(wanted) :]]
+            named_tables.check_aligned(insert.replaces_using, target_names, query_names)
+    names = query_names if insert.by_name else [*target_names, *query_names[len(target_names) :]]
     rule = Assigning.of(spark, evolves=evolves)
-    if insert.replaces_on is None:  # which names columns that a query may have twice
+    if insert.replaces_on is None:  # REPLACE ON refers to columns by name, and a query may have two of one name
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
     pairs = zip(names, frame.schema.fields, strict=True)
     columns = [table_column(rule, table.columns, name, field, by_name=insert.by_name) for name, field in pairs]
@@ -257,9 +257,9 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
     return frame, [*columns, *_null_partitions(table, filled)]
 
 
-def _check_filled(table: _Table, given: Set[str]) -> None:
-    """given: names in lower case."""
-    missing = [f.name for f in table.fields if not f.nullable and f.name.lower() not in given and not has_own_value(f)]
+def _check_filled(table: _Table, filled_names: Set[str]) -> None:
+    """filled_names: names in lower case."""
+    missing = [f.name for f in table.fields if not f.nullable and f.name.lower() not in filled_names and not has_own_value(f)]
     if missing:
         raise InvariantViolationError(
             f"INSERT leaves out {', '.join(missing)}, which is NOT NULL and has no default. Nothing was written. Give it values.",
@@ -269,40 +269,47 @@ def _check_filled(table: _Table, given: Set[str]) -> None:
         )
 
 
-def _null_partitions(table: _Table, given: Set[str]) -> Iterator[tuple[str, Column]]:
-    """The partition columns that the statement leaves out, and for which the table has no rule: an INSERT, other than a saved
-    DataFrame, may. given: names in lower case."""
+def _null_partitions(table: _Table, filled_names: Set[str]) -> Iterator[tuple[str, Column]]:
+    """Yield the partition columns that the statement leaves out and for which the table has no rule: an INSERT may do this, a
+    saved DataFrame may not. filled_names: names in lower case."""
     for field in table.fields:
-        if field.name in table.partition_columns and field.name.lower() not in given and not has_own_value(field):
+        if field.name in table.partition_columns and field.name.lower() not in filled_names and not has_own_value(field):
             wanted = table.columns.find(field.name)
             assert wanted is not None
             yield field.name, F.lit(None).cast(wanted.dataType)
 
 
 def _wanted(table: _Table, insert: ParsedInsert) -> list[str]:
-    """The table's columns that the query's columns are for, by position."""
+    """Return the table's columns that the query's columns fill, by position."""
     static = {name.lower() for name in insert.values}
     return list(insert.columns) or [name for name in table.schema.names if name.lower() not in static]
 
 
 def _default_text(spark: SparkSession, table: _Table, name: str) -> str:
-    """What DEFAULT stands for, in the column's type. Raises UnsupportedTableFeatureError for a default that Spark must not
+    """Return the value of DEFAULT, in the column's type. Raises UnsupportedTableFeatureError for a default that Spark must not
     evaluate."""
     field = _log_column(table, name)
-    wanted, text = table.columns.find(field.name), default_text(spark, field)
-    return f"CAST({text} AS {wanted.dataType.simpleString()})" if wanted and isinstance(wanted.dataType, WIDENED) else text
+    target_field, text = table.columns.find(field.name), default_text(spark, field)
+    return (
+        f"CAST({text} AS {target_field.dataType.simpleString()})"
+        if target_field and isinstance(target_field.dataType, WIDENED)
+        else text
+    )
 
 
-def _check_count(table: _Table, insert: ParsedInsert, wanted: Sequence[str], given: Sequence[str], evolves: bool) -> None:
-    if len(given) == len(wanted) or (evolves and len(given) > len(wanted) and not insert.columns):
+def _check_count(
+    table: _Table, insert: ParsedInsert, target_names: Sequence[str], query_names: Sequence[str], evolves: bool
+) -> None:
+    if len(query_names) == len(target_names) or (evolves and len(query_names) > len(target_names) and not insert.columns):
         return
     error_class = "DELTA_INSERT_COLUMN_ARITY_MISMATCH"
-    if insert.columns:  # Spark's own parser counts there
-        fault = "TOO_MANY" if len(given) > len(wanted) else "NOT_ENOUGH"
+    if insert.columns:  # in this case Spark's own parser counts
+        fault = "TOO_MANY" if len(query_names) > len(target_names) else "NOT_ENOUGH"
         error_class = f"INSERT_COLUMN_ARITY_MISMATCH.{fault}_DATA_COLUMNS"
     raise SchemaMismatchError(
-        f"INSERT goes by position: {len(wanted)} columns are to be filled ({', '.join(wanted)}), and the query has {len(given)} "
-        f"({', '.join(given)}). Nothing was written. List the columns that the query has, or INSERT ... BY NAME.",
+        f"INSERT goes by position: {len(target_names)} columns are to be filled ({', '.join(target_names)}), and the query has "
+        f"{len(query_names)} ({', '.join(query_names)}). Nothing was written. List the columns that the query has, or INSERT "
+        "... BY NAME.",
         error_class=error_class,
         sql_state="21S01" if insert.columns else "42802",
         table=table.target.label,

@@ -1,9 +1,9 @@
-"""What the statements for Delta tables answer about tables, views and directories that are not Delta tables.
+"""The answers of statements for Delta tables about tables, views and directories that are not Delta tables.
 
     answer_by_name(spark, utility, named)            # DESCRIBE DETAIL of a table: one row; everything else raises
     answer_by_path(spark, utility, path, error)      # the same for a directory: DESCRIBE DETAIL '/data/files'
 
-The conditions are delta-spark's, but for RESTORE of a table, which delta-spark says cannot be found.
+The conditions are delta-spark's, except for RESTORE of a table: delta-spark says that the table cannot be found.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _STATEMENTS: dict[type[Any], str] = {
     grammar.DropIndex: "DROP INDEX",
 }
 _BY_PATH_ALONE = (grammar.History, grammar.Optimize, grammar.Vacuum)
-"""Statements that name a directory as '/path', for which delta-spark has a condition of its own."""
+"""Statements that name a directory as '/path', for which delta-spark has a special condition."""
 
 
 def shown(named: TableName) -> str:
@@ -60,7 +60,7 @@ def no_table(named: TableName) -> TableNotFoundError:
 
 
 def answer_by_name(spark: SparkSession, utility: Utility, named: TableName) -> DataFrame:
-    """named: what stands for no table of ours. Raises TableNotFoundError, UnsupportedOperationError."""
+    """named: a name that stands for no Delta table. Raises TableNotFoundError, UnsupportedOperationError."""
     with as_spark_raises():
         if named.path is not None:
             raise no_table(named)
@@ -93,7 +93,7 @@ def answer_by_name(spark: SparkSession, utility: Utility, named: TableName) -> D
 
 
 def answer_by_path(spark: SparkSession, utility: Utility, named: TableName, error: TableNotFoundError) -> DataFrame:
-    """error: that DeltaTable.forPath has raised, and which is raised here where delta-spark has no other condition."""
+    """error: the error of DeltaTable.forPath, which is raised here if delta-spark has no other condition."""
     with as_spark_raises():
         path, statement = named.path, _STATEMENTS[type(utility)]
         if isinstance(utility, grammar.Detail) and path is not None:
@@ -133,15 +133,15 @@ def _detail(spark: SparkSession, facts: dict[str, Any]) -> DataFrame:
 
 
 def _facts_of_table(spark: SparkSession, name: str) -> dict[str, Any]:
-    """What the catalog holds, by the columns of DESCRIBE DETAIL."""
+    """Return the catalog's facts about the table, by the columns of DESCRIBE DETAIL."""
     row = spark_sql(spark, f"DESCRIBE TABLE EXTENDED {catalog.quoted_name(name)} AS JSON").first()
-    held = json.loads(row[0])
+    facts = json.loads(row[0])
     return {
-        "format": held["provider"].lower(),
-        "name": ".".join([held["catalog_name"], *held["namespace"], held["table_name"]]),
-        "description": held.get("comment", ""),
-        "location": held.get("location"),
-        "createdAt": datetime.fromisoformat(held["created_time"]),
-        "partitionColumns": held.get("partition_columns", []),
-        "properties": held.get("table_properties", {}),
+        "format": facts["provider"].lower(),
+        "name": ".".join([facts["catalog_name"], *facts["namespace"], facts["table_name"]]),
+        "description": facts.get("comment", ""),
+        "location": facts.get("location"),
+        "createdAt": datetime.fromisoformat(facts["created_time"]),
+        "partitionColumns": facts.get("partition_columns", []),
+        "properties": facts.get("table_properties", {}),
     }

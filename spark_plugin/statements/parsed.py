@@ -1,8 +1,8 @@
-"""Statements that Spark's own parser reads, each parsed once: the node that it makes of one says who carries it out.
+"""Statements that Spark's own parser reads, each parsed once: the root node of the plan decides which module runs it.
 
     INSERT INTO shop.sales VALUES (3, 1.5)            -- InsertIntoStatement: insert.py
 
-A client of Spark Connect has no parser; what it can do of these is in client_rows.py and client_statements.py.
+A Spark Connect client has no parser; the part that it supports is in client_rows.py and client_statements.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Runner: TypeAlias = "Callable[[SparkSession, ParsedPlan, str], DataFrame | None]"
-"""Of a plan and the text that it was made of. None, and nothing done, for one that is about no table of ours."""
+"""Takes a plan and its text. Returns None, and does nothing, for a statement about a table that pydelta does not handle."""
 
 _RUNNERS: Mapping[str, Runner] = {
     **dict.fromkeys(("DeleteFromTable", "UpdateTable", "MergeIntoTable"), change_rows),
@@ -50,7 +50,7 @@ _OF_CLIENTS: Mapping[str, Handler] = {
 
 
 def run_parsed(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """Raises what the methods of DeltaTable and of DataFrames' writers raise."""
+    """Raises the errors of DeltaTable's methods and of DataFrames' writers."""
     if is_connect(spark):
         return _OF_CLIENTS.get(statement.word, run_of_client)(spark, statement)
     plan = SqlInternals(spark).parsed(statement.text, statement.args)

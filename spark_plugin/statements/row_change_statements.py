@@ -1,4 +1,4 @@
-"""What the statements that change rows share, however they were read: values by columns, names of the table, and results."""
+"""The common part of statements that change rows, however they were read: values by columns, names of the table, and results."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CATALOG = "spark_catalog"
 
 
 def by_name(assignments: Iterable[tuple[tuple[str, ...], T]], action: str = "UPDATE") -> dict[str, T]:
-    """The values by names as SQL takes them. action: UPDATE or INSERT.
+    """Return the values by names as SQL text. action: UPDATE or INSERT.
 
-    Raises UnsupportedOperationError for a column that is named twice; whoever resolves the names finds those that are spelled
-    differently.
+    Raises UnsupportedOperationError for a column that is named twice in the same spelling; the code that resolves the names finds
+    the others.
     """
     values: dict[str, T] = {}
     for parts, value in assignments:
@@ -35,41 +35,41 @@ def by_name(assignments: Iterable[tuple[tuple[str, ...], T]], action: str = "UPD
 
 
 def counted(spark: SparkSession, rows: int) -> DataFrame:
-    """What DELETE and UPDATE give."""
+    """Return the result of DELETE and UPDATE."""
     return spark.createDataFrame([(rows,)], "num_affected_rows bigint")
 
 
 def alias_of(spark: SparkSession, named: ParsedTarget, target: Target, text: str) -> Alias:
-    """By what name the statement's conditions and values may call the table: its alias, or its own where the catalog has it. All
-    parts of that only where columns may have several in front: the history tells conditions with names as they stand in the plan.
-    text: of the statement."""
+    """Return the names that the statement's conditions and values may use for the table: its alias, or its name in the catalog.
+    All parts of that name are used only if columns may have several qualifiers: the history records conditions with the names of
+    the plan. text: of the statement."""
     if named.alias is None:
-        whole = named.parts if target.name is None else _whole_name(spark, named.parts)
-        if _has_qualifiers(text, whole):
-            return whole
+        full_name = named.parts if target.name is None else _whole_name(spark, named.parts)
+        if _has_qualifiers(text, full_name):
+            return full_name
     return short_alias(named.alias, named.parts, target)
 
 
 def short_alias(alias: str | None, parts: tuple[str, ...], target: Target) -> Alias:
-    """The alias that a statement gives a table, or the last part of the name that the catalog has."""
+    """Return the alias that a statement gives a table, or the last part of its name in the catalog."""
     if alias is not None:
         return (alias,)
     return () if target.name is None else parts[-1:]
 
 
 def _whole_name(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """With the catalog and the database, which names of the session catalog may leave out."""
-    whole = parts if len(parts) > 1 else (spark.catalog.currentDatabase(), *parts)
-    return whole if len(whole) > 2 else (_CATALOG, *whole)
+    """Return the name with the catalog and the database, which names of the session catalog may leave out."""
+    full_name = parts if len(parts) > 1 else (spark.catalog.currentDatabase(), *parts)
+    return full_name if len(full_name) > 2 else (_CATALOG, *full_name)
 
 
 def _has_qualifiers(text: str, parts: tuple[str, ...]) -> bool:
-    """Whether a column may be qualified by the last two parts of a name, db.t.id: quick, and rarely so."""
+    """Return whether a column may be qualified by the last two parts of a name, db.t.id: a fast check, and rarely true."""
     written = r"`?\s*\.\s*`?".join(re.escape(part.replace("`", "``")) for part in parts[-2:])
     return re.search(rf"{written}`?\s*\.", text, re.IGNORECASE) is not None
 
 
-def among(known: Iterable[str], *, case_sensitive: bool) -> Callable[[str], bool]:
-    """Tells whether a statement's name is one of those."""
-    names = frozenset(known if case_sensitive else (name.lower() for name in known))
+def among(known_names: Iterable[str], *, case_sensitive: bool) -> Callable[[str], bool]:
+    """Return a function that tells whether a statement's name is one of these."""
+    names = frozenset(known_names if case_sensitive else (name.lower() for name in known_names))
     return lambda name: (name if case_sensitive else name.lower()) in names

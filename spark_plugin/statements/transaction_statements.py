@@ -1,12 +1,12 @@
-"""START TRANSACTION, COMMIT, ROLLBACK: what the session's statements change between them, in several tables, is one transaction.
+"""START TRANSACTION, COMMIT, ROLLBACK: the session's statements between them, on several tables, are one transaction.
 
     START TRANSACTION
     UPDATE shop.accounts SET balance = balance - 10 WHERE id = 1
     INSERT INTO shop.entries VALUES (1, -10)
     COMMIT                                  -- table, version; or ROLLBACK
 
-The ledger has the transaction, and a setting of the session its identity, which every read and write of the session then has as
-an option: of statements, of DataFrames, and of DeltaTable. Spark's own parser has no word for any of this.
+The ledger has the transaction, and a setting of the session has its identity. Every read and write of the session then gets the
+identity as an option: statements, DataFrames, and DeltaTable. Spark's own parser knows none of these statements.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ T = TypeVar("T")
 
 
 def run_transaction(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """Raises SqlSyntaxError, UnsupportedOperationError where no transaction is under way, or one is already, and what
-    DeltaTransaction raises. None, and nothing done, for a script, which begins with BEGIN too, and is not read any further."""
+    """Raises SqlSyntaxError, UnsupportedOperationError if no transaction is open, or one is already open, and the errors of
+    DeltaTransaction. Returns None, and does nothing, for a script, which also begins with BEGIN; the rest of it is not read."""
     begins = statement.word in ("START", "BEGIN")
     if begins and second_word(statement.text) != "TRANSACTION":
         return None
@@ -58,7 +58,7 @@ def run_transaction(spark: SparkSession, statement: Statement) -> DataFrame | No
 
 
 def _isolation(words: Words) -> None:
-    """SNAPSHOT: what SELECT has read is not held against others."""
+    """SNAPSHOT: rows that SELECT has read cause no conflicts with other writers."""
     if words.take("ISOLATION"):
         words.expect("LEVEL")
         if words.take("SERIALIZABLE"):
@@ -93,8 +93,8 @@ def _roll_back(spark: SparkSession) -> DataFrame:
 
 
 def _ended(spark: SparkSession, what: str, end: Callable[[transactions.DeltaTransaction], T]) -> T:
-    """The session is out of its transaction then, also where that failed, but for a ledger that gave no answer: it may be asked
-    again."""
+    """End the transaction of the session, even if COMMIT or ROLLBACK failed. Only if the ledger gave no answer the session stays
+    in the transaction, and the statement can be repeated."""
     identity = conf(spark, TRANSACTION)
     if identity is None:
         raise UnsupportedOperationError(
@@ -112,7 +112,7 @@ def _ended(spark: SparkSession, what: str, end: Callable[[transactions.DeltaTran
 
 
 def _leave(spark: SparkSession) -> None:
-    """Rows that Spark holds of tables are those that the transaction saw."""
+    """Refresh the rows that Spark caches of tables: they are the rows that the transaction saw."""
     spark.conf.unset(TRANSACTION)
     read_all_anew(spark)
 

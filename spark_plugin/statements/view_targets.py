@@ -1,11 +1,11 @@
-"""Temporary views that DELETE, UPDATE and MERGE INTO change: the table is changed that the view shows.
+"""Temporary views in DELETE, UPDATE and MERGE INTO: the statement changes the table that the view shows.
 
     CREATE TEMPORARY VIEW recent AS SELECT * FROM shop.sales
     DELETE FROM recent WHERE id = 3                 -- of shop.sales
 
-A view shows a table where it has all of its rows, as they are now; a view of such a view does as well. Any other is refused: rows
-that it does not show would be changed. UPDATE and MERGE also want all of the table's columns under their names; DELETE takes any,
-and its condition is about the view's.
+A view shows a table if it has all of the table's current rows; a view of such a view does too. Any other view is refused, because
+rows that it does not show would be changed. UPDATE and MERGE also need all of the table's columns under their names. DELETE
+accepts any columns, and its condition is about those of the view.
 """
 
 from __future__ import annotations
@@ -39,19 +39,20 @@ _OF_TIME_TRAVEL = ("versionasof", "timestampasof")
 
 @dataclass(frozen=True, slots=True)
 class ViewedTarget:
-    """shown: a frame of the table's rows, as the view shows them, with the one column of the frame beside its own. None where
-    that is the frame itself."""
+    """shown: a frame of the table's rows as the view shows them, with the one column of the frame in addition to the view's own.
+    None if that is the frame itself."""
 
     table: Target
     shown: Shown | None
 
 
 def viewed_target(spark: SparkSession, parts: Sequence[str], statement: str) -> ViewedTarget | None:
-    """The table of ours that a view shows. parts: of the view's name. None for another name, and for a view of no table of ours.
+    """Return the Delta table that a view shows. parts: of the view's name. None for another name, and for a view of another
+    table.
     statement: DELETE, UPDATE or MERGE.
 
     Raises UnsupportedOperationError (DELTA_UNEXPECTED_PARTIAL_SCAN, DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION,
-    DELTA_UNSUPPORTED_SOURCE) for a view of one that shows other rows, or other columns where they matter, and for a stored view.
+    DELTA_UNSUPPORTED_SOURCE) for a view that shows other rows, or other columns if they matter, and for a stored view.
     """
     internals = SqlInternals(spark)
     viewed = internals.viewed(parts)
@@ -81,8 +82,8 @@ def _target(spark: SparkSession, viewed: ViewedTable) -> Target | None:
 
 
 def _fault_of_options(viewed: ViewedTable) -> str | None:
-    """Options of a read, beside the path, may ask for some rows only, or be for them alone."""
-    others = [name.lower() for name in viewed.options if name.lower() != "path" and not is_private(name)]
-    if not others:
+    """Return a fault if options of the read, other than the path, may select only some rows, or apply only to some rows."""
+    other_options = [name.lower() for name in viewed.options if name.lower() != "path" and not is_private(name)]
+    if not other_options:
         return None
-    return "version" if any(name in _OF_TIME_TRAVEL for name in others) else "options"
+    return "version" if any(name in _OF_TIME_TRAVEL for name in other_options) else "options"

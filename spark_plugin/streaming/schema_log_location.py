@@ -1,7 +1,8 @@
-"""Where a stream with `schemaTrackingLocation` keeps its log of schemas, and whose it is.
+"""Where a stream with `schemaTrackingLocation` stores its log of schemas, and which stream owns the log.
 
-Spark tells a Python source neither its checkpoint nor its number in the query. The log has to lie in the checkpoint, whose
-directory is known by the file in which Spark notes the query's id; it is there when the query runs, not when it is loaded.
+Spark passes neither its checkpoint nor the number of the source in the query to a Python source. The log has to lie in the
+checkpoint. Its directory contains the file in which Spark stores the query's id; the file exists when the query runs, not when
+the stream is loaded.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ _QUERY_ID, _SOURCES = "metadata", "sources"
 
 
 def look_up(tracking: SchemaTracking, snapshot: Snapshot) -> TrackedSchema | None:
-    """The schema with which the stream goes on, None for a new one. Notes changes that follow each other as one."""
+    """Return the schema with which the stream continues, None for a new stream. Records consecutive changes as one."""
     log = _open_log(tracking, snapshot)
     log.check_owner(snapshot.metadata.id, None)
     return merged(log, snapshot.store).newest
 
 
 def open_tracker(tracking: SchemaTracking, snapshot: Snapshot, config: TableConfig) -> SchemaTracker:
-    """For a query that runs. config: what the stream's columns were taken from.
+    """Open the tracker of a running query. config: the configuration from which the stream's columns were taken.
 
     Raises InvalidOptionError (DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT); SchemaMismatchError
-    (DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART); what SchemaTracker and its check_allowed raise.
+    (DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART); the errors of SchemaTracker and its check_allowed.
     """
     log = _open_log(tracking, snapshot)
     if log.newest is not None and not is_alike(config, log.newest.config(snapshot.config)):
         raise SchemaMismatchError(
             f"The stream of the table at {snapshot.table_root} was loaded before the schema of version {log.newest.version} was "
-            f"noted in its log of schemas at {log.location}. Load it again (readStream...load), and start the query anew.",
+            f"noted in its log of schemas at {log.location}. Load it again (readStream...load), and start the query again.",
             error_class="DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART",
             sql_state="KD007",
             version=log.newest.version,
@@ -53,7 +54,7 @@ def _open_log(tracking: SchemaTracking, snapshot: Snapshot) -> SchemaLog:
 
 
 def _source_path(tracking: SchemaTracking, log: SchemaLog, options: StorageOptions) -> str:
-    """The name that Spark gives the source: a directory in the checkpoint. Its number is the first unless the log says more."""
+    """Return Spark's name of the source: a directory in the checkpoint. The first number is used unless the log names another."""
     checkpoint = _checkpoint_of(tracking.location, options)
     sources = f"{'file:' if checkpoint.startswith('/') else ''}{checkpoint}/{_SOURCES}/"
     noted = None if log.newest is None else log.newest.source_path
@@ -61,9 +62,9 @@ def _source_path(tracking: SchemaTracking, log: SchemaLog, options: StorageOptio
 
 
 def _checkpoint_of(location: str, options: StorageOptions) -> str:
-    """The location, or the nearest directory above it that Spark has noted a query's id in."""
-    here = open_store(location, options).root
-    above = [here.rsplit("/", depth)[0] for depth in range(here.partition("://")[2].count("/") or here.count("/"))]
+    """Return the location, or the nearest directory above it in which Spark has stored a query's id."""
+    directory = open_store(location, options).root
+    above = [directory.rsplit("/", depth)[0] for depth in range(directory.partition("://")[2].count("/") or directory.count("/"))]
     checkpoint = next((path for path in above if _is_checkpoint(path, options)), None)
     if checkpoint is None:
         raise InvalidOptionError(

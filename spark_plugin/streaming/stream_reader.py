@@ -1,9 +1,9 @@
 """Streaming reads: `spark.readStream.format("pydelta")`.
 
-A DeltaStreamReader gives offsets and the tasks of each batch. It runs in the driver's own Python
-(driver_planning/stream_requests.py), or in a process that Spark keeps for the driver's side of a stream. Another process makes
-the function that tasks run. delta_py decides which files are in a batch (streaming/source.py); they are read like those of any
-scan.
+A DeltaStreamReader returns offsets and the tasks of each batch. It runs in the driver's own Python
+(driver_planning/stream_requests.py), or in a process that Spark runs for the driver's side of a stream. Another process makes
+the function that tasks run. delta_py decides which files are in a batch (streaming/source.py). Tasks read them like the files of
+any scan.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PinnedStream:
-    """A stream whose columns are fixed. snapshot: the version whose schema they are; none of its list of files. tracked: the
-    schema that they are instead, of the stream's log of schemas."""
+    """A stream with fixed columns. snapshot: the version that defines the columns; its list of files is not used. tracked: the
+    schema from the stream's log of schemas, which replaces that of the snapshot."""
 
     options: StreamReadOptions
     snapshot: Snapshot
@@ -97,8 +97,8 @@ class PinnedStream:
         )
 
     def _newest(self, *, alike: bool) -> Snapshot:
-        """The newest version: a query may start long after it was written. alike: while the columns are those of the pinned one,
-        else that. Raises what Snapshot.check_log raises."""
+        """Return the newest version: a query may start long after the pinned one was written. alike: only if its columns are
+        those of the pinned version, otherwise the pinned one. Raises the errors of Snapshot.check_log."""
         newest = Snapshot.load(self.snapshot.store)
         now, then = newest.metadata, self.snapshot.metadata
         is_same = (now.id, now.partition_columns) == (then.id, then.partition_columns)
@@ -109,7 +109,7 @@ class PinnedStream:
 
 
 def pin_stream(options: Mapping[str, str]) -> PinnedStream:
-    """Raises what stream_read_options and Snapshot.load raise."""
+    """Raises the errors of stream_read_options and Snapshot.load."""
     parsed = stream_read_options(options)
     snapshot = Snapshot.load(parsed.batch.open_store())
     return PinnedStream(parsed, snapshot, None if parsed.tracking is None else look_up(parsed.tracking, snapshot))
@@ -121,7 +121,7 @@ def make_stream_reader(pinned: PinnedStream, schema: StructType) -> DeltaStreamR
 
 
 class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The driver's side of a stream, and, without its source, the function of its tasks."""
+    """The driver's side of a stream. Without its source it is the function of the stream's tasks."""
 
     def __init__(self, pinned: PinnedStream, schema: StructType) -> None:
         requested = from_spark_schema(schema)
@@ -138,7 +138,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
 
     @property
     def writes(self) -> bool:
-        """Whether it does more than read: it notes schemas, or keeps a lease of its files."""
+        """Whether it does more than read: it records schemas, or holds a lease on its files."""
         return self._options.tracking is not None or self._options.batch.lease_seconds is not None
 
     # ------------------------------------------------------------ offsets
@@ -147,8 +147,8 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         return self._reading_from(self._driver.initial_offset(self._options.start)).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Spark hands it back to latestOffset, unless the trigger wants all there is. Where files and bytes are limited the one
-        stands for both."""
+        """Spark passes it back to latestOffset, unless the trigger reads all available data. If both files and bytes are limited,
+        this one limit stands for both."""
         limits = self._options.limits
         if limits.files is not None:
             return ReadMaxFiles(limits.files)
@@ -156,9 +156,9 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         return ReadMaxBytes(limits.bytes)
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
-        """Without a start where Spark 4.1 asks: its own stream of a Python source has neither limits nor a start.
+        """Spark 4.1 calls it without a start: its own stream of a Python source has neither limits nor a start.
 
-        Raises UnsupportedOperationError there."""
+        Raises UnsupportedOperationError in that case."""
         if start is None:
             raise UnsupportedOperationError(
                 "A stream of Spark 4.1 does not tell a Python source where it goes on, unless a registered classic session reads "
@@ -174,7 +174,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         self._last_version = self._driver.newest_version()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """For the query's progress: the place behind all there is, and how much the stream has still to read."""
+        """Return, for the query's progress, the position after all available data, and how much the stream still has to read."""
         if self._place is None:
             return None
         lag = self._driver.lag(self._place)
@@ -183,8 +183,8 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         return {**end.to_json(), **outstanding, "outstandingIsAtLeast": lag.at_least}
 
     def answer(self, call: str, arguments: Sequence[str]) -> str:
-        """The answer to a call about offsets that not every version of Spark has, as text; an empty one for none. Raises what the
-        call raises, and ValueError for a call that is not known."""
+        """Return the answer to a call about offsets that not every version of Spark has, as text; empty if there is no answer.
+        Raises the errors of the call, and ValueError for an unknown call."""
         match call:
             case "latestOffset":
                 start, limit = arguments
@@ -207,8 +207,8 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
             self._held.release()
 
     def _reading_from(self, place: StreamOffset) -> StreamOffset:
-        """The place: files that the stream has still to read are those of its version, or what it and later ones add and change.
-        VACUUM shall know that, if the options say so."""
+        """Return the position. The files that the stream still has to read are those of its version, or those that it and later
+        versions add and change. If the options ask for it, a lease tells VACUUM about them."""
         seconds, version = self._options.batch.lease_seconds, place.version if place.is_initial else max(0, place.version - 1)
         if seconds is None:
             return place
@@ -221,8 +221,8 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
     # ------------------------------------------------------------ batches
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """start: of the rule's, or Spark's own. The tasks are read by the function of a reader of the columns that the rule asks
-        for, or of all."""
+        """start: the rule's, or Spark's own. The tasks are read by the function of a reader for the columns that the rule
+        requests, or for all columns."""
         question = question_of(start)
         if question is not None:
             return [MessagePartition({ANSWER: self.answer(question.call, question.arguments)})]
@@ -248,7 +248,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         return request.predicate if options.batch.pruning and not options.change_feed else None
 
     def _plan_tasks(self, scan: Scan, request: ScanRequest) -> ReadPlan:
-        from spark_plugin.source.read_plan import plan_tasks  # of no use in a task, which imports this module too
+        from spark_plugin.source.read_plan import plan_tasks  # not needed in a task, which imports this module too
 
         why_not_native = None
         if self._options.change_feed:
@@ -268,5 +268,5 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         return self._source
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks get their files with their partition."""
+        """Tasks get their files in their partition."""
         return {**self.__dict__, "_source": None, "_held": None}

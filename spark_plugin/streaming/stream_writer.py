@@ -1,12 +1,12 @@
 """Streaming writes: `df.writeStream.format("pydelta")`, each batch one commit.
 
-Spark makes a new writer for each batch on the driver, sends it to the tasks, and commits with yet another one in another
-process. So what the first one decided comes back with the tasks' messages, and the last one adds nothing of its own.
+For each batch Spark makes a new writer on the driver, sends it to the tasks, and commits with another writer in another
+process. So the first writer's decisions come back in the tasks' messages, and the last one decides nothing itself.
 
     DeltaStreamWriter.open (driver: plan_write) -> write (tasks: write_files) -> commit (driver, another process: commit_write)
 
-As in task_writer.py, tasks do not open the plan.
-The commit records (query id, batch id) as a transaction: a batch that is run again after a failure changes nothing.
+As in task_writer.py, tasks do not unpickle the plan.
+The commit records (query id, batch id) as a transaction: a batch that runs again after a failure changes nothing.
 Protocol: Transaction Identifiers.
 """
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from delta_py.row_changes.write import WritePlan
     from spark_plugin.options.write_options import WriteOptions
 
-# What Spark tells every task of a stream, under its names.
+# Values that Spark passes to every task of a stream, under Spark's names.
 _QUERY_ID = "sql.streaming.queryId"
 _COMMIT_WORKER = "pyspark.sql.worker.python_streaming_sink_runner"
 
 
 @dataclass(frozen=True)
 class BatchFiles(WriterCommitMessage):
-    """What one task wrote. plan: of the batch; the same in all its messages."""
+    """The files that one task wrote. plan: of the batch; the same in all its messages."""
 
     plan: PickledValue[WritePlan]
     query_id: str
@@ -55,7 +55,7 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
 
     @classmethod
     def open(cls, options: WriteOptions, schema: StructType) -> Self:
-        """schema: of the stream. Raises, before any task runs, what makes the write impossible."""
+        """schema: of the stream. Raises, before any task runs, the errors that make the write impossible."""
         if _COMMIT_WORKER in sys.modules:
             return cls(options, None)
         from delta_py.row_changes.write import WritePlan, plan_write
@@ -85,10 +85,10 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
         publication.finish()  # Spark may end this process at any time
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Spark aborts a batch of which tasks failed, and also when `commit` raised or its process died: see DeltaWriter.
+        """Spark aborts a batch if tasks failed, and also if `commit` raised or its process died: see DeltaWriter.
 
-        A task that fails deletes its own files. Those of tasks that were killed are known by the plan, which comes with the
-        message of any task that was done; without one they stay behind until VACUUM.
+        A task that fails deletes its own files. The plan identifies the files of killed tasks. The plan comes with the message of
+        any task that completed; without such a message the files stay until VACUUM.
         """
         from delta_py.row_changes.write import abort_write
 

@@ -1,1 +1,1 @@
-"""What stands behind the classes of delta.tables."""
+"""The implementation of the classes of delta.tables."""

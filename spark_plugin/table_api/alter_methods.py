@@ -1,4 +1,4 @@
-"""What ALTER TABLE methods of DeltaTable are told, as commands that travel: columns, changes of columns, constraints.
+"""The arguments of DeltaTable's ALTER TABLE methods as commands that travel: columns, changes of columns, constraints.
 
 new_columns("x INT COMMENT 'c', y STRING")     # arguments of the command addColumns
 add_constraint(spark, table, "positive", "amount > 0")
@@ -33,13 +33,13 @@ _OF_CHANGES = frozenset({"dataType", "nullable", "comment", "default", "dropDefa
 
 
 def new_columns(columns: Any) -> list[dict[str, Any]]:
-    """columns: DDL, a StructType, or a list of StructFields and of dicts with name, dataType and what else is to be said."""
+    """columns: DDL, a StructType, or a list of StructFields and of dicts with name, dataType and optional entries."""
     if isinstance(columns, str):
         columns = spark_types.StructType.fromDDL(columns)
     if isinstance(columns, spark_types.StructType):
         return [_new_column(f.name, f, quoted=True) for f in columns.fields]
-    given = columns if isinstance(columns, list | tuple) else [columns]
-    return [_of_given(column) for column in given]
+    column_list = columns if isinstance(columns, list | tuple) else [columns]
+    return [_of_given(column) for column in column_list]
 
 
 def _of_given(column: Any) -> dict[str, Any]:
@@ -50,40 +50,40 @@ def _of_given(column: Any) -> dict[str, Any]:
     _check_keys(column, _OF_NEW_COLUMNS)
     check_text(column.get("name"), "name")
     field = spark_types.StructField("column", _type_of(column.get("dataType")), column.get("nullable", True))
-    told = {key: column[key] for key in ("comment", "default", "first", "after") if column.get(key) is not None}
-    return _new_column(column["name"], field) | told
+    arguments = {key: column[key] for key in ("comment", "default", "first", "after") if column.get(key) is not None}
+    return _new_column(column["name"], field) | arguments
 
 
 def _new_column(name: str, field: spark_types.StructField, *, quoted: bool = False) -> dict[str, Any]:
-    """quoted: the name is one name, whatever characters it has."""
+    """quoted: the name is one name, whatever characters it contains."""
     return {"name": [name] if quoted else name, "schema": _schema_of(field)}
 
 
 def column_changes(changes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """changes: by column, dicts with what is to be other."""
+    """changes: by column, dicts with the properties to change."""
     return [_change(name, change) for name, change in changes.items()]
 
 
 def _change(name: Any, change: Mapping[str, Any]) -> dict[str, Any]:
     check_text(name, "name")
     _check_keys(change, _OF_CHANGES)
-    told: dict[str, Any] = {"name": name}
+    arguments: dict[str, Any] = {"name": name}
     for key, value in change.items():
         if value is None:
             continue
         if key == "dataType":
-            told["schema"] = _schema_of(spark_types.StructField("column", _type_of(value)))
+            arguments["schema"] = _schema_of(spark_types.StructField("column", _type_of(value)))
         elif key in ("nullable", "dropDefault", "first"):
             check_flag(value, key)
-            told["drop_default" if key == "dropDefault" else key] = value
+            arguments["drop_default" if key == "dropDefault" else key] = value
         else:
             check_text(value, key)
-            told[key] = value
-    return told
+            arguments[key] = value
+    return arguments
 
 
 def check_defaults(spark: Any, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The columns, new or changed. Raises InvalidOptionError for a default that the session's parser would read otherwise."""
+    """Return the columns, new or changed. Raises InvalidOptionError for a default that the session's parser reads differently."""
     with as_spark_raises():
         for column in columns:
             if "default" in column:
@@ -102,16 +102,16 @@ def replaced_columns(columns: Any) -> str:
     return str(columns.json())
 
 
-def _check_keys(given: Mapping[str, Any], known: frozenset[str]) -> None:
-    strange = sorted(given.keys() - known)
+def _check_keys(entries: Mapping[str, Any], allowed_keys: frozenset[str]) -> None:
+    strange = sorted(entries.keys() - allowed_keys)
     if strange:
-        raise ValueError(f"{', '.join(strange)}: of a column can be said {', '.join(sorted(known))}.")
+        raise ValueError(f"{', '.join(strange)}: of a column can be said {', '.join(sorted(allowed_keys))}.")
 
 
-def _type_of(given: Any) -> spark_types.DataType:
-    if not isinstance(given, str | spark_types.DataType):
-        wrong_type("Column data type must be str or DataType.", [given])
-    return spark_types.DataType.fromDDL(given) if isinstance(given, str) else given
+def _type_of(type_argument: Any) -> spark_types.DataType:
+    if not isinstance(type_argument, str | spark_types.DataType):
+        wrong_type("Column data type must be str or DataType.", [type_argument])
+    return spark_types.DataType.fromDDL(type_argument) if isinstance(type_argument, str) else type_argument
 
 
 def _schema_of(field: spark_types.StructField) -> str:
@@ -122,15 +122,16 @@ def _schema_of(field: spark_types.StructField) -> str:
 
 
 def add_constraint(spark: Any, table: TablePath, name: str, sql: str) -> None:
-    """Have Spark count the rows of the newest version that break the condition, and add it if there are none.
+    """Let Spark count the rows of the newest version that violate the condition, and add the constraint if there are none.
 
-    Raises as delta_py's add_constraint; InvalidOptionError for a condition that the session's parser would read otherwise.
+    Raises the same as delta_py's add_constraint; InvalidOptionError for a condition that the session's parser would read
+    differently.
     """
     zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
     with as_spark_raises():
         check_rule_text(spark, f"The constraint {name}", sql)
         version, condition = at_table(spark, partial(_checkable, table.open_store(spark), name, sql, zone))
-    # A missing file may have rows that break the condition, whatever the session says of missing files.
+    # A missing file may have rows that violate the condition, even if the session ignores missing files.
     strict = {"versionAsOf": str(version), "ignoreMissingFiles": "false"}
     rows = spark.read.format(FORMAT).options(**table.storage).options(**strict).load(table.url)
     with as_spark_raises():
@@ -141,7 +142,7 @@ def add_constraint(spark: Any, table: TablePath, name: str, sql: str) -> None:
 
 
 def _checkable(store: ObjectStore, name: str, sql: str, time_zone: str) -> tuple[int, str]:
-    """The newest version, and the condition as Spark is to compute it: where that can be, without functions of the session."""
+    """Return the newest version, and the condition for Spark: if possible, without functions of the session."""
     snapshot = Snapshot.load(store)
     rule = RowRule("check", name, sql)
     check_new_constraint(snapshot.config, rule, time_zone)

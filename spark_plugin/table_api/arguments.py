@@ -1,6 +1,6 @@
-"""Checks of what callers of delta.tables pass: wrong types are a TypeError or ValueError before anything is looked at.
+"""Checks of the arguments of delta.tables: a wrong type is a TypeError or ValueError before the table is looked at.
 
-Which of the two it is, and how the texts begin, is what code written against the reference expects.
+Code written against the reference relies on which of the two it is, and on how the messages begin.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def check_number(value: Any, name: str, article: str = "an int") -> None:
 
 
 def check_properties(value: Any) -> None:
-    """Raises for anything but a dict of text to text."""
+    """Raise an error for anything but a dict of text to text."""
     if not isinstance(value, dict):
         raise ValueError(f"properties needs to be a dict but got '{type(value)}'.")
     for key, item in value.items():
@@ -41,7 +41,7 @@ def check_properties(value: Any) -> None:
 
 
 def check_rules(spark: Any, columns: Iterable[StructField], properties: Mapping[str, str]) -> None:
-    """Of a new table. Raises InvalidOptionError for a rule that the session's parser would read otherwise."""
+    """Check the rules of a new table. Raises InvalidOptionError for a rule that the session's parser would read differently."""
     for field in columns:
         for key, what in ((GENERATION, "The generation expression"), (DEFAULT, "The default")):
             if key in (field.metadata or {}):
@@ -51,12 +51,12 @@ def check_rules(spark: Any, columns: Iterable[StructField], properties: Mapping[
             check_rule_text(spark, f"The constraint {name[len(CHECK_PREFIX) :]}", text)
 
 
-def wrong_type(message: str, found: Iterable[Any]) -> NoReturn:
-    raise TypeError(message + "".join(f" Found {item!r} of type {type(item)}." for item in found))
+def wrong_type(message: str, values: Iterable[Any]) -> NoReturn:
+    raise TypeError(message + "".join(f" Found {item!r} of type {type(item)}." for item in values))
 
 
 def as_condition(condition: Any, name: str = "'condition'") -> Column | None:
-    """A condition as a Column; None for none. SQL text is parsed, so that wrong SQL is an error here."""
+    """Return a condition as a Column; None if it is None. SQL text is parsed, so that wrong SQL is an error here."""
     from pyspark.sql import functions as F
 
     if condition is None or isinstance(condition, Column):
@@ -67,7 +67,7 @@ def as_condition(condition: Any, name: str = "'condition'") -> Column | None:
 
 
 def as_assignments(given: Any, name: str) -> dict[str, Column]:
-    """Column names and their new values. name: of the argument, for messages."""
+    """Return column names and their new values. name: of the argument, for messages."""
     if given is None:
         raise ValueError(f"{name} cannot be None")
     if not isinstance(given, dict):
@@ -88,9 +88,9 @@ def as_assignments(given: Any, name: str) -> dict[str, Column]:
 
 
 def names_of(columns: tuple[Any, ...], what: str) -> list[str]:
-    """Names that were passed one by one, or as one list or tuple."""
-    given = columns[0] if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
-    for name in given:
+    """Return names that were passed one by one, or as one list or tuple."""
+    names = columns[0] if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
+    for name in names:
         if not isinstance(name, str):
             wrong_type(f"{what} must be str.", [name])
-    return list(given)
+    return list(names)

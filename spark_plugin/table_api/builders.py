@@ -1,4 +1,4 @@
-"""The builders of delta.tables: of tables, of columns, of OPTIMIZE. What is wrong with an argument is an error at once."""
+"""The builders of delta.tables: of tables, of columns, of OPTIMIZE. A wrong argument is an error at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class IdentityGenerator:
-    """Values start, start + step, start + 2 * step, ... each given once, some left out."""
+    """Values start, start + step, start + 2 * step, ... Each is used at most once; some are skipped."""
 
     start: int = 1
     step: int = 1
@@ -35,7 +35,7 @@ class IdentityGenerator:
 
 
 class DeltaColumnBuilder:
-    """One column of a table that is to be created; `build` gives the StructField that addColumns takes."""
+    """One column of a new table; `build` returns the StructField that addColumns takes."""
 
     def __init__(self, spark: SparkSession, colName: str) -> None:
         if not isinstance(colName, str):
@@ -47,7 +47,7 @@ class DeltaColumnBuilder:
         self._metadata: dict[str, Any] = {}
 
     def dataType(self, dataType: str | DataType) -> Self:
-        """dataType: SQL text, such as `decimal(10,2)`, or a DataType. Raises what Spark's parser raises."""
+        """dataType: SQL text, such as `decimal(10,2)`, or a DataType. Raises the errors of Spark's parser."""
         if not isinstance(dataType, str | spark_types.DataType):
             wrong_type("Column data type must be str or DataType.", [dataType])
         self._type = spark_types.DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
@@ -102,7 +102,7 @@ class DeltaColumnBuilder:
 
 
 def stored_field(field: StructField) -> StructField:
-    """The field as a table stores it: CHAR and VARCHAR are text whose declared type stands in the metadata."""
+    """Return the field as a table stores it: CHAR and VARCHAR are text with the declared type in the metadata."""
     plain = _plain_texts(field.dataType)
     if plain == field.dataType:
         return field
@@ -130,7 +130,7 @@ def _plain_texts(kind: DataType) -> DataType:
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """What a DeltaTableBuilder was told. mode: create, createIfNotExists, replace or createOrReplace."""
+    """The calls on a DeltaTableBuilder. mode: create, createIfNotExists, replace or createOrReplace."""
 
     mode: str
     name: str | None = None
@@ -142,7 +142,7 @@ class TableRequest:
     properties: Mapping[str, str] | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """What the table becomes, as values of JSON."""
+        """Return the definition of the table, as JSON values."""
         return {
             "mode": self.mode,
             "schema": spark_types.StructType(list(self.columns)).json(),
@@ -154,7 +154,7 @@ class TableRequest:
 
 
 class DeltaTableBuilder:
-    """A table in the making; made by DeltaTable.create and its kin. Its calls change it and give it back.
+    """Builds a table; made by DeltaTable.create and similar methods. Each call changes the builder and returns it.
 
     finish: makes the table of a request.
     """
@@ -243,7 +243,7 @@ class DeltaTableBuilder:
 
 
 class DeltaOptimizeBuilder:
-    """OPTIMIZE in the making; made by DeltaTable.optimize."""
+    """Builds an OPTIMIZE; made by DeltaTable.optimize."""
 
     def __init__(self, spark: SparkSession, table: TablePath, condition: str | None = None) -> None:
         self._spark = spark
@@ -257,22 +257,24 @@ class DeltaOptimizeBuilder:
         return DeltaOptimizeBuilder(self._spark, self._table, partitionFilter)
 
     def executeCompaction(self, *, full: bool = False) -> DataFrame:
-        """Write the rows of small files anew, in files of about delta.targetFileSize (by default 1 GB), and those of files with
-        many deleted rows; other writers may go on meanwhile. Returns one row: path, metrics.
+        """Rewrite small files, and files with many deleted rows, as files of about delta.targetFileSize (by default 1 GB). Other
+        writers may continue during this time. Returns one row: path, metrics.
 
-        A clustered table's rows are clustered: those that are not yet, and those that were in small lots. full: and those that
-        are clustered by other columns; a table without clustering is refused (DELTA_OPTIMIZE_FULL_NOT_SUPPORTED).
+        The rows of a clustered table are clustered: those that are not clustered yet, and those that were clustered in small
+        groups.
+        full: also those that are clustered by other columns; a table without clustering is refused
+        (DELTA_OPTIMIZE_FULL_NOT_SUPPORTED).
 
         Raises InvalidOptionError (DELTA_NON_PARTITION_COLUMN_REFERENCE), ExpressionError (DELTA_FAILED_RECOGNIZE_PREDICATE).
         """
         return run_optimize(self._spark, self._table, self._condition, full=full)
 
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Write all rows anew, those of each partition in the Z-order of the columns, so that readers that filter by any of them
-        skip files. A partition that is in this order already stays as it is. Returns as executeCompaction, which it is without
-        columns.
+        """Rewrite all rows, those of each partition in the Z-order of the columns, so that readers that filter by any of them
+        skip files. A partition that already has this order is not changed. Returns the same as executeCompaction, and does the
+        same without columns.
 
-        cols: names, nested ones dotted. Raises InvalidOptionError (DELTA_ZORDERING_ON_PARTITION_COLUMN,
+        cols: names, with dots for nested columns. Raises InvalidOptionError (DELTA_ZORDERING_ON_PARTITION_COLUMN,
         DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST, DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS), UnsupportedOperationError for a clustered
         table (DELTA_CLUSTERING_WITH_ZORDER_BY).
         """
@@ -280,7 +282,7 @@ class DeltaOptimizeBuilder:
 
 
 class DeltaReorgBuilder:
-    """REORG TABLE in the making; made by DeltaTable.reorg. delta.tables has it in SQL only."""
+    """Builds a REORG TABLE; made by DeltaTable.reorg. delta.tables has it in SQL only."""
 
     def __init__(self, spark: SparkSession, table: TablePath, condition: str | None = None) -> None:
         self._spark = spark
@@ -294,9 +296,10 @@ class DeltaReorgBuilder:
         return DeltaReorgBuilder(self._spark, self._table, partitionFilter)
 
     def executePurge(self) -> DataFrame:
-        """Write the files anew from which deletion vectors deleted rows, without these, and the files that hold columns which
-        were dropped, without these; other writers may go on meanwhile. Returns one row as OPTIMIZE does: path, metrics.
+        """Rewrite the files from which deletion vectors deleted rows, without these rows, and the files that contain dropped
+        columns, without these columns. Other writers may continue during this time. Returns one row as OPTIMIZE does: path,
+        metrics.
 
-        Raises as DeltaOptimizeBuilder.executeCompaction, and DataFileError for files that cannot be read.
+        Raises the same as DeltaOptimizeBuilder.executeCompaction, and DataFileError for files that cannot be read.
         """
         return run_optimize(self._spark, self._table, self._condition, Purge)

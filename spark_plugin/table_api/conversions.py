@@ -1,11 +1,11 @@
-"""What becomes a Delta table, or is cloned as one: parquet.`/path`, or the name of a parquet table of Spark's catalog.
+"""The sources of conversions to Delta and of clones: parquet.`/path`, or the name of a parquet table of Spark's catalog.
 
     place = convert_identifier(spark, "parquet.`/data/events`", "day date")
     source = parquet_source(spark, "shop.events", None)
 
-The name of what is converted stands for a table of ours afterwards. Spark cannot change the format of a table in place, so the
-name is dropped and entered anew; that leaves the data of an external table, and would delete that of a managed one, which is
-refused. A clone leaves the name as it is.
+After the conversion the name stands for a Delta table. Spark cannot change the format of a table in place, so the name is dropped
+and entered again. That leaves the data of an external table, but would delete the data of a managed one, so managed tables are
+refused. A clone does not change the name.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _OF_HIVE = "transient_lastDdlTime"
 def convert_identifier(
     spark: SparkSession, identifier: str, partition_schema: str | StructType | None, *, collect_stats: bool = True
 ) -> Place:
-    """collect_stats: where the session wants statistics.
+    """collect_stats: collect statistics if the session wants them.
 
-    Raises as delta_py's convert; InvalidOptionError and UnsupportedOperationError for what is no parquet table,
+    Raises the same as delta_py's convert; InvalidOptionError and UnsupportedOperationError for a source that is no parquet table,
     TableNotFoundError for a name that the catalog does not have.
     """
     partitions = _partitions(partition_schema)
@@ -54,7 +54,7 @@ def convert_identifier(
     if named is None:
         return _convert_name(spark, identifier, partitions, collect_stats)
     provider, path = named
-    if catalog.path_in_name(identifier) is not None:  # a Delta table already; whoever opens it says if it is none
+    if catalog.path_in_name(identifier) is not None:  # a Delta table already; opening it reports an error if it is none
         return Place(path)
     if provider != _PARQUET:
         raise _no_parquet(identifier, provider)
@@ -64,8 +64,8 @@ def convert_identifier(
 
 
 def parquet_source(spark: SparkSession, identifier: str, partition_schema: str | StructType | None) -> ParquetSource | None:
-    """The Parquet files that a clone is to be of. What the session says of new tables is not for clones. None for a name that the
-    catalog does not have, and for what is or may be a Delta table.
+    """Return the Parquet files to clone. The session's settings for new tables do not apply to clones. None for a name that the
+    catalog does not have, and for a source that is or may be a Delta table.
 
     Raises UnsupportedOperationError (DELTA_CLONE_UNSUPPORTED_SOURCE) for other formats and for views; InvalidOptionError for a
     partition schema that is not the catalog's."""
@@ -88,17 +88,17 @@ def _no_clone(name: str, kind: str) -> UnsupportedOperationError:
     return unsupported_source(name, kind or "View", "Read it with spark.read or spark.table, and write a new table.")
 
 
-def _partitions(given: str | StructType | None) -> StructType | None:
-    schema = StructType.fromDDL(given) if isinstance(given, str) else given
+def _partitions(ddl_or_type: str | StructType | None) -> StructType | None:
+    schema = StructType.fromDDL(ddl_or_type) if isinstance(ddl_or_type, str) else ddl_or_type
     if schema is None:
         return None
     if not isinstance(schema, StructType):
-        wrong_type("partitionSchema must be StructType, or columns as DDL.", [given])
+        wrong_type("partitionSchema must be StructType, or columns as DDL.", [ddl_or_type])
     return StructType([stored_field(f) for f in schema.fields])
 
 
 def _defaults(spark: SparkSession) -> Mapping[str, str]:
-    """Properties of new tables that do not say otherwise."""
+    """Return the session's default properties of new tables."""
     return property_defaults(default_settings(spark))
 
 
@@ -184,8 +184,9 @@ def _in_catalog(
     *,
     collect_stats: bool = True,
 ) -> ParquetSource:
-    """The files of a parquet table. partitions: what the caller says of them, which the catalog must say too. defaults:
-    properties where the table does not say otherwise. refusal: of another format by its name, empty for a view."""
+    """Return the files of a parquet table. partitions: the caller's partition columns, which must be those of the catalog.
+    defaults: properties that the table itself does not set. refusal: the error for another format by its name, empty for a
+    view."""
     name = entry.name
     if entry.provider != _PARQUET:
         raise refusal(name, entry.provider)

@@ -1,4 +1,4 @@
-"""What a caller says about a MERGE: a condition and clauses, in order. Each call gives a new builder."""
+"""The builder of a MERGE: a condition and clauses, in order. Each call returns a new builder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RESULT = "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows b
 
 @dataclass(frozen=True)
 class DeltaMergeBuilder:
-    """A MERGE in the making; made by DeltaTable.merge. table, alias: of the target."""
+    """Builds a MERGE; made by DeltaTable.merge. table, alias: of the target."""
 
     spark: SparkSession
     table: TablePath
@@ -34,7 +34,7 @@ class DeltaMergeBuilder:
     schema_evolution: bool = False
 
     def whenMatchedUpdate(self, condition: Any = None, set: Any = None) -> DeltaMergeBuilder:
-        """Raises ValueError when `set` is left out, TypeError for anything but a dict of names to Columns or SQL."""
+        """Raises ValueError if `set` is left out, TypeError for anything but a dict of names to Columns or SQL."""
         return self._with("matched", "update", condition, as_assignments(set, "'set' in whenMatchedUpdate"))
 
     def whenMatchedUpdateAll(self, condition: Any = None) -> DeltaMergeBuilder:
@@ -57,16 +57,16 @@ class DeltaMergeBuilder:
         return self._with("not matched by source", "delete", condition)
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
-        """Columns that only the source has are added to the table."""
+        """Add columns to the table that only the source has."""
         return replace(self, schema_evolution=True)
 
     def execute(self, retries: int = 0) -> DataFrame:
-        """Carry the MERGE out; all or nothing. Returns one row: num_affected_rows, num_updated_rows, num_deleted_rows and
+        """Run the MERGE completely or not at all. Returns one row: num_affected_rows, num_updated_rows, num_deleted_rows and
         num_inserted_rows.
 
-        retries: how often the whole of it may run again when another writer's commit forbids ours.
+        retries: how often the whole MERGE may run again if another writer's commit conflicts with it.
 
-        Raises what spark_plugin.merge.merge_job.merge raises.
+        Raises the errors of spark_plugin.merge.merge_job.merge.
         """
         from spark_plugin.merge.merge_job import merge
 

@@ -1,4 +1,4 @@
-"""Tables as callers of delta.tables name them: by path, by a name of Spark's catalog, or as delta.`/path`."""
+"""How callers of delta.tables name tables: by path, by a name of Spark's catalog, or as delta.`/path`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Place:
 
 
 def find_table(spark: Any, name: str) -> Place:
-    """The table behind a name: one of ours, or one that delta-spark entered.
+    """Return the table of a name: one that pydelta or delta-spark entered.
 
     Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE), UnsupportedOperationError for a name that stands for an older
     version."""
@@ -49,7 +49,7 @@ def find_table(spark: Any, name: str) -> Place:
 
 
 def refresh_name(spark: Any, name: str | None) -> None:
-    """Give the table's name, if it was found by one, the columns and rows that the table has now."""
+    """Give the table's name the present columns and rows of the table, if the table was opened by name."""
     entry = None if name is None else catalog.find(spark, name)
     if entry is not None:
         _refresh(spark, entry)
@@ -65,8 +65,8 @@ def _refresh(spark: Any, entry: Entry) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cloned:
-    """metrics: of the commit, by the reference's names; None of a shallow clone of a table over Spark Connect, from where nothing
-    comes back."""
+    """metrics: of the commit, by the reference's names; None for a shallow clone of a table over Spark Connect, which returns
+    nothing."""
 
     place: Place
     metrics: Mapping[str, int] | None
@@ -81,8 +81,8 @@ def clone_table(
     is_shallow: bool,
     location: str | None = None,
 ) -> Cloned:
-    """Make a clone at a path, or under a new name. arguments: those of the command, but the source. is_shallow: the only kind
-    of Parquet files. location: where a new name goes; None for the database's directory.
+    """Make a clone at a path, or under a new name. arguments: those of the command, except the source. is_shallow: always true
+    for Parquet files. location: the path for a new name; None for the database's directory.
 
     Raises InvalidOptionError (DELTA_CLONE_AMBIGUOUS_TARGET) for a path and a location that is another place."""
     path = catalog.path_in_name(target) or (target if os.path.isabs(target) or has_scheme(target) else None)
@@ -100,11 +100,11 @@ def clone_table(
             assert is_shallow, "nobody copies Parquet files"
             return dict(run_parquet_clone(spark, source, place, arguments)["metrics"])
         if is_shallow:
-            done = run_command(spark, place, "clone", {"source": source.url, **arguments})
+            result = run_command(spark, place, "clone", {"source": source.url, **arguments})
         else:
-            done = run_deep_clone(spark, source, place, arguments)
+            result = run_deep_clone(spark, source, place, arguments)
             read_anew(spark, None, path)
-        return None if done is None else done["metrics"]
+        return None if result is None else result["metrics"]
 
     origin = source.place if isinstance(source, ParquetSource) else source
     storage = {**storage_settings(spark, origin.url), **origin.storage}
@@ -138,9 +138,9 @@ def location_mismatch(entry: Entry, location: str) -> InvalidOptionError:
 
 
 def build_table(spark: Any, request: TableRequest) -> Place:
-    """Make the table that a DeltaTableBuilder was told of, and enter its name.
+    """Make the table of a DeltaTableBuilder, and enter its name.
 
-    The table comes first: should entering the name fail, it is whole, and CREATE TABLE ... LOCATION enters it.
+    The table comes first: if entering the name fails, it is complete, and CREATE TABLE ... LOCATION enters it.
     """
     request = _with_path(request)
     if request.name is None:
@@ -152,7 +152,7 @@ def build_table(spark: Any, request: TableRequest) -> Place:
 
 
 def _with_path(request: TableRequest) -> TableRequest:
-    """A name that is a path becomes the location."""
+    """Move a name that is a path to the location."""
     path = None if request.name is None else path_of_name(request.name, request.location)
     if path is not None:
         return replace(request, name=None, location=path)
@@ -166,7 +166,7 @@ def _with_path(request: TableRequest) -> TableRequest:
 
 
 def path_of_name(name: str, location: str | None) -> str | None:
-    """The path in a name that is one; None for another. Raises InvalidOptionError
+    """Return the path if the name is one, otherwise None. Raises InvalidOptionError
     (DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH) for a location that is another place."""
     path = catalog.path_in_name(name)
     if path is not None and location is not None and local_path(location) != local_path(path):
@@ -188,8 +188,8 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
             table=name,
         )
     path = catalog.new_table_path(spark, name, request.location)
-    # A table may be at a location that was named, and the name is entered for it. In the database's own directory it is
-    # what a dropped name left behind, which only createOrReplace takes over.
+    # A table may exist at a location that was named; then the name is entered for it. A table in the database's own directory was
+    # left by a dropped name, and only createOrReplace replaces it.
     mode = "create" if request.mode == "createIfNotExists" else request.mode
     managed = request.location is None and catalog.may_be_managed(spark, path)
     try:
