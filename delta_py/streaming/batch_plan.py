@@ -26,7 +26,7 @@ _PLANNED_SCHEMA = stream_schema(with_stats=False)
 
 
 class BatchPlanner:
-    """ours: what the stream reads with."""
+    """ours: the state that the stream reads with."""
 
     def __init__(
         self, ours: ReadState, options: StreamOptions, log: StreamLog, initial: InitialFiles, committed: CommittedFiles
@@ -37,8 +37,8 @@ class BatchPlanner:
     def state(
         self, columns: StructType | None = None, predicate: Expression | None = None, rows: Expression | None = None
     ) -> ScanState:
-        """How an executor reads the files of a batch. columns: None for all of the stream. predicate: rows for which it is not
-        true may be left out. rows: which of the files' rows are of the batch; None for all."""
+        """How an executor reads the files of a batch. columns: None for all columns of the stream. predicate: rows for which it
+        is not true may be left out. rows: which rows of the files belong to the batch; None for all."""
         options = self._options
         extra = CHANGE_COLUMNS if options.change_feed else ()
         parts = tuple(part for part in (options.predicate, predicate, rows) if part is not None)
@@ -49,9 +49,9 @@ class BatchPlanner:
     def plan(
         self, start: StreamOffset, end: StreamOffset, columns: StructType | None = None, predicate: Expression | None = None
     ) -> Scan:
-        """The files from `start` (not included) to `end` (included). columns, predicate: as of `state`; the predicate leaves out
-        files by their partition values. Raises InvalidOptionError (DELTA_INVALID_SOURCE_OFFSET_FORMAT) for places that are not of
-        one batch."""
+        """The files from `start` (exclusive) to `end` (inclusive). columns, predicate: as in `state`; the predicate prunes
+        files by their partition values. Raises InvalidOptionError (DELTA_INVALID_SOURCE_OFFSET_FORMAT) for offsets that do not
+        bound one batch."""
         version, first = start.version, start.next_index
         initial, rows = self._initial.between(start, end) if start.is_initial else ([], None)
         if start.is_initial:
@@ -78,7 +78,7 @@ class BatchPlanner:
         return Scan(self.state(columns, predicate, rows), kept, report)
 
     def _commits(self, version: int, end: StreamOffset) -> list[LogFile]:
-        """The commits from `version` to the one in which a batch ends."""
+        """The commits from `version` to the one in which the batch ends."""
         last = end.version if end.index > BEFORE_FIRST else end.version - 1
         if end.is_initial or last < version:
             return []
