@@ -3,11 +3,11 @@
     for actions in read_actions(reader, log_files):                           # of one commit or more
         changed = CommitChanges(store, pool, times_ms, partitions).of(actions)     # CHANGED_FILES
 
-A commit's change files are read where it has any; else its changes follow from the data files that it added and removed: a
-file that was removed and added again in one commit changed the rows that its deletion vectors differ in.
-A change's place is the number of its action among the commit's change files, or, where there are none, among all adds and
-removes that change data: so a place means the same after a restart, and to the reference's streams.
-Small commits are worked out many at a time: what Arrow does with a few rows takes as long as with thousands.
+If a commit has change files, they are read. Otherwise its changes follow from the data files that it added and removed. If one
+commit removed a file and added it again, the changed rows are those in which the file's deletion vectors differ.
+A change's place is the number of its action among the commit's change files. Without change files it is the number among all adds
+and removes that change data. So a place means the same after a restart, and to the reference's streams.
+Small commits are processed many at a time: Arrow takes as long for a few rows as for thousands.
 Protocol: Change Data Files; Add CDC File; Reader Requirements for AddCDCFile.
 """
 
@@ -54,8 +54,8 @@ from delta_py.scan.file_groups import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERS
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
-# What is read of a changed file. _change_type: null for a change file, whose rows say it themselves. selection: if not null,
-# only its rows are read. stats: of the rows that are read. place: see above.
+# The columns of a changed file that are read. _change_type: null for a change file, whose rows contain it. selection: if not
+# null, only its rows are read. stats: of the rows that are read. place: see above.
 PLACE = "place"
 _FILES = pa.schema([f for f in FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS])
 _OF_CHANGES = (
@@ -77,7 +77,7 @@ _LINES_AT_ONCE = 10_000
 
 @dataclass(slots=True)
 class CommitFacts:
-    """What a commit says beside its files. info: of commitInfo."""
+    """The facts of a commit other than its files. info: of commitInfo."""
 
     version: int
     protocol: Protocol | None = None
@@ -87,7 +87,8 @@ class CommitFacts:
 
     @property
     def is_idle_merge(self) -> bool:
-        """A MERGE that rewrote files without changing a row: it counts none, and its adds and removes are no changes."""
+        """Whether it is a MERGE that rewrote files without changing a row: its row counts are 0, and its adds and
+        removes are no changes."""
         metrics = self.info.get("operationMetrics")
         if self.info.get("operation") != "MERGE" or not isinstance(metrics, dict):
             return False
@@ -96,7 +97,8 @@ class CommitFacts:
 
 @dataclass(frozen=True, slots=True)
 class ChangeActions:
-    """Commits in a row; one that has a protocol or metadata is alone. files: of each its change files, or, where there are none,
+    """Consecutive commits; a commit with a protocol or metadata is alone. files: the change files of each commit or, if it has
+    none,
     its adds and removes that change data, in order: _ACTIONS and PLACE."""
 
     commits: tuple[CommitFacts, ...]
@@ -104,7 +106,7 @@ class ChangeActions:
 
     @classmethod
     def of(cls, commits: Sequence[CommitFacts], files: pa.Table) -> ChangeActions:
-        """files: _ACTIONS of all that the commits have."""
+        """files: _ACTIONS of everything in the commits."""
         with_change_files = [commit.version for commit in commits if commit.has_change_files]
         if with_change_files:
             told_otherwise = pc.is_in(files[COMMIT_VERSION], value_set=pa.array(with_change_files, pa.int64()))
@@ -152,7 +154,7 @@ _Line: TypeAlias = tuple[int, dict[str, Any]]  # kind, action
 
 
 def _pieces(reader: CommitReader, file: LogFile, facts: CommitFacts) -> Iterator[list[_Line]]:
-    """The actions on files in pieces of _LINES_AT_ONCE, the last one smaller; all else goes into the facts."""
+    """The file actions in pieces of _LINES_AT_ONCE, the last one smaller; all other actions go into the facts."""
     pending: list[_Line] = []
     try:
         for _, lines in reader.pieces(file):
@@ -190,7 +192,7 @@ def _take(line: bytes, actions: list[_Line], facts: CommitFacts) -> None:
 
 
 def _explained(reader: CommitReader, file: LogFile) -> CorruptTableError:
-    """The error of a commit that did not fit, in words: the parser of single actions knows what is wrong."""
+    """The error of a commit that did not parse, in words: the parser of single actions finds the reason."""
     try:
         for _ in reader.actions(file):
             pass
@@ -205,7 +207,7 @@ def _batch(reader: CommitReader, commits: Sequence[_Parsed]) -> pa.RecordBatch:
     except _MALFORMED as error:
         if len(commits) == 1:
             raise _explained(reader, commits[0].file) from error
-    for parsed in commits:  # to name the one
+    for parsed in commits:  # to name the damaged commit
         _batch(reader, [parsed])
     raise AssertionError("what fails together fails alone")
 
@@ -244,7 +246,7 @@ def _columns(lines: Sequence[_Line], commits: Sequence[_Parsed]) -> pa.RecordBat
 
 @dataclass(frozen=True, slots=True)
 class CommitChanges:
-    """Works out the changes of commits. times_ms: of their versions. partitions: physical names of the table's partition columns
+    """Computes the changes of commits. times_ms: of their versions. partitions: physical names of the table's partition columns
     after them."""
 
     store: ObjectStore
@@ -274,7 +276,7 @@ class CommitChanges:
         return pa.concat_tables([CHANGED_FILES.empty_table(), *changed]).sort_by(order)
 
     def _moved(self, adds: pa.Table, removes: pa.Table) -> Iterator[tuple[pa.Table, str, pa.ChunkedArray | None]]:
-        """(files, the type of their changes, the deletion vector whose rows alone these are)."""
+        """(files, the type of their changes, a deletion vector if only its rows changed)."""
         if removes.num_rows and adds.num_rows:
             keys = _keys(pa.concat_tables([adds, removes]))
             added, removed = pa.array(keys[: adds.num_rows]), pa.array(keys[adds.num_rows :])
@@ -297,7 +299,7 @@ class CommitChanges:
     # ------------------------------------------------------------ columns of removed files
 
     def _check_columns(self, commits: Sequence[CommitFacts]) -> None:
-        """Raises where a commit deletes rows whose values the columns that it brings would not find, but read as null."""
+        """Raises if a commit deletes rows, and the columns that it sets would read existing values of these rows as null."""
         for facts in commits:
             if facts.metadata is None:
                 continue
@@ -306,7 +308,7 @@ class CommitChanges:
             except ChangeDataFeedError:
                 if Snapshot.load(self.store).config.feature("columnMapping"):
                     raise
-                continue  # files have the columns' own names
+                continue  # columns have the same names in the files
             reason = why_not_found(before.metadata, facts.metadata)
             if reason is not None:
                 raise ChangeDataFeedError(
@@ -334,15 +336,15 @@ class CommitChanges:
     # ------------------------------------------------------------ partition values of removes
 
     def _keep_partitions(self, commits: Sequence[CommitFacts], removes: pa.Table) -> bool:
-        """Whether the partition columns are as they were before the commits. Where metadata was written anew (RESTORE writes it
-        always), and a remove lacks values, the version before says so."""
+        """Whether the partition columns are the same as before the commits. If a commit wrote metadata again (RESTORE always
+        does), and a remove lacks values, the version before decides."""
         if not removes.num_rows or (_lengths(_one(removes["partition_values"])) == len(self.partitions)).all():
             return True
         before = (self._before(facts) for facts in commits if facts.metadata is not None)
         return all(frozenset(config.physical_partition_columns) == self.partitions for config in before)
 
     def _with_nulls(self, removes: pa.Table) -> pa.Table:
-        """delta-spark leaves partition values that are null out of removes. Not of a commit that changes the columns."""
+        """delta-spark leaves null partition values out of removes. This is not done for a commit that changes the columns."""
         values, names = _one(removes["partition_values"]), sorted(self.partitions)
         some = pc.and_(values.is_valid(), pa.array(self._foreign(values) == 0))
         if not names or not pc.any(some).as_py():
@@ -355,7 +357,7 @@ class CommitChanges:
         return removes.set_column(place, removes.schema.field(place), pc.if_else(some, whole, values))
 
     def _checked(self, deleted: pa.Table) -> pa.Table:
-        """Raises for removes whose rows cannot be given the table's partition columns."""
+        """Raises for removes whose rows cannot be read with the table's partition columns."""
         if not deleted.num_rows:
             return deleted
         values = _one(deleted["partition_values"])
@@ -387,17 +389,17 @@ class CommitChanges:
         )
 
     def _foreign(self, values: pa.MapArray) -> Any:
-        """How many names of each map are of no partition column."""
+        """How many names of each map are not partition columns."""
         known = pc.is_in(values.keys, value_set=pa.array(sorted(self.partitions), pa.string())).to_numpy(zero_copy_only=False)
         before = np.concatenate([[0], np.cumsum(~known)])
         offsets = values.offsets.to_numpy()
         return before[offsets[1:]] - before[offsets[:-1]]
 
-    # ------------------------------------------------------------ files that stay
+    # ------------------------------------------------------------ files that are removed and added again
 
     def _differences(self, old: pa.Table, new: pa.Table) -> tuple[pa.Array, pa.Array]:
-        """For each file that stays whether rows went (only the new deletion vector has them), and whether some came back (only
-        the old one has them)."""
+        """For each file that is removed and added again, whether rows were deleted (only the new deletion vector has them), and
+        whether rows were restored (only the old one has them)."""
 
         def compare(one: dict[str, Any] | None, other: dict[str, Any] | None, path: str, version: int) -> tuple[bool, bool]:
             before, after = self._deleted_rows(one, path, version), self._deleted_rows(other, path, version)
@@ -420,7 +422,7 @@ class CommitChanges:
             ) from error
 
 
-# ---------------------------------------------------------------- the feed's own columns
+# ---------------------------------------------------------------- the feed's columns
 
 
 def inserts_of(files: pa.RecordBatch, version: int, timestamp_ms: int) -> pa.RecordBatch:
@@ -431,7 +433,7 @@ def inserts_of(files: pa.RecordBatch, version: int, timestamp_ms: int) -> pa.Rec
 
 
 def _typed(files: Files, kind: str | None, versions: Any, times_us: Any, only: pa.ChunkedArray | None) -> Files:
-    """The files with the columns of changes. kind: None where the rows say it themselves. only: see SELECTION."""
+    """The files with the columns of changes. kind: None if the rows contain it. only: see SELECTION."""
     values = {
         SELECTION: pa.nulls(files.num_rows, DELETION_VECTOR_TYPE) if only is None else only,
         CHANGE_TYPE: pa.repeat(pa.scalar(kind, pa.string()), files.num_rows),
@@ -455,7 +457,7 @@ def _without(files: pa.Table, versions: Sequence[int]) -> pa.Table:
 
 
 def _keys(files: pa.Table) -> Any:
-    """Numbers that are the same for the same file in the same commit."""
+    """Numbers that are equal for the same file in the same commit."""
     if not files.num_rows:
         return np.array([], np.int64)
     path = _one(files["path"]).dictionary_encode()
@@ -464,7 +466,7 @@ def _keys(files: pa.Table) -> Any:
 
 
 def _last_of_each(files: pa.Table) -> pa.Table:
-    """Of actions of one kind on one file in one commit the last; all change files."""
+    """The last action of each kind on each file in each commit; all change files."""
     kinds = files[_KIND].to_numpy()
     keys = _keys(files) * 2 + (kinds == _REMOVE)
     distinct, from_the_end = np.unique(keys[::-1], return_index=True)
@@ -480,5 +482,5 @@ def _lengths(values: pa.MapArray) -> Any:
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    """In one piece, whose children begin where it begins."""
+    """The column in one piece, whose children begin where it begins."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

@@ -2,9 +2,9 @@
 
     found = read_columns(pq.ParquetFile(source))       # found.schema: StructType; found.leaves: (path) -> Parquet column
 
-A type is taken only where every reader of Delta reads the same values: what Parquet has and Delta has not (unsigned integers,
-times of day, nanoseconds, UUIDs, intervals, half floats, nulls without a type) is refused by name. All columns, elements and
-values may be null, as another file may lack them. Comments of columns come from the schema that Spark leaves in its files.
+A type is accepted only if every reader of Delta reads the same values. Types that Parquet has and Delta lacks (unsigned integers,
+times of day, nanoseconds, UUIDs, intervals, half floats, nulls without a type) are refused by name. All columns, elements and
+values are nullable, because another file may lack them. Column comments come from the schema that Spark stores in its files.
 Protocol: Delta Data Type to Parquet Type Mappings; Schema Serialization Format.
 """
 
@@ -62,12 +62,12 @@ _LONGEST_DECIMAL = 38
 
 
 class NoDeltaType(Exception):
-    """A column whose type Delta does not have; the message goes after the file's name."""
+    """A column has a type that Delta lacks; the message follows the file's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundColumns:
-    """leaves: the Parquet column of each leaf that is in no list or map, by its path of names."""
+    """leaves: the Parquet column of each leaf outside of lists and maps, by its path of names."""
 
     schema: StructType
     leaves: dict[Path, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ def _column(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | No
 
 
 def _type(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None) -> DataType:
-    """leaves: None inside of a list or map."""
+    """leaves: None inside a list or map."""
     match f.shape:
         case Shape.STRUCT:
             return StructType(tuple(_column(inner, parquet, (*path, inner.name), leaves) for inner in f.children))
@@ -141,7 +141,7 @@ def _no_type(path: Path, name: str) -> NoDeltaType:
 
 
 def _refuse_durations(fields: Any, path: Path) -> None:
-    """Lengths of time stand in the file as plain integers, and come out as what they are."""
+    """The file stores durations as plain integers, and only its Arrow schema shows what they are."""
     for arrow in fields:
         inside = (*path, arrow.name)
         if pa.types.is_duration(arrow.type):
@@ -149,19 +149,19 @@ def _refuse_durations(fields: Any, path: Path) -> None:
         _refuse_durations([arrow.type.field(number) for number in range(arrow.type.num_fields)], inside)
 
 
-# ---------------------------------------------------------------- what Spark left in the file
+# ---------------------------------------------------------------- the schema that Spark stored in the file
 
 
 def _spark_schema(footer: Any) -> StructType | None:
     text = None if footer is None else footer.get(_SPARK_SCHEMA)
     try:
         return None if text is None else parse_schema(text)
-    except (CorruptTableError, UnsupportedOperationError):  # only a note of the writer's beside the file's own schema
+    except (CorruptTableError, UnsupportedOperationError):  # only a writer's note in addition to the file's own schema
         return None
 
 
 def _described(schema: StructType, spark: StructType, path: Path) -> StructType:
-    """With the comments that Spark knows of. Raises NoDeltaType for variants, which look like structs here."""
+    """The schema with the comments from Spark's schema. Raises NoDeltaType for variants, which look like structs here."""
     known = {f.name: f for f in spark.fields}
     return StructType(tuple(_with_notes(f, known.get(f.name), (*path, f.name)) for f in schema.fields))
 

@@ -1,9 +1,9 @@
-"""Columns of a Parquet file that the table's schema does not have: what a dropped column left behind, at any depth.
+"""Columns of a Parquet file that the table's schema lacks, at any depth: data of a dropped column.
 
     UnknownColumns.of(config).are_in(pq.ParquetFile(source))
 
-Fields are known by their ids where the table maps columns by id and the file has ids, and else by their physical names, ignoring
-case. The materialized columns of row tracking are known. What stands inside a variant is one value.
+Fields are identified by their ids if the table maps columns by id and the file has ids, and else by their physical names,
+ignoring case. The materialized columns of row tracking are known. The content of a variant counts as one value.
 Protocol: Column Mapping; Row Tracking.
 """
 
@@ -25,7 +25,7 @@ _MATERIALIZED = ("delta.rowTracking.materializedRowIdColumnName", "delta.rowTrac
 
 @dataclass(frozen=True, slots=True)
 class UnknownColumns:
-    """schema: with physical names. others: names of top-level columns that are known besides, lower case."""
+    """schema: with physical names. others: lower-case names of other known top-level columns."""
 
     schema: StructType
     by_id: bool
