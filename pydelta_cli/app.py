@@ -1,6 +1,6 @@
-"""How functions become commands: the options that all have, what their errors print, and how they exit.
+"""How functions become commands: their common options, how their errors are printed, and how they exit.
 
-A command is a function `name(run: Run, ...) -> int | None` with typer's annotations; what it returns is the exit code (None: 0).
+A command is a function `name(run: Run, ...) -> int | None` with typer's annotations; the return value is the exit code (None: 0).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DEFAULTS: dict[str, Any] = {"json_": False, "tz": "UTC", "option": None, "debug
 
 
 class _Quick:
-    """Of a command, or the group of them: its parameters take their values by _QuickValue."""
+    """A command, or the group of commands, whose parameters convert their values with _QuickValue."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
@@ -57,17 +57,17 @@ class _Command(_Quick, TyperCommand):
 
 
 class _Group(_Quick, TyperGroup):
-    """Commands in the order in which they are added."""
+    """Lists commands in the order in which they were added."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
 
 class _QuickValue:
-    """In the place of typer's conversion of a parameter's value, which imports pydantic: a fifth of the start of a command.
+    """Replaces typer's conversion of a parameter's value, which imports pydantic: a fifth of the start time of a command.
 
-    Text, choices, whole numbers within their bounds and defaults need none of that. Whatever else is given, typer converts, or
-    tells what is wrong with it.
+    Text, choices, whole numbers within their bounds and defaults do not need pydantic. typer converts all other values, or
+    reports why they are invalid.
     """
 
     def __init__(self, typers: Callable[[], Any]) -> None:
@@ -109,7 +109,7 @@ def make_app(commands: Sequence[Command]) -> typer.Typer:
         help="Look at Delta tables, and look after them. Exit codes: 0 done, 1 found something, 2 wrong use, 3 failed, "
         "4 could not tell (diff).",
         no_args_is_help=True,
-        rich_markup_mode=None,  # texts are plain, and help needs no rich
+        rich_markup_mode=None,  # texts are plain, so help does not need rich
         pretty_exceptions_enable=False,
     )
     for command in commands:
@@ -162,7 +162,8 @@ def _with_common_options(command: Command) -> Callable[..., None]:
 
 
 def exit_code(app: typer.Typer) -> int:
-    """Runs the command that the process was started with, to the exit code. A reader that has gone is no error."""
+    """Runs the command that the process was started with, and returns the exit code. If the reader of stdout is
+    gone, that is no error."""
     try:
         try:
             app(prog_name="pydelta")
@@ -180,7 +181,7 @@ def exit_code(app: typer.Typer) -> int:
 
 
 def _guarded(command: Callable[[], int | None], debug: bool) -> int:
-    """The exit code. Errors of tables and of the machine are one message each."""
+    """Returns the exit code. Errors of tables and of the machine are printed as one message each."""
     with _warnings_on_stderr():
         return _exit_code(command, debug)
 
@@ -198,7 +199,7 @@ def _exit_code(command: Callable[[], int | None], debug: bool) -> int:
     except OSError as error:
         return _failed(str(storage_error(error)), debug)
     except Exception as error:
-        # A file that cannot be decoded, a Spark that fails, or a mistake of ours.
+        # A file that cannot be decoded, a failure in Spark, or a bug in pydelta.
         return _failed(f"{type(error).__name__}: {error}", debug)
 
 
@@ -215,7 +216,7 @@ class _Printable(logging.Formatter):
 
 
 class _Once(logging.Filter):
-    """What a command that opens a table more than once is warned of, is told once."""
+    """Prints each warning once, even if a command opens a table more than once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -230,7 +231,7 @@ class _Once(logging.Filter):
 
 @contextmanager
 def _warnings_on_stderr() -> Iterator[None]:
-    """Warnings of delta_py name tables and files: they are escaped too."""
+    """Warnings of delta_py contain names of tables and files, so they are escaped too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Printable("pydelta: %(levelname)s: %(message)s"))
     handler.addFilter(_Once())

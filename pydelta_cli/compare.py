@@ -1,4 +1,4 @@
-"""What two versions of a table, or two tables, have not in common."""
+"""The differences between two versions of a table, or between two tables."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _BY_FILES, _BY_COMMITS, _BY_FEED, _BY_ROWS, _NOT_COMPARED = "files", "commits", 
 
 
 def diff(run: Run, a: A, b: B, key: Key = None, verify_checksums: VerifyChecksums = False) -> int:
-    """Schema, properties, protocol and rows of two versions or tables. Exits with 1 where they differ, 4 where it cannot tell.
+    """Compare schema, properties, protocol and rows of two versions or tables. Exits with 1 if they differ, 4 if it is not known.
 
-    Rows are compared by --key; those of two versions of one table also by its files and commits, by the change feed where it is
-    on, and else by the rows of the files that are not in both.
+    Rows are compared by --key. Rows of two versions of one table are also compared by its files and commits, by the change feed
+    if it is on, and else by the rows of the files that only one version has.
     """
     from pydelta_cli.row_compare import count_rows, rows_by_key
 
@@ -56,7 +56,7 @@ def diff(run: Run, a: A, b: B, key: Key = None, verify_checksums: VerifyChecksum
 
 
 def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What is not the same in both, in the order of a, then what only b has. None for what is not there."""
+    """The values that differ, in the order of a, then those that only b has. None for a missing value."""
     names = [*a, *(name for name in b if name not in a)]
     return [{"name": name, "a": a.get(name), "b": b.get(name)} for name in names if a.get(name) != b.get(name)]
 
@@ -75,7 +75,7 @@ def _protocol_form(protocol: Protocol) -> dict[str, Any]:
 
 
 def _rows_by_log(a: DeltaTable, b: DeltaTable, zone: str, *, verify_checksums: bool) -> dict[str, Any]:
-    """Counts of changes from a to b; None where nothing compared the rows, with the reason."""
+    """Counts of changes from a to b; None if the rows were not compared, with the reason."""
     from pydelta_cli.row_compare import files_apart, has_only_moved_rows, other_columns, rows_of_files
 
     if a.snapshot.table_root != b.snapshot.table_root:
@@ -103,7 +103,7 @@ def _rows_by_log(a: DeltaTable, b: DeltaTable, zone: str, *, verify_checksums: b
 
 
 def _changes_of_feed(a: DeltaTable, b: DeltaTable, *, verify_checksums: bool) -> Counter[str] | str:
-    """How many changes of each type, or why that cannot be told."""
+    """The number of changes of each type, or why it is not known."""
     from delta_py.errors import ChangeDataFeedError, LogFileNotFoundError
 
     if a.version > b.version:

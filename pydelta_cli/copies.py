@@ -1,4 +1,4 @@
-"""Tables out of other things: of a directory of Parquet files, of a table."""
+"""Makes tables from a directory of Parquet files, or from another table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def convert(
     property_: Properties = None,
     spark: Spark = False,
 ) -> None:
-    """Make a table of a directory of Parquet files, by a log beside them."""
+    """Make a directory of Parquet files a table, by writing a log next to them."""
     from delta_py.table import DeltaTable
 
     path = run.place(path)
@@ -53,7 +53,7 @@ def convert(
 
 
 def _partition_schema(ddl: str) -> StructType:
-    """`day date, n int` -> fields. Raises typer.BadParameter, and ExpressionError for a type that is none."""
+    """`day date, n int` -> fields. Raises typer.BadParameter, and ExpressionError for an invalid type."""
     from delta_py.expressions.parse import parse_expression, type_of
     from delta_py.types.names import split_list, unquoted
     from delta_py.types.schema import StructField, StructType
@@ -79,7 +79,7 @@ def clone(
     property_: Properties = None,
     spark: Spark = False,
 ) -> None:
-    """A table at another place with the rows of this one."""
+    """Make a table with the rows of this one at another path."""
     target, properties = run.place(target), pairs_of(property_, "--property")
     if spark:
         check_one_version(version, at)

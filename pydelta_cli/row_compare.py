@@ -1,5 +1,5 @@
-"""Rows of two tables beside each other: by the values of a key, or, of two versions of one table, by the files that one of them
-has alone. The rows that are compared are in memory as text."""
+"""Compares the rows of two tables: by the values of a key or, for two versions of one table, by the files that only one of them
+has. The compared rows are in memory as text."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 _A, _B = "in a", "in b"
 _MAPPING = "delta.columnMapping."
-_COMPARED_BYTES = 512 << 20  # of rows as text
+_COMPARED_BYTES = 512 << 20  # size of rows as text
 
 
 def count_rows(table: DeltaTable) -> int:
-    """From the log where it knows the rows of every file."""
+    """From the log, if it contains the row count of every file."""
     known = plan_scan(table.snapshot, options=ScanOptions(count_rows=True)).report.rows_kept
     if known is not None:
         return known
@@ -37,14 +37,14 @@ def count_rows(table: DeltaTable) -> int:
 
 
 def other_columns(a: StructType, b: StructType) -> list[str]:
-    """Of two schemas of one table: names of columns that both have, but stored in another way: by another id or physical name, as
-    one that was dropped and added again, or of another type. The same bytes are other values then."""
+    """For two schemas of one table: names of columns that both have, but stored in a different way: by another id or physical
+    name (if a column was dropped and added again), or with another type. Then the same bytes are different values."""
     stored_a, stored_b = _as_stored(a), _as_stored(b)
     return [field.name for field in a.fields if stored_b.get(name := field.name.lower(), stored_a[name]) != stored_a[name]]
 
 
 def _as_stored(schema: StructType) -> dict[str, StructField]:
-    """By names in lower case: what of a column tells where its values are in files, and their type."""
+    """By names in lower case: the parts of a column that show where its values are in files, and their type."""
     return {field.name: field for field in map_fields(schema, _stored).fields}
 
 
@@ -54,7 +54,8 @@ def _stored(field: StructField) -> StructField:
 
 
 def files_apart(a: DeltaTable, b: DeltaTable) -> tuple[pa.Array, pa.Array]:
-    """Of two versions of one table: the keys of the files, each with its deletion vector, in a alone, and in b alone."""
+    """For two versions of one table: the keys of the files, each with its deletion vector, that only a has, and
+    that only b has."""
     in_a, in_b = (_file_keys(table) for table in (a, b))
     return _without(in_a, in_b), _without(in_b, in_a)
 
@@ -69,9 +70,9 @@ def _file_keys(table: DeltaTable) -> pa.Array:
 
 
 def has_only_moved_rows(a: DeltaTable, b: DeltaTable) -> bool:
-    """Whether all commits between two versions of one table say of all their files that they arrange rows anew (dataChange is
-    false), so that both have the same rows. False where commits are gone, and where one changes how a column is stored that both
-    versions have."""
+    """Whether all commits between two versions of one table only rearrange rows (all their files have dataChange=false), so that
+    both versions have the same rows. False if commits are missing, and if a commit changes how a column that both versions have
+    is stored."""
     older, newer = sorted((a.version, b.version))
     store = a.snapshot.store
     commits = list_commits(store, older + 1, newer)
@@ -92,9 +93,9 @@ def has_only_moved_rows(a: DeltaTable, b: DeltaTable) -> bool:
 def rows_of_files(
     a: DeltaTable, b: DeltaTable, only_a: pa.Array, only_b: pa.Array, zone: str, *, verify_checksums: bool
 ) -> tuple[int, int] | None:
-    """Of two versions of one table with the same columns: how many rows b has that a has not, and a that b has not, by all rows
-    of the files that one of them has alone. A row that is there twice counts twice. None where they are more than memory should
-    hold, as text."""
+    """For two versions of one table with the same columns: the number of rows that only b has, and that only a has. Compares all
+    rows of the files that only one version has. A row that occurs twice counts twice. None if the rows as text would take too
+    much memory."""
     counted, size_bytes = [], 0
     for table, keys, count in ((a, only_a, 1), (b, only_b, -1)):
         scan = plan_scan(table.snapshot, options=ScanOptions(verify_checksums=verify_checksums))
@@ -121,10 +122,10 @@ _COUNT = "count"
 def rows_by_key(
     a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str, *, verify_checksums: bool
 ) -> dict[str, Any]:
-    """How many rows are in b alone, in a alone, and in both with other values of the columns that both have. Names are the same
-    whatever their case. Null is a value of a key like others.
+    """The number of rows that only b has, that only a has, and that both have with different values in their common columns.
+    Names are compared ignoring case. Null is a key value like any other.
 
-    Raises InvalidOptionError for a key that two rows share, SchemaMismatchError for one that is no column.
+    Raises InvalidOptionError for a key that two rows share, SchemaMismatchError for one that is not a column.
     """
     keys_a, keys_b = _key_names(a, keys), _key_names(b, keys)
     names_b = {name.lower(): name for name in b.schema().names}
@@ -159,7 +160,7 @@ def rows_by_key(
 
 
 def _key_names(table: DeltaTable, keys: Sequence[str]) -> list[str]:
-    """The columns of a key as the table spells them, each once."""
+    """The columns of a key as the table spells them, without duplicates."""
     fields = [(key, table.struct_type.find(key)) for key in keys]
     for key, field in fields:
         if field is None:
@@ -176,7 +177,7 @@ def _key_names(table: DeltaTable, keys: Sequence[str]) -> list[str]:
 def _readable(
     table: DeltaTable, keys: Sequence[str], columns: Sequence[str], zone: str, *, verify_checksums: bool
 ) -> pa.Table:
-    """The columns as text, which tells any two values of one type apart: first those of the key, which have no nulls then."""
+    """The columns as text that differs for any two values of one type: first those of the key, in which null is a text too."""
     rows = table.to_arrow([*keys, *columns], verify_checksums=verify_checksums)
     cells = [pa.array(column, pa.string()) for column in text_columns(rows, zone)]
     for number in range(len(keys)):

@@ -33,14 +33,14 @@ STANDARD_INPUT = "-"
 def open_rows(
     file: str, file_format: str | None, schema: pa.Schema | None, zone: str, storage: Mapping[str, str]
 ) -> pa.RecordBatchReader:
-    """The rows of a file of this machine, of an object (a URL), or of standard input (`-`), block by block.
+    """The rows of a local file, of an object (a URL), or of standard input (`-`), block by block.
 
-    file_format: csv, json (a line a row) or parquet; None: by the file's suffix. schema: of the table that gets the rows.
-    Columns of CSV and JSON get the types that they have there, whatever the case of their names; the types of others are found
-    out from the first block. Values are spelled as values.py has them. zone: of timestamps that have no offset. storage: options
+    file_format: csv, json (one line per row) or parquet; None: by the file's suffix. schema: of the table that gets the rows.
+    Columns of CSV and JSON get their types from it, ignoring the case of names; the types of other columns are inferred
+    from the first block. values.py describes how values are written. zone: of timestamps that have no offset. storage: options
     of object stores.
-    Raises StorageError and DataFileError for what cannot be read; SchemaMismatchError for a value that a column of the schema
-    cannot have; typer.BadParameter for a format that is not known.
+    Raises StorageError and DataFileError for a file that cannot be read; SchemaMismatchError for a value that does not fit its
+    column in the schema; typer.BadParameter for an unknown format.
     """
     file_format = file_format or _BY_SUFFIX.get(Path(file).suffix.lower())
     if file_format is None:
@@ -58,7 +58,7 @@ def open_rows(
 
 
 def _opened(file: str, storage: Mapping[str, str]) -> Any:
-    """A file that is there is one of this machine, even if its name begins as a URL does."""
+    """An existing local file is opened, even if its name begins like a URL."""
     if file == STANDARD_INPUT:
         if sys.stdin is None:
             raise StorageError("Standard input is closed, so there are no rows. Nothing was written. Give a file.", path=file)
@@ -82,8 +82,8 @@ def _opened(file: str, storage: Mapping[str, str]) -> Any:
 
 
 class _Pipe(io.RawIOBase):
-    """What others write, up to its end or to Ctrl-C: pyarrow reads in a thread of its own, where no signal ends the wait for
-    more. pipe: its number among the open files."""
+    """Reads a pipe up to its end or to Ctrl-C: pyarrow reads in a thread of its own, where no signal interrupts the wait for
+    more data. pipe: its file descriptor."""
 
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
@@ -92,7 +92,7 @@ class _Pipe(io.RawIOBase):
         signal.set_wakeup_fd(wakes)
 
     def read(self, size: int = -1) -> bytes:
-        """As many bytes as are asked for, and fewer at the end alone. All that are left for a size below 0."""
+        """Returns `size` bytes, or fewer only at the end. A size below 0 returns all remaining bytes."""
         parts: list[bytes] = []
         wanted = sys.maxsize if size < 0 else size
         while wanted > 0:
@@ -108,8 +108,8 @@ class _Pipe(io.RawIOBase):
 
 
 class _Source(io.RawIOBase):
-    """The bytes of a file of text, without the mark of UTF-8 at its beginning. name: for errors. head: the first block, which
-    stays to be read."""
+    """The bytes of a text file, without the UTF-8 mark at its beginning. name: for errors. head: the first block, which
+    is still returned by reads."""
 
     def __init__(self, name: str, file: Any) -> None:
         self.name, self._file = name, file
@@ -120,7 +120,7 @@ class _Source(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """At most as many bytes as are asked for; none at the end alone. All that are left for a size below 0."""
+        """Returns at most `size` bytes, and none only at the end. A size below 0 returns all remaining bytes."""
         if size < 0:
             return self._unread.read() + bytes(self._file.read())
         found: bytes = self._unread.read(size) or self._file.read(size)
@@ -133,7 +133,7 @@ class _Source(io.RawIOBase):
 
 
 def _csv(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchReader:
-    """Null is nothing at all; `""` is the empty text."""
+    """An empty field is null; `""` is the empty text."""
     from pyarrow import csv
 
     header = _header(source.head)
@@ -144,7 +144,7 @@ def _csv(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRead
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    # An empty line is a row where one column is all there is, and else no row.
+    # An empty line is a row if the file has only one column, and else no row.
     parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) != 1)
     with _told_of(source.name, "CSV"):
         reader = csv.open_csv(pa.PythonFile(source, "r"), csv.ReadOptions(block_size=BLOCK_BYTES), parse, convert)
@@ -168,7 +168,7 @@ def _csv(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRead
 
 @contextmanager
 def _told_of(file: str, kind: str) -> Iterator[None]:
-    """What pyarrow says of a file's contents, with the file's name."""
+    """Adds the file's name to pyarrow's errors about its contents."""
     try:
         yield
     except pa.ArrowInvalid as error:
@@ -208,8 +208,8 @@ def _json(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRea
 def _json_block(
     block: bytes, wanted: pa.StructType, known: pa.Schema, file: str, line: int, unknown_columns: str = "infer"
 ) -> pa.Table:
-    """line: the number of the first one in the block. unknown_columns: `error` for blocks after the first, whose columns are all
-    that there are."""
+    """line: the number of the block's first line. unknown_columns: `error` for blocks after the first, which must not have
+    other columns."""
     from pyarrow import json
 
     lines = for_pyarrow(block, wanted)
@@ -225,8 +225,8 @@ def _json_block(
 
 
 def _spelled(kind: pa.DataType, given: Names) -> pa.DataType:
-    """A type with the names that the file has for its fields; those that it does not have keep theirs, and so do those of maps,
-    which are written anew with them."""
+    """A type with the file's spelling of its field names. Names that the file does not have do not change, and neither do those
+    of maps, because they are rewritten with them."""
     if pa.types.is_struct(kind):
         types = {f.name.lower(): f.type for f in kind}
         fields = [(name, _spelled(types[name.lower()], inner)) for name, inner in given.items() if name.lower() in types]
@@ -238,7 +238,7 @@ def _spelled(kind: pa.DataType, given: Names) -> pa.DataType:
 
 
 def _type_read(kind: pa.DataType) -> pa.DataType:
-    """What pyarrow is told to read: text for what it would read otherwise than it is written, lists of pairs for maps."""
+    """The type that pyarrow reads: text for values that it would not read as they are written, lists of pairs for maps."""
     if pa.types.is_struct(kind):
         return pa.struct([(f.name, _type_read(f.type)) for f in kind])
     if pa.types.is_list(kind):
@@ -251,7 +251,7 @@ def _type_read(kind: pa.DataType) -> pa.DataType:
 
 
 def _typed_rows(reader: pa.RecordBatchReader, wanted: pa.StructType, zone: str) -> pa.RecordBatchReader:
-    """The rows with the types that are wanted of columns; those of others stay as they were found out."""
+    """The rows, with requested columns converted to their types; other columns keep the inferred types."""
     kinds = {f.name: f.type for f in wanted}
     names = reader.schema.names
 

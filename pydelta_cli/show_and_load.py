@@ -1,4 +1,4 @@
-"""Rows of a table: shown, written to standard output, loaded from files."""
+"""Shows rows of a table, writes them to standard output, and loads rows from files."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def cat(
 
 
 def _first(batches: pa.RecordBatchReader, limit: int | None) -> Iterator[pa.RecordBatch]:
-    """No file is read beyond what the limit needs."""
+    """Does not read files beyond the limit."""
     if limit is None:
         yield from batches
         return

@@ -1,4 +1,4 @@
-"""Commands that Spark carries out, where that is asked for: a session of its own, for this one command."""
+"""Commands that Spark runs if the user asks for it: in a new session for this one command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _session(run: Run) -> Iterator[SparkSession]:
-    """Raises UnsupportedOperationError where pyspark is not installed."""
+    """Raises UnsupportedOperationError if pyspark is not installed."""
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -67,7 +67,7 @@ def z_order(run: Run, path: str, columns: Sequence[str], where: str | None) -> d
 def vacuum(
     run: Run, path: str, retention_hours: float | None, keep_versions: Sequence[int], *, lite: bool, delete: bool
 ) -> pa.Table:
-    """The files that go, or would go, with times in ms since 1970."""
+    """The files that are deleted, or would be, with times in ms since 1970."""
     import pyarrow as pa
 
     with _session(run) as spark:

@@ -1,4 +1,4 @@
-"""What changes a table, or mends it: optimize, zorder, vacuum, restore, fsck, checkpoint, properties."""
+"""Commands that change or repair a table: optimize, zorder, vacuum, restore, fsck, checkpoint, properties."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ IfExists = Annotated[bool, typer.Option("--if-exists", help="Pass over propertie
 
 
 def optimize(run: Run, path: Place, where: Where = None, full: Full = False, spark: Spark = False) -> None:
-    """Write the rows of small files anew in larger ones; of a clustered table, new rows in the order of its columns."""
+    """Write the rows of small files into larger ones; for a clustered table, write new rows in the order of its columns."""
     if full and where is not None:
         raise typer.BadParameter("--full is for whole tables, and goes without --where.", param_hint="--full")
     if spark:
@@ -53,7 +53,7 @@ def optimize(run: Run, path: Place, where: Where = None, full: Full = False, spa
 
 
 def zorder(run: Run, path: Place, by: By, where: Where = None, spark: Spark = False) -> None:
-    """Write the rows anew in the Z-order of columns, so that filters on them read few files."""
+    """Write the rows again in the Z-order of columns, so that filters on them read few files."""
     from delta_py.types.names import split_list
 
     columns = split_list(by)
@@ -73,13 +73,13 @@ def vacuum(
     delete: Delete = False,
     spark: Spark = False,
 ) -> None:
-    """Files that no version needs which is to stay readable. With --delete they go."""
+    """List the files that no retained version references. With --delete, delete them."""
     import pyarrow.compute as pc
 
     kept = tuple(keep_version or ())
     with _retention_as_options():
         if spark:
-            # Spark's answer to a VACUUM that deletes has no rows: the files are those of a look just before.
+            # The result of Spark's VACUUM has no rows if it deletes: the files are those of a dry run just before.
             found = on_spark.vacuum(run, run.place(path), retention_hours, kept, lite=lite, delete=delete)
         else:
             table = run.newest(path)
@@ -91,7 +91,7 @@ def vacuum(
 
 @contextmanager
 def _retention_as_options() -> Iterator[None]:
-    """A retention that is too short is told with what the command line has: no switch for the check."""
+    """The error about a retention that is too short names the options of the command line: it has no switch for the check."""
     from delta_py.errors import InvalidOptionError
 
     try:
@@ -130,7 +130,7 @@ def restore(
 
 
 def fsck(run: Run, path: Place, repair: Repair = False, allow_data_loss: Loss = False, data: Data = False) -> int:
-    """What of the newest version is missing or damaged. Exits with 1 where something is, and is not repaired."""
+    """List missing or damaged parts of the newest version. Exits with 1 if there are any and they are not repaired."""
     from delta_py.repair.fsck import fsck as checked
 
     faults = checked(run.store(path), dry_run=not repair, allow_data_loss=allow_data_loss, check_data=data).to_pylist()
@@ -140,18 +140,18 @@ def fsck(run: Run, path: Place, repair: Repair = False, allow_data_loss: Loss = 
 
 
 def checkpoint(run: Run, path: Place) -> None:
-    """Write a checkpoint of the newest version, so that it loads without the commits before it."""
+    """Write a checkpoint of the newest version, so that it loads without earlier commits."""
     table = run.newest(path)
     run.answer({"version": table.version, "files": table.checkpoint()})
 
 
 def set_(run: Run, path: Place, properties: Assignments) -> None:
-    """Set table properties, delta.feature.NAME=supported among them."""
+    """Set table properties, including delta.feature.NAME=supported."""
     version = run.newest(path).alter.set_table_properties(pairs_of(properties, "KEY=VALUE"))
     run.answer({"version": version, "properties": dict(run.table(path).metadata.configuration)})
 
 
 def unset(run: Run, path: Place, names: Names, if_exists: IfExists = False) -> None:
-    """Take table properties away."""
+    """Delete table properties."""
     version = run.newest(path).alter.unset_table_properties(names, if_exists=if_exists)
     run.answer({"version": version, "properties": dict(run.table(path).metadata.configuration)})
