@@ -1,5 +1,5 @@
-"""What to do about a table, in words, each with the command to type. Names of a table that could mislead whoever reads or types a
-command (control characters, marks that turn the direction of text) are in no command."""
+"""Advice about a table, in words, with the commands to type. Names from a table that could mislead a person who reads or types a
+command (control characters, marks that change the direction of text) are never part of a command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from delta_py.report.words import bytes_text, count_text, percent_text
 from delta_py.types.names import quoted
 from delta_py.visible_text import is_visible
 
-# From how many files on a table has enough of them that fewer would matter; of how many a Z-order would matter.
+# The number of files from which fewer files would make a difference, and from which a Z-order would.
 _MANY_FILES, _SKIPPABLE_FILES = 4, 4
 _MANY_PARTITIONS, _SMALL_PARTITION = 50, 16 << 20
 _MUCH_DELETED = 0.2
@@ -28,7 +28,7 @@ def advice(facts: TableFacts, root: str) -> tuple[Advice, ...]:
 
 
 class _Commands:
-    """The three ways to say a command. root: None where it cannot be shown as it is."""
+    """The three forms of a command. root: None if it cannot be shown unchanged."""
 
     def __init__(self, root: str) -> None:
         self._root = root if _is_plain(root) and readable(root) == root else None
@@ -37,7 +37,7 @@ class _Commands:
         return self._checked(lambda root: shlex.join(["pydelta", command, root, *arguments]), *arguments)
 
     def sql(self, statement: str, *names: str) -> str | None:
-        """statement: with {} in the place of the table. names: those in it that come out of the table."""
+        """statement: with {} as a placeholder for the table. names: those in it that come from the table."""
         return self._checked(lambda root: statement.replace("{}", f"pydelta.{quoted(root)}", 1), *names)
 
     def python(self, call: str, *names: str) -> str | None:

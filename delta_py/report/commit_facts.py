@@ -1,4 +1,4 @@
-"""Commits as a report shows them: when, what, by whom, how much; and the streams that write to the table.
+"""Facts about commits for a report: time, operation, user, amounts; and the streams that write to the table.
 
 Protocol: Commit Provenance Information; Transaction Identifiers.
 """
@@ -21,20 +21,20 @@ from delta_py.report.facts import Commit, CommitFacts, OperationTotals, Stream, 
 from delta_py.snapshot import Snapshot
 
 MOST_COMMITS = 1_000
-# Bytes of commits of which the actions are read; and groups and streams that are told apart.
+# The maximum size in bytes of the commits whose actions are read; and the maximum number of separate groups and streams.
 _MOST_BYTES = 256 << 20
 _MOST_GROUPS = 50
 _MOST_STREAMS = 100
 
 
 def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFacts, StreamFacts | Unknown]:
-    """Of the newest commits up to the snapshot's version, most at the most. Raises CorruptTableError, TableNotFoundError."""
+    """For the newest commits up to the snapshot's version, at most `most`. Raises CorruptTableError, TableNotFoundError."""
     listed = list_commits(snapshot.store, 0, snapshot.version)
     reader = CommitReader(snapshot.store)
     files = listed[-most:]
     contents = _contents(reader, files)
     times_ms, table = history_of(reader, listed, most)
-    history = table.drop_columns("timestamp").to_pylist()  # whose years a calendar here may not have
+    history = table.drop_columns("timestamp").to_pylist()  # a timestamp may have a year that Python's calendar lacks
     commits = tuple(_commit(row, time_ms, contents[row["version"]]) for row, time_ms in zip(history, times_ms, strict=True))
     facts = CommitFacts(
         in_log=len(listed),
@@ -51,7 +51,7 @@ def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFa
 
 @dataclass(slots=True)
 class _Content:
-    """What is read of a commit beside its commitInfo. streams: application ids of its transactions; None where not read."""
+    """What is read of a commit in addition to its commitInfo. streams: application ids of its transactions; None if not read."""
 
     log_bytes: int
     files_added: int | None = None
@@ -75,7 +75,7 @@ def _contents(reader: CommitReader, files: Sequence[LogFile]) -> dict[int, _Cont
             pieces = list(reader.file_actions(file))
             streams = frozenset(a.app_id for a in reader.actions(file, "txn") if isinstance(a, SetTransaction))
         except (CorruptTableError, LogFileNotFoundError):
-            continue  # what it did stays unknown; the check of the log names it
+            continue  # its content stays unknown; the check of the log reports it
         if file.size_bytes:
             content.files_added = sum(piece.adds.num_rows for piece in pieces)
             content.files_removed = sum(len(piece.remove_keys) for piece in pieces)
@@ -157,7 +157,7 @@ def _streams(snapshot: Snapshot, commits: Sequence[Commit], contents: dict[int, 
     except CorruptTableError as error:
         return Unknown(error.message)
     by_app: dict[str, Commit] = {}
-    whole = True  # whether the newer commits were all read: else a stream may be in one that was not
+    whole = True  # whether all newer commits were read: otherwise a stream may be in one that was not read
     unread = None
     for commit in commits:
         streams = contents[commit.version].streams

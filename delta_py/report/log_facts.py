@@ -1,4 +1,4 @@
-"""The log's health and what is kept, as a report shows it: checkpoints, checksums, faults, removed files.
+"""Facts about the log's health and retention for a report: checkpoints, checksums, faults, removed files.
 
 Protocol: Checkpoints; Log Compaction Files; Version Checksum File; Metadata Cleanup.
 """
@@ -34,7 +34,7 @@ from delta_py.vacuum.vacuum import Vacuum, VacuumRequest
 
 
 def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:
-    """check: look for faults, as FSCK does, by which every checkpoint is read. Raises OSError where the log cannot be listed."""
+    """check: look for faults, as FSCK does, which reads every checkpoint. Raises OSError if the log cannot be listed."""
     store, segment = snapshot.store, snapshot.segment
     listing = list_log(store, 0)
     versions = sorted(listing.commits)
@@ -78,7 +78,7 @@ def _last_checkpoint(snapshot: Snapshot) -> int | Unknown | None:
 
 
 def _checksum(snapshot: Snapshot) -> tuple[str | Unknown, str | None]:
-    """What the version checksum of the version is, and what is wrong with it."""
+    """The state of the version's checksum, and its fault."""
     file = snapshot.segment.checksum
     if file is None:
         return "none", None
@@ -101,14 +101,14 @@ def _faults(snapshot: Snapshot) -> tuple[Fault, ...]:
     return tuple(Fault(row["kind"], row["path"], row["version"], row["reason"], row["can_repair"]) for row in rows)
 
 
-# ---------------------------------------------------------------- what is kept
+# ---------------------------------------------------------------- retention
 
 
 def retention_facts(
     snapshot: Snapshot, live: pa.ChunkedArray | None, commits: CommitFacts | Unknown, now_ms: int, *, vacuum: bool
 ) -> RetentionFacts:
-    """live: the paths of the live files, None where they are not known. vacuum: ask VACUUM what it would delete, by which the
-    table's directories are listed."""
+    """live: the paths of the live files, None if they are not known. vacuum: run VACUUM as a dry run, which lists the
+    table's directories."""
     properties = snapshot.config.properties
     kept_ms = known(lambda: retention_ms(properties, DELETED_FILE_RETENTION))
     numbers: tuple[int | Unknown, ...] | Unknown = Unknown("the live files are not known")
@@ -157,7 +157,7 @@ def _tombstones(
 
 
 def _total(sizes: pa.ChunkedArray) -> int | Unknown:
-    """A sum of some of them would be taken for that of all."""
+    """Unknown if one size is unknown: a partial sum would be read as the total."""
     if sizes.null_count:
         return Unknown(f"{sizes.null_count:,} of {len(sizes):,} remove actions have no size")
     return total(sizes)

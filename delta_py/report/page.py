@@ -1,6 +1,6 @@
-"""The report as one HTML page: all of it inline, nothing fetched, no script. See style.py for how it looks.
+"""The report as one HTML page: everything is inline, it fetches nothing and has no script. style.py has its style.
 
-The page forbids the network to itself by a Content-Security-Policy, which lets it have its own style alone.
+The page forbids itself the network by a Content-Security-Policy, which allows only its own style.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST_COMMAND_NOTE = "No command is shown: a name in it has characters that c
 
 
 def page(facts: TableFacts) -> str:
-    """A whole document."""
+    """A complete document."""
     parts = sections(facts)
     identity = facts.identity
     title = f"{shortened(identity.name or identity.root, _LONGEST_TITLE)}, version {identity.version}"

@@ -40,7 +40,7 @@ class Section:
 
 
 def sections(facts: TableFacts) -> tuple[Section, ...]:
-    """In the page's order; that of partitions only for a partitioned table."""
+    """In the page's order; the partitions section is only for a partitioned table."""
     return tuple(
         Section(anchor, title, body)
         for anchor, title, body in (
@@ -92,7 +92,7 @@ def _commits(facts: CommitFacts) -> Markup:
 
 
 def _commit_timeline(facts: CommitFacts, looked_at: str) -> Markup:
-    """looked_at: which commits, for people."""
+    """looked_at: the commits that were read, for people."""
     commits = facts.commits
     operations = [total.operation for total in facts.by_operation][:_LANES]
     lanes = [_operation(operation) for operation in operations]
@@ -190,7 +190,7 @@ def _bytes(size: int | None) -> Markup:
 
 
 def _time(timestamp_ms: int) -> Markup:
-    """To the minute: there are many."""
+    """To the minute, because there are many."""
     text = moment_text(timestamp_ms)
     return tag("span", text[:-7] if text.endswith(" UTC") else text, class_="time")
 
