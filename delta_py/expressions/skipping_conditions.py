@@ -1,11 +1,11 @@
 """A predicate on rows -> which files may hold a row for which it is true.
 
-In: the predicate with physical paths, statistics and typed partition values of many files. Out: one boolean a file.
-Every condition is asked two questions, vectorised over the files: may it be true for some row, may it be false for some
-row (which NOT needs). Whatever is not known answers yes, so a file is left out only when no row of it can match.
+In: the predicate with physical paths, statistics and typed partition values of many files. Out: one boolean per file.
+Every condition is evaluated in two ways, vectorised over the files: may it be true for some row, and may it be false for some
+row (which NOT needs)? Unknown means yes, so a file is left out only if no row of it can match.
 
-NaN is larger than every number in Spark, and writers leave it out of bounds: an upper bound of a floating point column
-says nothing about rows above a value.
+NaN is larger than every number in Spark, and writers leave it out of bounds: so the upper bound of a floating point column
+does not show whether there are rows above a value.
 Protocol: Per-file Statistics.
 """
 
@@ -54,9 +54,9 @@ _FLIPPED = {">": "<", ">=": "<="}
 def keep_mask(predicate: Expression, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> pa.BooleanArray:
     """True for each file that may hold a row for which the predicate is true; never null.
 
-    partition_values: every file's typed value of each partition column that the predicate names.
+    partition_values: every file's typed value of each partition column in the predicate.
     For a predicate that `is_exact_on_partitions` the answer is exact: it is true for all rows of the file, or for none;
-    an ExpressionError is raised when a partition value cannot be evaluated.
+    an ExpressionError is raised if a partition value cannot be evaluated.
     """
     return _Files(predicate, stats, partition_values).may_be(predicate, True)
 
@@ -94,9 +94,9 @@ def _is_plain(expression: Expression) -> bool:
 
 
 class _Files:
-    """The files that a predicate is asked about.
+    """The files for which a predicate is evaluated.
 
-    Inside, columns have flat names, so that nested paths and types that no file's statistics tell need no schema.
+    Internally, columns have flat names, so that nested paths and types without statistics need no schema.
     """
 
     def __init__(self, predicate: Expression, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> None:
@@ -121,7 +121,7 @@ class _Files:
             return decided
         match expression:
             case And(operands) | Or(operands):
-                # What makes an AND true, and an OR false, is all of its operands.
+                # An AND is true, and an OR false, only if all operands are.
                 needs_all = isinstance(expression, And) == wanted
                 result = self._bounds.yes if needs_all else self._bounds.no
                 for operand in operands:
@@ -133,7 +133,7 @@ class _Files:
         return self._leaf(expression, wanted)
 
     def _by_partitions(self, expression: Expression, wanted: bool) -> pa.BooleanArray | None:
-        """The exact answer where only partition columns are named; None otherwise, or if it cannot be evaluated."""
+        """The exact answer if only partition columns are named; None otherwise, or if it cannot be evaluated."""
         columns = columns_of(expression)
         if not columns or not columns <= self._partitions.keys():
             return None
@@ -145,7 +145,7 @@ class _Files:
         except DeltaError:
             if _is_plain(expression):
                 raise
-            return None  # a cast may fail for a partition that the query never reaches: no partition is left out
+            return None  # the query may never evaluate a failing cast for this partition, so the file is kept
         return pc.fill_null(values if wanted else pc.invert(values), FALSE)
 
     def _flattened(self, expression: Expression) -> Expression:
@@ -159,7 +159,7 @@ class _Files:
         return self._node(node, wanted)
 
     def _by_nulls(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
-        """For columns whose types are not known, so that there are no bounds."""
+        """For columns of unknown types, which have no bounds."""
         match expression:
             case IsNull(Column(path)) if wanted:
                 return self._bounds.column(path).may_be_null
@@ -219,14 +219,14 @@ class _Files:
         return pc.invert(pc.or_(left.all_null, right.all_null))
 
     def _equal(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
-        """A hidden NaN equals nothing but NaN, so beside a number (a constant, a bound of a type without NaN) it is no match."""
+        """A hidden NaN equals only NaN, so it does not match a number (a constant, a bound of a type without NaN)."""
         hidden = left.hidden_nan and right.hidden_nan
         above = self._surely(pc.greater, left.lower, None if hidden else right.upper)
         below = self._surely(pc.less, None if hidden else left.upper, right.lower)
         return pc.and_not(self._both_valued(left, right), pc.or_(above, below))
 
     def _differ(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
-        """Not in files where both sides have one and the same value in all rows."""
+        """False for files in which both sides have one and the same value in all rows."""
         valued = self._both_valued(left, right)
         if left.hidden_nan or right.hidden_nan:
             return valued
@@ -234,7 +234,7 @@ class _Files:
         return pc.and_not(valued, pc.and_(same, self._surely(pc.equal, left.lower, right.lower)))
 
     def _surely(self, test: Callable[[Any, Any], Any], left: Any, right: Any) -> pa.BooleanArray:
-        """Where the test holds for two bounds; false where either is unknown."""
+        """Whether the test holds for two bounds; false if either is unknown."""
         if left is None or right is None:
             return self._bounds.no
         held = test(left, right)
@@ -263,8 +263,8 @@ class _Files:
         return pc.and_not(valued, pc.and_(same, pc.is_in(bounds.lower, value_set=sought, skip_nulls=True)))
 
     def _reaches(self, sought: pa.Array, bounds: Bounds) -> pa.BooleanArray:
-        """Files between whose bounds there is one of the sorted values: the first that is not below the lower bound is
-        found by halving, for all files at once."""
+        """Files with one of the sorted values between their bounds. The first value that is not below the lower bound is
+        found by binary search, for all files at once."""
         outside = pc.or_(self._surely(pc.greater, bounds.lower, sought[-1]), self._surely(pc.less, bounds.upper, sought[0]))
         known = pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper))
         open_files = pc.and_not(known, outside)
@@ -280,7 +280,7 @@ class _Files:
     # ------------------------------------------------------------ text
 
     def _matched(self, node: Node, prefix: tuple[str, bool], wanted: bool) -> pa.BooleanArray:
-        """wanted: text between the bounds may begin with the prefix. Otherwise: not all of it does."""
+        """wanted: text between the bounds may begin with the prefix. Otherwise: some of it may not begin with it."""
         bounds = self._of(node.children[0])
         valued = pc.invert(bounds.all_null)
         text, is_whole_test = prefix
@@ -305,12 +305,12 @@ def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _top(bounds: Bounds) -> Any:
-    """The upper bound of all values, NaN included."""
+    """The upper bound of all values, including NaN."""
     return None if bounds.hidden_nan else bounds.upper
 
 
 def _one_null(left: Bounds, right: Bounds) -> pa.BooleanArray:
-    """Files in which one side may be null where the other is not."""
+    """Files in which one side may be null while the other is not."""
     only_left = pc.and_not(left.may_be_null, right.all_null)
     return pc.or_(only_left, pc.and_not(right.may_be_null, left.all_null))
 
@@ -322,7 +322,7 @@ def _unflattened(node: Node, paths: Mapping[Path, Path]) -> Node:
 
 
 def _sorted_options(values: list[Any], arrow_type: pa.DataType) -> pa.Array | None:
-    """The distinct values in order; None when there is NaN among them, which no bound tells."""
+    """The distinct values in order; None if NaN is among them, because bounds do not contain it."""
     options = pc.unique(array(values, arrow_type))
     if pa.types.is_floating(arrow_type):
         if pc.any(pc.is_nan(options)).as_py():
@@ -332,7 +332,8 @@ def _sorted_options(values: list[Any], arrow_type: pa.DataType) -> pa.Array | No
 
 
 def _first_not_below(sought: pa.Array, bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """For each bound, the position of the first of the sorted values that is not below it; their number if there is none."""
+    """For each bound, the position of the first of the sorted values that is not below it; the number of values if
+    there is none."""
     if pa.types.is_primitive(bounds.type) and not pa.types.is_boolean(bounds.type):
         places: np.ndarray[Any, np.dtype[np.int64]] = np.searchsorted(_numbers(sought), _numbers(bounds))
         return places
@@ -348,6 +349,6 @@ def _first_not_below(sought: pa.Array, bounds: pa.Array) -> np.ndarray[Any, np.d
 
 
 def _numbers(values: pa.Array) -> Any:
-    """Numbers, dates or timestamps as what numpy compares as fast."""
+    """Numbers, dates or timestamps in a form that numpy compares fast."""
     types = {32: pa.int32(), 64: pa.int64()}
     return to_numpy(values.cast(types[values.type.bit_width]) if pa.types.is_temporal(values.type) else values)

@@ -37,7 +37,7 @@ _TYPES: dict[object, DataType] = {
     _KINDS.BIGINT: LONG,
     _KINDS.FLOAT: FLOAT,
     _KINDS.DOUBLE: DOUBLE,
-    _KINDS.TEXT: STRING,  # also char(n) and varchar(n), whose lengths a cast in Spark leaves out
+    _KINDS.TEXT: STRING,  # also char(n) and varchar(n): a cast in Spark ignores their lengths
     _KINDS.BOOLEAN: BOOLEAN,
     _KINDS.BINARY: BINARY,
     _KINDS.DATE: DATE,
@@ -49,7 +49,7 @@ _TYPES: dict[object, DataType] = {
 
 
 def data_type_of(sql: str, written: exp.Expression, depth: int = 0) -> DataType:
-    """The type that a cast in `sql` names. Raises ExpressionError for one that nothing is cast to here."""
+    """The type in a cast in `sql`. Raises ExpressionError for a type to which this library does not cast."""
     kind = written.this if isinstance(written, exp.DataType) else None
     if kind in (_KINDS.ARRAY, _KINDS.MAP, _KINDS.STRUCT) and written.expressions:
         return _nested(sql, kind, written.expressions, depth + 1)

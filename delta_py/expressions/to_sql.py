@@ -1,5 +1,5 @@
-"""A tree -> SQL text in Spark's dialect, for messages and explain(). Resolved trees come out such that parsing the text
-against the same schema gives the same tree."""
+"""A tree -> SQL text in Spark's dialect, for messages and explain(). If a resolved tree's text is parsed against the same schema,
+the result is the same tree."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def to_sql(expression: Expression) -> str:
 
 
 def _operand(expression: Expression) -> str:
-    """In parentheses unless it stands for itself."""
+    """In parentheses unless it needs none."""
     text = to_sql(expression)
     if isinstance(expression, Column | Literal | Cast):
         return text

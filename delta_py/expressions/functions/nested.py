@@ -1,6 +1,6 @@
-"""Functions on arrays, maps and structs: elements, keys, sizes, and making them.
+"""Functions on arrays, maps and structs: elements, keys, sizes, and constructors.
 
-Lists are walked by their offsets with numpy; an element of a null array or map is null, whatever lies below.
+numpy processes lists by their offsets; an element of a null array or map is null, whatever is stored below.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def _starts_and_lengths(values: Any) -> tuple[_Int64, _Int64]:
-    """Where each row's elements begin among all elements, and how many there are; none under null."""
+    """Where each row's elements begin among all elements, and their number; none for a null row."""
     offsets = values.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     valid = values.is_valid().to_numpy(zero_copy_only=False)
     return offsets[:-1], np.where(valid, np.diff(offsets), 0)
 
 
 def _elements(starts: _Int64, lengths: _Int64) -> tuple[_Int64, _Int64]:
-    """For each element of all rows: the row that it belongs to, and its place among all elements."""
+    """For each element of all rows: its row, and its position among all elements."""
     rows = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
     before = np.cumsum(lengths) - lengths
     return rows, np.arange(len(rows), dtype=np.int64) - before[rows] + starts[rows]
@@ -66,7 +66,7 @@ def _equal(left: Any, right: Any) -> Any:
 
 
 def _matches(values: Any, elements: Any, wanted: Any) -> tuple[_Int64, _Int64, Any]:
-    """The row and the place of each element, and whether it equals the row's wanted value (null where either is)."""
+    """The row and the position of each element, and whether it equals the row's wanted value (null if either is null)."""
     rows, places = _elements(*_starts_and_lengths(values))
     return rows, places, _equal(elements.take(pa.array(places)), _row_values(wanted, len(values)).take(pa.array(rows)))
 
@@ -90,7 +90,7 @@ def _element_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _element(arguments: list[Any], result: DataType) -> Any:
-    """a[i], counted from 0; i outside of the array raises. m[k]; null for a key that is not there."""
+    """a[i], counted from 0; i outside the array raises. m[k]; null for a missing key."""
     return _of_map(*arguments) if pa.types.is_map(arguments[0].type) else _at_index(*arguments, outside=_refuse_index)
 
 
@@ -148,7 +148,7 @@ def _of_map(values: Any, key: Any) -> Any:
     rows, places, equal = _matches(values, values.keys, key)
     is_equal = equal.fill_null(False).to_numpy(zero_copy_only=False)
     place = np.full(len(values), -1, np.int64)
-    place[rows[is_equal][::-1]] = places[is_equal][::-1]  # of equal keys, which there should not be, the first
+    place[rows[is_equal][::-1]] = places[is_equal][::-1]  # of equal keys, which should not occur, the first
     return values.items.take(pa.array(place, mask=place < 0))
 
 
@@ -167,7 +167,7 @@ def _field(arguments: list[Any], result: DataType) -> Any:
     return pc.struct_field(values, names.index(exact))
 
 
-# ---------------------------------------------------------------- asking
+# ---------------------------------------------------------------- searching
 
 
 def _collection(name: str, operands: Sequence[Operand], *kinds: type) -> DataType:
@@ -223,7 +223,7 @@ def _contains_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _contains(arguments: list[Any], result: DataType) -> Any:
-    """Null for a null array or value, and where nothing equals but an element is null."""
+    """Null for a null array or value, and if no element is equal but one is null."""
     values, wanted = arguments
     elements = values.keys if pa.types.is_map(values.type) else values.values
     rows, _, equal = _matches(values, elements, wanted)
@@ -235,7 +235,7 @@ def _contains(arguments: list[Any], result: DataType) -> Any:
 
 
 def _position(arguments: list[Any], result: DataType) -> Any:
-    """From 1; 0 where nothing equals."""
+    """From 1; 0 if no element is equal."""
     values, wanted = arguments
     rows, places, equal = _matches(values, values.values, wanted)
     hit = equal.fill_null(False).to_numpy(zero_copy_only=False)
@@ -246,7 +246,7 @@ def _position(arguments: list[Any], result: DataType) -> Any:
     return pa.array(first, mask=null)
 
 
-# ---------------------------------------------------------------- making
+# ---------------------------------------------------------------- constructors
 
 
 def _array_signature(name: str, operands: Sequence[Operand]) -> Signature:
@@ -266,13 +266,13 @@ def _array(arguments: list[Any], result: DataType) -> Any:
 
 
 def _columns(arguments: list[Any]) -> tuple[list[Any], int]:
-    """All arguments as arrays, and how many rows they have."""
+    """All arguments as arrays, and their number of rows."""
     count = next(len(argument) for argument in arguments if isinstance(argument, pa.Array))
     return [_row_values(argument, count) for argument in arguments], count
 
 
 def _offsets(count: int, length: int) -> pa.Array:
-    """Of so many lists of one length."""
+    """Offsets of `count` lists of one length."""
     return pa.array(np.arange(0, count * length + 1, length, dtype=np.int32))
 
 
@@ -316,7 +316,7 @@ def _map(arguments: list[Any], result: DataType) -> Any:
 
 
 def _check_keys(keys: Any, length: int, count: int) -> None:
-    """Raises ExpressionError for a key that is null, or that a map has twice."""
+    """Raises ExpressionError for a key that is null, or that occurs twice in a map."""
     if keys.null_count:
         raise _null_key()
     codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64).reshape(count, length)

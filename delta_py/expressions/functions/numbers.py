@@ -1,4 +1,4 @@
-"""Arithmetic and numeric functions under ANSI rules: overflow and division by zero raise, never wrap or give null."""
+"""Arithmetic and numeric functions under ANSI rules: overflow and division by zero raise. They never wrap or return null."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def operand_types(name: str, first: Operand, second: Operand) -> tuple[DataType,
 
 
 def _as_decimal(operand: Operand, data_type: DataType) -> DecimalType | None:
-    """Integral operands beside decimals: a literal has only its own digits."""
+    """An integral operand next to a decimal: a literal has only its own digits."""
     if operand.is_literal and is_integral(data_type) and isinstance(operand.value, int):
         return decimal_of_value(operand.value)
     return decimal_of(data_type)
@@ -162,7 +162,7 @@ def _on_decimals(name: str, kernel: Any, arguments: list[Any], result: DecimalTy
 
 
 def _narrowed(values: Any) -> Any:
-    """Decimals of 38 digits as decimals of 37, which is what two factors may have in Arrow."""
+    """Decimals of 38 digits as decimals of 37, the maximum for factors in Arrow."""
     try:
         return values.cast(pa.decimal128(MAX_PRECISION - 1, values.type.scale))
     except pa.ArrowInvalid as error:
@@ -201,27 +201,27 @@ def _divide(arguments: list[Any], result: DataType) -> Any:
 
 
 def _divide_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
-    """Rounded half up at the result's scale: the quotient is cut off (towards zero) at least one digit later."""
+    """Rounded half up at the result's scale: the quotient is truncated (towards zero) at least one digit later."""
     wide_scale = max(dividend.type.scale, result.scale - _digits(divisor) + 1)
     fraction = divisor.type.scale
     needed = _digits(dividend) + wide_scale - dividend.type.scale + fraction
     if needed + _digits(divisor) + 1 > _ARROW_DIGITS:
         raise not_supported("The quotient of decimals of so many digits", "Cast them to decimals of fewer digits.")
-    # Arrow cuts a quotient of scales (s, 0) off at scale s + the divisor's digits + 1 at least.
+    # Arrow truncates a quotient of scales (s, 0) at scale s + the divisor's digits + 1 or more.
     numerator = _rescaled(dividend, needed, wide_scale + fraction, wide_scale)
     denominator = _rescaled(divisor, _digits(divisor), fraction, 0)
     return fit_decimal(_divide_valid(numerator, denominator), result)
 
 
 def _divide_valid(numerator: Any, denominator: Any) -> Any:
-    """Quotients where both are there; a zero beside a null must not raise."""
+    """Quotients of rows where both values are valid; a zero divisor of a null must not raise."""
     if pc.any(pc.equal(denominator, zero_of(denominator.type))).as_py():
         denominator = pc.if_else(pc.is_valid(numerator), denominator, None)
     return pc.divide(numerator, denominator)
 
 
 def _digits(values: Any) -> int:
-    """The digits that the largest of the decimals has, at least those after the point."""
+    """The number of digits of the largest decimal, at least the digits after the point."""
     array = values if isinstance(values, pa.Array) else pa.array([values.as_py()], values.type)
     low_high = pc.min_max(array)
     largest = max((end.as_py().copy_abs() for end in low_high.values() if end.is_valid), default=0)
@@ -230,7 +230,7 @@ def _digits(values: Any) -> int:
 
 
 def _rescaled(values: Any, precision: int, scale: int, shown_scale: int) -> Any:
-    """The decimals at `scale`, their digits then read with `shown_scale` (so divided by a power of ten)."""
+    """The decimals at `scale`, with their digits then read at `shown_scale` (so divided by a power of ten)."""
     array = values if isinstance(values, pa.Array) else pa.array([values.as_py()], values.type)
     wide = wide_decimal(array).cast(pa.decimal256(_ARROW_DIGITS, scale)).cast(pa.decimal256(precision, scale))
     shown = pa.Array.from_buffers(pa.decimal256(precision, shown_scale), len(wide), wide.buffers(), wide.null_count, wide.offset)
@@ -283,7 +283,7 @@ def _divide_integers(arguments: list[Any], result: DataType) -> Any:
 
 
 def _filled(values: Any) -> Any:
-    """numpy values with something where null; the caller masks."""
+    """numpy values with arbitrary values for null; the caller masks them."""
     zero = zero_of(values.type)
     if isinstance(values, pa.Array):
         return values.fill_null(zero).to_numpy()
