@@ -97,8 +97,8 @@ class TransactionCancelled(Exception):
     """DynamoDB did not apply any part of a transaction. reasons: the code of each of its items; `None` for an item
     that was not the cause."""
 
-    def __init__(self, said: str, reasons: tuple[str, ...]) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, reasons: tuple[str, ...]) -> None:
+        super().__init__(message)
         self.reasons = reasons
 
 
@@ -125,9 +125,9 @@ def aws_client(service: str, access: AwsAccess, **settings: Any) -> Any:
             config=config,
         )
     except (BotoCoreError, ValueError) as error:  # ValueError: the endpoint is not a URL
-        said = access.hide(str(error))
+        message = access.hide(str(error))
         cure = "Look at its endpoint, region, profile and credentials."
-        raise StorageError(f"No client for {service} can be made: {said}. {cure}") from error
+        raise StorageError(f"No client for {service} can be made: {message}. {cure}") from error
 
 
 def ask(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
@@ -138,8 +138,8 @@ def ask(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
     except ClientError as error:
         raise _meaning(where, access, error) from error
     except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError) as error:
-        said = access.hide(str(error))
-        raise StorageError(f"There are no credentials for {where}: {said}. {access.credentials_cure}") from error
+        message = access.hide(str(error))
+        raise StorageError(f"There are no credentials for {where}: {message}. {access.credentials_cure}") from error
     except (EndpointConnectionError, ConnectTimeoutError) as error:
         raise NotAnswered(access.hide(str(error)), is_unreachable=True) from error
     except (HTTPClientError, IncompleteReadError) as error:
@@ -151,17 +151,19 @@ def ask(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
 def _meaning(where: str, access: AwsAccess, error: ClientError) -> Exception:
     code = str(error.response.get("Error", {}).get("Code", ""))
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    said = access.hide(str(error))
+    message = access.hide(str(error))
     if code in _NOT_THERE:
         return FileNotFoundError(2, "No such object", where)
     if code in _TAKEN:
         return FileExistsError(17, "There is an object of that name", where)
     if code == "TransactionCanceledException":
         reasons = tuple(str(reason.get("Code")) for reason in error.response.get("CancellationReasons", ()))
-        return TransactionCancelled(said, reasons)
+        return TransactionCancelled(message, reasons)
     if status == 416:
         return BeyondTheEnd()
     if code in _BUSY or status not in REFUSALS:
-        return NotAnswered(said, cure=_CURES.get(code))
+        return NotAnswered(message, cure=_CURES.get(code))
     cure = _CURES.get(code, "")
-    return StorageError(f"The store refuses a request to {where}: {said}. {cure}".rstrip(), where=where, code=code, status=status)
+    return StorageError(
+        f"The store refuses a request to {where}: {message}. {cure}".rstrip(), where=where, code=code, status=status
+    )

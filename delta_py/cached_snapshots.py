@@ -72,11 +72,11 @@ class SnapshotCache:
     def snapshot(self, version: _Version, listed_at: float) -> CachedSnapshot | None:
         """A snapshot that only the caller uses. listed_at: when the caller listed the log."""
         with self._lock:
-            found = self._snapshots.get(version)
-            if found is not None:
+            cached = self._snapshots.get(version)
+            if cached is not None:
                 self._snapshots.move_to_end(version)
-                found._listed_at = max(found._listed_at, listed_at)
-        return None if found is None else found.again()
+                cached._listed_at = max(cached._listed_at, listed_at)
+        return None if cached is None else cached.again()
 
     def keep_snapshot(self, version: _Version, snapshot: CachedSnapshot) -> None:
         with self._lock:
@@ -86,18 +86,18 @@ class SnapshotCache:
 
     def files(self, version: _Version, wanted: _Wanted) -> _FileList | None:
         with self._lock:
-            found = self._lists.get((version, wanted))
-            if found is not None:
+            cached = self._lists.get((version, wanted))
+            if cached is not None:
                 self._lists.move_to_end((version, wanted))
-            return found
+            return cached
 
     def keep_files(self, version: _Version, wanted: _Wanted, files: _FileList) -> None:
         """Add a list whose memory was reserved before."""
         with self._lock:
-            before = self._lists.pop((version, wanted), None)
+            previous = self._lists.pop((version, wanted), None)
             self._lists[version, wanted] = files
-            if before is not None:
-                self._bytes -= before.memory_bytes
+            if previous is not None:
+                self._bytes -= previous.memory_bytes
 
     def reserve(self, size: int) -> bool:
         """Reserve this many bytes of memory for a list that is being read. If necessary, drop the least recently used lists."""
@@ -131,9 +131,9 @@ class CachedSnapshot(Snapshot):
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
         version = _version(store, segment)
-        found = None if version is None else KEPT.snapshot(version, segment.listed_at)
-        if isinstance(found, cls):
-            return found
+        cached = None if version is None else KEPT.snapshot(version, segment.listed_at)
+        if isinstance(cached, cls):
+            return cached
         snapshot = super().of_segment(store, segment)
         if version is not None and _is_unchanged(version):
             KEPT.keep_snapshot(version, snapshot)
@@ -142,8 +142,8 @@ class CachedSnapshot(Snapshot):
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
         version = _version(snapshot.store, snapshot.segment)
-        found = None if version is None else KEPT.snapshot(version, snapshot.segment.listed_at)
-        return found if isinstance(found, cls) else cls(snapshot.store, *snapshot.parts)
+        cached = None if version is None else KEPT.snapshot(version, snapshot.segment.listed_at)
+        return cached if isinstance(cached, cls) else cls(snapshot.store, *snapshot.parts)
 
     def file_batches(
         self,

@@ -136,8 +136,8 @@ class Snapshot:
         """Uses a separate pickle inside the pickle. A pickle records which of its values are the same object, and a snapshot may
         share objects with its holder in one case and not in another. Spark compares pickles to find a part of a query that it has
         already read."""
-        segment, *rest = self.parts
-        return _unpickled, (pickle.dumps((self.store, replace(segment, listed_at=LONG_AGO), *rest)),)
+        segment, *other_parts = self.parts
+        return _unpickled, (pickle.dumps((self.store, replace(segment, listed_at=LONG_AGO), *other_parts)),)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.table_root!r}, version={self.version})"
@@ -197,9 +197,9 @@ class Snapshot:
         Raises what check_log raises; CorruptTableError.
         """
         self.check_log()
-        wanted = StatsWanted(dict(stats_leaves or {}), want_whole, want_records)
+        stats_wanted = StatsWanted(dict(stats_leaves or {}), want_whole, want_records)
         file_count = size_bytes = 0
-        for batch in self._log.files(wanted):
+        for batch in self._log.files(stats_wanted):
             file_count += batch.files.num_rows
             size_bytes += pc.sum(batch.files["size"]).as_py() or 0
             self._check_partition_values(batch.files)
@@ -222,23 +222,25 @@ class Snapshot:
         if (lately or self.store.is_remote) and begun - self._listed_at < _FRESH_SECONDS:
             return
         directory, _, name = self.segment.last_commit.path.rpartition("/")
-        found = next(self.store.list_from(directory, name), None)
-        if found != self._last_listed:
-            if not self._is_alike(found):
+        log_file = next(self.store.list_from(directory, name), None)
+        if log_file != self._last_listed:
+            if not self._is_alike(log_file):
                 raise replaced(self.table_root, f"version {self.version} was looked at")
-            if found is not None and found.path == self.segment.last_commit.path:  # the commits that were read may differ, too
+            if (
+                log_file is not None and log_file.path == self.segment.last_commit.path
+            ):  # the commits that were read may differ, too
                 self._log, self._small, self._timestamp_ms = _Log(self.store, self.segment, self._checksum), None, None
-        self._last_listed, self._listed_at = found, begun
+        self._last_listed, self._listed_at = log_file, begun
 
-    def _is_alike(self, found: ObjectInfo | None) -> bool:
-        """Whether the same table exists now, with other times or without the version's commit. found: the file at
+    def _is_alike(self, log_file: ObjectInfo | None) -> bool:
+        """Whether the same table exists now, with other times or without the version's commit. log_file: the file at
         that commit's path."""
-        ours, own = self.metadata, self.segment.last_commit
-        if found is None or found.path != own.path:
-            return Snapshot.load(self.store).metadata.id == ours.id
-        there = Snapshot.load(self.store, self.version)
-        is_same = (found.size_bytes, there.metadata.id, there.schema) == (own.size_bytes, ours.id, self.schema)
-        return is_same and (there._txn_id == self._txn_id or None in (there._txn_id, self._txn_id))
+        metadata, last_commit = self.metadata, self.segment.last_commit
+        if log_file is None or log_file.path != last_commit.path:
+            return Snapshot.load(self.store).metadata.id == metadata.id
+        current = Snapshot.load(self.store, self.version)
+        is_same = (log_file.size_bytes, current.metadata.id, current.schema) == (last_commit.size_bytes, metadata.id, self.schema)
+        return is_same and (current._txn_id == self._txn_id or None in (current._txn_id, self._txn_id))
 
     @property
     def _txn_id(self) -> str | None:
@@ -393,16 +395,16 @@ class _Log:
     def transactions_and_domains(self) -> SmallState:
         return self._read(lambda segment, checkpoint: transactions_and_domains(segment, self._commits, checkpoint))
 
-    def files(self, wanted: StatsWanted) -> Iterator[FileBatch]:
+    def files(self, stats_wanted: StatsWanted) -> Iterator[FileBatch]:
         """The live files. If a checkpoint fails in the middle, the remaining files come from an older one."""
         segment, checkpoint = self._open(self._segment)
         self._segment = segment
         seen: set[str] = set()
         while True:
-            yield from commit_files(segment, self._commits, wanted, seen)
+            yield from commit_files(segment, self._commits, stats_wanted, seen)
             if checkpoint is None:
                 return
-            reading = CheckpointFiles(checkpoint, wanted, seen)
+            reading = CheckpointFiles(checkpoint, stats_wanted, seen)
             try:
                 yield from reading
                 return

@@ -72,9 +72,9 @@ class DeltaTable:
         options = StorageOptions.of(storage_options or {})
         if version is None and timestamp_ms is None and store is None:
             with storage_failures(path):
-                named = named_version(path, session_timezone, options)
-            if named is not None:
-                path, version, timestamp_ms = named.path, named.version, named.timestamp_ms
+                suffix = named_version(path, session_timezone, options)
+            if suffix is not None:
+                path, version, timestamp_ms = suffix.path, suffix.version, suffix.timestamp_ms
         if isinstance(version, SupportsIndex):
             version = index(version)
         elif version is not None:
@@ -203,9 +203,7 @@ class DeltaTable:
         verify_checksums: bool = False,
     ) -> pa.RecordBatchReader:
         """The rows as a stream of batches; memory is bounded by a batch. Arguments as in scan."""
-        scan = self.scan(
-            columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums
-        )
+        scan = self.scan(columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums)
         return self._reader(scan)
 
     def to_arrow(
@@ -242,9 +240,7 @@ class DeltaTable:
         verify_checksums: bool = False,
     ) -> pd.DataFrame:
         """As to_arrow."""
-        table = self.to_arrow(
-            columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums
-        )
+        table = self.to_arrow(columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums)
         return table.to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:

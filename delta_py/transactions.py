@@ -137,10 +137,10 @@ class DeltaTransaction:
         """
         begun, ledger = self._open(), open_ledger(self._coordinator)
         try:
-            held = ledger.held_reads(begun.identity) if self._is_serializable else {}
-            if strange := held.keys() - self._paths.keys():
+            held_reads = ledger.held_reads(begun.identity) if self._is_serializable else {}
+            if strange := held_reads.keys() - self._paths.keys():
                 raise strange_tables(begun.identity, "read", strange)
-            tables = {place: self._group_table(place, begun, held.get(place, [])) for place in self._paths}
+            tables = {place: self._group_table(place, begun, held_reads.get(place, [])) for place in self._paths}
             coordinated = {place: table for place, table in tables.items() if table is not None}
             versions = commit_group(ledger, begun.identity, coordinated, token=token)
         except CommitOutcomeUnknownError:
@@ -171,8 +171,8 @@ class DeltaTransaction:
         """Options to read and write a table as a part of this transaction, in Spark too. The table becomes part of
         the transaction."""
         path = path_text(path)
-        named = {"coordinator": self._coordinator, "coordinator.transaction": self._open().identity}
-        options = {**self._options_of(path), **named}
+        coordinator_options = {"coordinator": self._coordinator, "coordinator.transaction": self._open().identity}
+        options = {**self._options_of(path), **coordinator_options}
         paths = self._paths.setdefault(named_coordination(open_store(path, StorageOptions.of(options))).place, [])
         if path not in paths:
             paths.append(path)
@@ -255,17 +255,17 @@ class DeltaTransaction:
         path = self._paths[place][0]
         return open_store(path, StorageOptions.of({**self._options_of(path), "coordinator": self._coordinator}))
 
-    def _group_table(self, place: str, begun: Begun, held: Sequence[bytes]) -> GroupTable | None:
-        """None for a table that the ledger does not coordinate: its writers are not checked for conflicts. held: the reads of
-        statements that changed nothing, from the ledger."""
+    def _group_table(self, place: str, begun: Begun, held_reads: Sequence[bytes]) -> GroupTable | None:
+        """None for a table that the ledger does not coordinate: its writers are not checked for conflicts. held_reads: the reads
+        of statements that changed nothing, from the ledger."""
         base = open_ledger(self._coordinator).version_at(place, begun.moment)
         if base is None:
             return None
         store = self._plain_store(place)
         reads = [transaction.reads for transaction in self._reads.get(place, [])] if self._is_serializable else []
-        if held:
+        if held_reads:
             config = Snapshot.load(store, version=base).config
-            reads += [reads_from_json(each, store, config) for each in held]
+            reads += [reads_from_json(each, store, config) for each in held_reads]
         ids = frozenset(self._read_ids.get(place, ())) if self._is_serializable else frozenset[str]()
         return GroupTable(store, base, _joined(reads), self._is_serializable, ids)
 
@@ -319,13 +319,13 @@ def check(path: str, predicate: str, *, rows: int | None = None) -> Step:
     must not change until everything is committed."""
 
     def run(tx: DeltaTransaction) -> None:
-        found = tx.read(path, columns=[], filter=predicate).num_rows
-        if found != rows if rows is not None else not found:
-            wanted = "at least one" if rows is None else str(rows)
+        row_count = tx.read(path, columns=[], filter=predicate).num_rows
+        if row_count != rows if rows is not None else not row_count:
+            expected = "at least one" if rows is None else str(rows)
             raise CheckFailedError(
-                f"{found} rows of the table at {path} match {predicate}, and {wanted} should. Nothing was committed.",
+                f"{row_count} rows of the table at {path} match {predicate}, and {expected} should. Nothing was committed.",
                 path=path,
-                rows=found,
+                rows=row_count,
             )
 
     return Step(path, run)

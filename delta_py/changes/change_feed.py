@@ -302,9 +302,9 @@ class ChangePruner:
     @classmethod
     def of(cls, config: TableConfig, predicate: Expression | None, timezone: str) -> ChangePruner:
         fields = {f.name: f for f in CHANGE_FIELDS}
-        others = FilePruner.of(config, predicate, timezone, fields)
+        data_file_pruner = FilePruner.of(config, predicate, timezone, fields)
         del fields[CHANGE_TYPE]
-        return cls(others, FilePruner.of(config, predicate, timezone, fields))
+        return cls(data_file_pruner, FilePruner.of(config, predicate, timezone, fields))
 
     def kept(self, changed: pa.Table) -> Iterator[pa.RecordBatch]:
         """PLANNED_CHANGES: the remaining rows of CHANGED_FILES, in their order."""
@@ -313,11 +313,11 @@ class ChangePruner:
             return
         is_change_file = pc.is_null(changed[CHANGE_TYPE])
         recorded = _pruned(self.of_change_files, changed.filter(is_change_file))
-        others = _pruned(self.others, changed.filter(pc.invert(is_change_file)))
-        kept = pa.concat_tables([recorded, others])
-        if recorded.num_rows and others.num_rows:
-            kept = kept.sort_by([(COMMIT_VERSION, "ascending"), (PLACE, "ascending")])
-        yield from kept.select(PLANNED_CHANGES.names).to_batches()
+        data_files = _pruned(self.others, changed.filter(pc.invert(is_change_file)))
+        retained_files = pa.concat_tables([recorded, data_files])
+        if recorded.num_rows and data_files.num_rows:
+            retained_files = retained_files.sort_by([(COMMIT_VERSION, "ascending"), (PLACE, "ascending")])
+        yield from retained_files.select(PLANNED_CHANGES.names).to_batches()
 
 
 def _pruned(pruner: FilePruner, changed: pa.Table) -> pa.Table:

@@ -218,13 +218,13 @@ def _columns(lines: Sequence[_Line], commits: Sequence[_Parsed]) -> pa.RecordBat
     of_add, of_remove = pc.equal(kinds, _ADD), pc.equal(kinds, _REMOVE)
     values = [body.get("partitionValues") for body in bodies]
     without_values = pa.array([value is None for value in values], pa.bool_())
-    lacking = (
+    missing_columns = (
         pc.and_(sizes.is_null(), pc.invert(of_remove)),
         pc.and_(times.is_null(), of_add),
         pc.and_(without_values, pc.invert(of_remove)),
         pc.less(sizes, 0),
     )
-    if any(pc.any(lacks).as_py() for lacks in lacking):
+    if any(pc.any(lacks).as_py() for lacks in missing_columns):
         raise ValueError("a size, time or partition is missing, or a size is negative")
     columns = {
         "path": pa.array([decode_path(body["path"]) for body in bodies], pa.string()),
@@ -267,9 +267,9 @@ class CommitChanges:
         if self._keep_partitions(actions.commits, removes):
             removes = self._with_nulls(removes)
         pieces = [(recorded, None, None), *self._moved(adds, removes)]
-        if any(kind == "delete" and some.num_rows for some, kind, _ in pieces):
+        if any(kind == "delete" and piece.num_rows for piece, kind, _ in pieces):
             self._check_columns(actions.commits)
-        changed = [self._changed(some, kind, only) for some, kind, only in pieces if some.num_rows]
+        changed = [self._changed(piece, kind, selection) for piece, kind, selection in pieces if piece.num_rows]
         if len(changed) == 1:
             return changed[0]
         order = [(COMMIT_VERSION, "ascending"), (PLACE, "ascending")]
@@ -280,9 +280,9 @@ class CommitChanges:
         if removes.num_rows and adds.num_rows:
             keys = _keys(pa.concat_tables([adds, removes]))
             added, removed = pa.array(keys[: adds.num_rows]), pa.array(keys[adds.num_rows :])
-            again = pc.index_in(added, value_set=removed)
-            old, new = removes.take(again.drop_null()), adds.filter(again.is_valid())
-            adds, removes = adds.filter(again.is_null()), removes.filter(pc.invert(pc.is_in(removed, value_set=added)))
+            removed_index = pc.index_in(added, value_set=removed)
+            old, new = removes.take(removed_index.drop_null()), adds.filter(removed_index.is_valid())
+            adds, removes = adds.filter(removed_index.is_null()), removes.filter(pc.invert(pc.is_in(removed, value_set=added)))
             if new.num_rows:
                 went, came_back = self._differences(old, new)
                 yield self._checked(old.filter(went)), "delete", new["deletion_vector"].filter(went)
@@ -290,10 +290,10 @@ class CommitChanges:
         yield self._checked(removes), "delete", None
         yield adds, "insert", None
 
-    def _changed(self, files: pa.Table, kind: str | None, only: pa.ChunkedArray | None) -> pa.Table:
+    def _changed(self, files: pa.Table, kind: str | None, selection: pa.ChunkedArray | None) -> pa.Table:
         versions, of_row = np.unique(files[COMMIT_VERSION].to_numpy(), return_inverse=True)
         times_us = np.array([self.times_ms[version] * 1000 for version in versions.tolist()], np.int64)[of_row]
-        typed = _typed(files.drop_columns([COMMIT_VERSION]), kind, files[COMMIT_VERSION], pa.array(times_us), only)
+        typed = _typed(files.drop_columns([COMMIT_VERSION]), kind, files[COMMIT_VERSION], pa.array(times_us), selection)
         return typed.select(CHANGED_FILES.names)
 
     # ------------------------------------------------------------ columns of removed files
@@ -304,12 +304,12 @@ class CommitChanges:
             if facts.metadata is None:
                 continue
             try:
-                before = self._before(facts)
+                previous_config = self._before(facts)
             except ChangeDataFeedError:
                 if Snapshot.load(self.store).config.feature("columnMapping"):
                     raise
                 continue  # columns have the same names in the files
-            reason = why_not_found(before.metadata, facts.metadata)
+            reason = why_not_found(previous_config.metadata, facts.metadata)
             if reason is not None:
                 raise ChangeDataFeedError(
                     f"Version {facts.version} replaced rows and changed the columns ({reason}), so the rows that it deleted "
@@ -340,29 +340,31 @@ class CommitChanges:
         does), and a remove lacks values, the version before decides."""
         if not removes.num_rows or (_lengths(_one(removes["partition_values"])) == len(self.partitions)).all():
             return True
-        before = (self._before(facts) for facts in commits if facts.metadata is not None)
-        return all(frozenset(config.physical_partition_columns) == self.partitions for config in before)
+        previous_configs = (self._before(facts) for facts in commits if facts.metadata is not None)
+        return all(frozenset(config.physical_partition_columns) == self.partitions for config in previous_configs)
 
     def _with_nulls(self, removes: pa.Table) -> pa.Table:
         """delta-spark leaves null partition values out of removes. This is not done for a commit that changes the columns."""
         values, names = _one(removes["partition_values"]), sorted(self.partitions)
-        some = pc.and_(values.is_valid(), pa.array(self._foreign(values) == 0))
-        if not names or not pc.any(some).as_py():
+        is_fillable = pc.and_(values.is_valid(), pa.array(self._foreign(values) == 0))
+        if not names or not pc.any(is_fillable).as_py():
             return removes
         columns = pa.concat_arrays([pc.map_lookup(values, pa.scalar(name), "first") for name in names])
         by_row = np.arange(len(columns)).reshape(len(names), len(values)).T.ravel()
         offsets = pa.array(np.arange(len(values) + 1) * len(names), pa.int32())
-        whole = pa.MapArray.from_arrays(offsets, pa.array(names * len(values), pa.string()), columns.take(by_row))
+        complete_values = pa.MapArray.from_arrays(offsets, pa.array(names * len(values), pa.string()), columns.take(by_row))
         place = removes.schema.get_field_index("partition_values")
-        return removes.set_column(place, removes.schema.field(place), pc.if_else(some, whole, values))
+        return removes.set_column(place, removes.schema.field(place), pc.if_else(is_fillable, complete_values, values))
 
     def _checked(self, deleted: pa.Table) -> pa.Table:
         """Raises for removes whose rows cannot be read with the table's partition columns."""
         if not deleted.num_rows:
             return deleted
         values = _one(deleted["partition_values"])
-        known = values.is_valid().to_numpy(zero_copy_only=False)
-        bad = np.where(known, (_lengths(values) != len(self.partitions)) | (self._foreign(values) > 0), bool(self.partitions))
+        has_values = values.is_valid().to_numpy(zero_copy_only=False)
+        bad = np.where(
+            has_values, (_lengths(values) != len(self.partitions)) | (self._foreign(values) > 0), bool(self.partitions)
+        )
         if bad.any():
             first = int(np.argmax(bad))
             self._refuse(deleted["path"][first].as_py(), values[first].as_py(), deleted[COMMIT_VERSION][first].as_py())
@@ -390,10 +392,12 @@ class CommitChanges:
 
     def _foreign(self, values: pa.MapArray) -> Any:
         """How many names of each map are not partition columns."""
-        known = pc.is_in(values.keys, value_set=pa.array(sorted(self.partitions), pa.string())).to_numpy(zero_copy_only=False)
-        before = np.concatenate([[0], np.cumsum(~known)])
+        is_partition_column = pc.is_in(values.keys, value_set=pa.array(sorted(self.partitions), pa.string())).to_numpy(
+            zero_copy_only=False
+        )
+        foreign_count = np.concatenate([[0], np.cumsum(~is_partition_column)])
         offsets = values.offsets.to_numpy()
-        return before[offsets[1:]] - before[offsets[:-1]]
+        return foreign_count[offsets[1:]] - foreign_count[offsets[:-1]]
 
     # ------------------------------------------------------------ files that are removed and added again
 
@@ -401,9 +405,11 @@ class CommitChanges:
         """For each file that is removed and added again, whether rows were deleted (only the new deletion vector has them), and
         whether rows were restored (only the old one has them)."""
 
-        def compare(one: dict[str, Any] | None, other: dict[str, Any] | None, path: str, version: int) -> tuple[bool, bool]:
-            before, after = self._deleted_rows(one, path, version), self._deleted_rows(other, path, version)
-            return len(after - before) > 0, len(before - after) > 0
+        def compare(
+            old_vector: dict[str, Any] | None, new_vector: dict[str, Any] | None, path: str, version: int
+        ) -> tuple[bool, bool]:
+            old_rows, new_rows = self._deleted_rows(old_vector, path, version), self._deleted_rows(new_vector, path, version)
+            return len(new_rows - old_rows) > 0, len(old_rows - new_rows) > 0
 
         columns = (old["deletion_vector"], new["deletion_vector"], new["path"], new[COMMIT_VERSION])
         sides = list(self.pool.map(compare, *(column.to_pylist() for column in columns)))
@@ -432,10 +438,10 @@ def inserts_of(files: pa.RecordBatch, version: int, timestamp_ms: int) -> pa.Rec
     return typed.select(PLANNED_CHANGES.names)
 
 
-def _typed(files: Files, kind: str | None, versions: Any, times_us: Any, only: pa.ChunkedArray | None) -> Files:
-    """The files with the columns of changes. kind: None if the rows contain it. only: see SELECTION."""
+def _typed(files: Files, kind: str | None, versions: Any, times_us: Any, selection: pa.ChunkedArray | None) -> Files:
+    """The files with the columns of changes. kind: None if the rows contain it. selection: see SELECTION."""
     values = {
-        SELECTION: pa.nulls(files.num_rows, DELETION_VECTOR_TYPE) if only is None else only,
+        SELECTION: pa.nulls(files.num_rows, DELETION_VECTOR_TYPE) if selection is None else selection,
         CHANGE_TYPE: pa.repeat(pa.scalar(kind, pa.string()), files.num_rows),
         COMMIT_VERSION: versions,
         COMMIT_TIMESTAMP: times_us,

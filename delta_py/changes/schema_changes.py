@@ -101,10 +101,10 @@ def _paths(data_type: DataType, mode: str, physical: Path = (), path: Path = ())
 
 
 def _struct(old: StructType, new: StructType, path: Path, widening: bool) -> str | None:
-    known: Mapping[str, StructField] = {f.name.lower(): f for f in new.fields}
+    new_fields: Mapping[str, StructField] = {f.name.lower(): f for f in new.fields}
     for f in old.fields:
         where = (*path, f.name)
-        known_field = known.get(f.name.lower())
+        known_field = new_fields.get(f.name.lower())
         if known_field is None or known_field.name != f.name:
             return f"column {'.'.join(where)} is gone"
         if f.nullable and not known_field.nullable:

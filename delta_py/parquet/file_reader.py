@@ -141,9 +141,9 @@ class ScanReader:
         columns = FileColumns(self._state, self._columns, self._chars, self._tracking, plan, file, valued)
         keep = in_part(footer, file.part, file.size_bytes)
         if self._group_filter is not None:
-            likely = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
-            if likely is not None:
-                keep = likely if keep is None else keep & likely
+            group_mask = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
+            if group_mask is not None:
+                keep = group_mask if keep is None else keep & group_mask
         runs: Iterable[Run] = find_runs(footer, selection, keep)
         if self._budget is not None:
             runs = list(runs)
@@ -270,9 +270,9 @@ class _DataFile:
 
 def _end_of_window(sizes: Sequence[int], first: int) -> int:
     """The index after the last row group that may be in memory together with the first."""
-    end, held = first + 1, 0
-    while end < len(sizes) and held + sizes[end] <= _AHEAD_BYTES:
-        held += sizes[end]
+    end, window_bytes = first + 1, 0
+    while end < len(sizes) and window_bytes + sizes[end] <= _AHEAD_BYTES:
+        window_bytes += sizes[end]
         end += 1
     return end
 
@@ -280,13 +280,13 @@ def _end_of_window(sizes: Sequence[int], first: int) -> int:
 def _tracking_columns(state: ScanState) -> dict[str, ScanColumn]:
     """The materialized row tracking columns that the metadata columns of the scan need, by metadata field."""
     names = {"row_id": state.row_id_column, "row_commit_version": state.row_commit_version_column}
-    wanted: set[str] = set()
+    needed_fields: set[str] = set()
     for column in (*state.columns, *state.filter_columns):
         if column.source is ColumnSource.METADATA and isinstance(column.logical.data_type, StructType):
-            wanted.update(column.logical.data_type.names)
+            needed_fields.update(column.logical.data_type.names)
     stored_columns = {}
     for metadata_field, name in names.items():
-        if name is not None and metadata_field in wanted:
+        if name is not None and metadata_field in needed_fields:
             stored = StructField(name, LONG)
             stored_columns[metadata_field] = ScanColumn(stored, stored)
     return stored_columns

@@ -47,8 +47,8 @@ def read_footers(reading: FooterReading, files: pa.Table) -> pa.Table:
     """files: LISTED_SCHEMA. Returns FOOTER_SCHEMA in their order. Raises OSError and StorageError if the store fails."""
     rows = files.to_pylist()
     with ThreadPoolExecutor(_READERS, "delta_py-footers") as pool:
-        found = pool.map(lambda row: _footer(reading, row["path"], row["size"]), rows)
-        columns = zip(*found, strict=True) if rows else iter([()] * 4)
+        footers = pool.map(lambda row: _footer(reading, row["path"], row["size"]), rows)
+        columns = zip(*footers, strict=True) if rows else iter([()] * 4)
         arrays = [pa.array(column, pa.string()) for column in columns]
     return pa.Table.from_arrays([*files.columns, *arrays], schema=FOOTER_SCHEMA)
 
@@ -57,9 +57,9 @@ def _footer(reading: FooterReading, path: str, size: int) -> tuple[str | None, s
     """schema, stats, no_footer, no_type."""
     try:
         with reading.store.open_input(path, size, is_sure=True) as source, pq.ParquetFile(source) as file:
-            found = read_columns(file)
-            stats = None if reading.stats_columns is None else _stats(file, found, reading)
-            return schema_to_json(found.schema), stats, None, None
+            file_columns = read_columns(file)
+            stats = None if reading.stats_columns is None else _stats(file, file_columns, reading)
+            return schema_to_json(file_columns.schema), stats, None, None
     except (NoDeltaType, UnsupportedOperationError) as error:
         return None, None, None, str(error)
     except DeltaError:
@@ -72,15 +72,15 @@ def _footer(reading: FooterReading, path: str, size: int) -> tuple[str | None, s
         return None, None, str(error), None
 
 
-def _stats(file: pq.ParquetFile, found: FoundColumns, reading: FooterReading) -> str:
+def _stats(file: pq.ParquetFile, file_columns: FoundColumns, reading: FooterReading) -> str:
     """The statistics under the table's names."""
     assert reading.stats_columns is not None
-    spelled = {_folded(path): path for path in found.leaves}
+    spelled = {_folded(path): path for path in file_columns.leaves}
     columns = {path: spelled[_folded(path)] for path in reading.stats_columns if _folded(path) in spelled}
-    leaves = {path: found.leaves[own] for path, own in columns.items()}
-    absent = [path for path in reading.stats_columns if not _has(found.schema, path)]
+    leaves = {path: file_columns.leaves[path_in_file] for path, path_in_file in columns.items()}
+    absent = [path for path in reading.stats_columns if not _has(file_columns.schema, path)]
     prefix = reading.string_prefix
-    return footer_stats(file.metadata, found.schema, leaves, tuple(columns), absent=absent, string_prefix=prefix)
+    return footer_stats(file.metadata, file_columns.schema, leaves, tuple(columns), absent=absent, string_prefix=prefix)
 
 
 def _has(schema: DataType, path: Path) -> bool:

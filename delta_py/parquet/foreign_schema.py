@@ -75,10 +75,10 @@ class FoundColumns:
 
 def read_columns(file: pq.ParquetFile) -> FoundColumns:
     """Raises NoDeltaType for a type that Delta does not have."""
-    found = read_file_schema(file)
+    file_schema = read_file_schema(file)
     _refuse_durations(file.schema_arrow, ())
     leaves: dict[Path, int] = {}
-    schema = StructType(tuple(_column(f, found.parquet, (f.name,), leaves) for f in found.fields))
+    schema = StructType(tuple(_column(f, file_schema.parquet, (f.name,), leaves) for f in file_schema.fields))
     spark = _spark_schema(file.metadata.metadata)
     return FoundColumns(schema if spark is None else _described(schema, spark, ()), leaves)
 
@@ -108,9 +108,9 @@ def _leaf_type(column: Any, path: Path) -> DataType:
     kind = column.logical_type.type
     if kind == "NONE":
         return _PHYSICAL[column.physical_type]
-    known = _LOGICAL.get(kind)
-    if known is not None:
-        return known
+    delta_type = _LOGICAL.get(kind)
+    if delta_type is not None:
+        return delta_type
     details = json.loads(column.logical_type.to_json())
     match kind:
         case "INT" if details["isSigned"]:
@@ -162,18 +162,18 @@ def _spark_schema(footer: Any) -> StructType | None:
 
 def _described(schema: StructType, spark: StructType, path: Path) -> StructType:
     """The schema with the comments from Spark's schema. Raises NoDeltaType for variants, which look like structs here."""
-    known = {f.name: f for f in spark.fields}
-    return StructType(tuple(_with_notes(f, known.get(f.name), (*path, f.name)) for f in schema.fields))
+    spark_fields = {f.name: f for f in spark.fields}
+    return StructType(tuple(_with_notes(f, spark_fields.get(f.name), (*path, f.name)) for f in schema.fields))
 
 
-def _with_notes(f: StructField, known: StructField | None, path: Path) -> StructField:
-    if known is None:
+def _with_notes(f: StructField, spark_field: StructField | None, path: Path) -> StructField:
+    if spark_field is None:
         return f
     inner = f.data_type
-    if isinstance(inner, StructType) and isinstance(known.data_type, StructType):
-        inner = _described(inner, known.data_type, path)
-    elif VARIANT in all_types(known.data_type):
+    if isinstance(inner, StructType) and isinstance(spark_field.data_type, StructType):
+        inner = _described(inner, spark_field.data_type, path)
+    elif VARIANT in all_types(spark_field.data_type):
         raise NoDeltaType(f"column {'.'.join(path)} is or holds a variant, which cannot be taken over")
-    comment = known.metadata.get(_COMMENT)
+    comment = spark_field.metadata.get(_COMMENT)
     metadata = {_COMMENT: comment} if isinstance(comment, str) else {}
     return replace(f, data_type=inner, metadata=metadata)

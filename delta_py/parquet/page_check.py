@@ -48,7 +48,7 @@ def _read_all(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int,
     with pq.ParquetFile(
         source, buffer_size=buffer_size, pre_buffer=False, coerce_int96_timestamp_unit="us", page_checksum_verification=True
     ) as parquet:
-        total, done = parquet.metadata.num_rows, 0
+        total, rows_read = parquet.metadata.num_rows, 0
         for number in range(parquet.num_row_groups):
             group = parquet.metadata.row_group(number)
             # A dictionary may take all bytes of the group, and contain a single value that all rows share.
@@ -56,8 +56,8 @@ def _read_all(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int,
             for batch in parquet.reader.iter_batches(rows, row_groups=[number], use_threads=False):
                 sizer.follow(batch)
                 parquet.reader.set_batch_size(sizer.rows)
-                done += batch.num_rows
+                rows_read += batch.num_rows
                 if count_rows is not None:
-                    count_rows(done, total)
-        if done != total:
-            raise pa.ArrowInvalid(f"its row groups hold {done} rows where the footer says {total}")
+                    count_rows(rows_read, total)
+        if rows_read != total:
+            raise pa.ArrowInvalid(f"its row groups hold {rows_read} rows where the footer says {total}")

@@ -57,11 +57,11 @@ class FilePlan:
 
     def only(self, parquet: pq.ParquetFile, places: AbstractSet[int]) -> FilePlan:
         """The plan for decoding only the leaves that the columns at these places need."""
-        wanted = frozenset(places)
-        if wanted not in self._narrow:
-            matches = [match if place in wanted else None for place, match in enumerate(self.matches)]
-            self._narrow[wanted] = FilePlan(parquet, self.schema, self.calendar, matches)
-        return self._narrow[wanted]
+        place_set = frozenset(places)
+        if place_set not in self._narrow:
+            matches = [match if place in place_set else None for place, match in enumerate(self.matches)]
+            self._narrow[place_set] = FilePlan(parquet, self.schema, self.calendar, matches)
+        return self._narrow[place_set]
 
     def has_no_nulls(self, footer: pq.FileMetaData, place: int) -> bool:
         """Whether the file's footer shows that each row has a value in the column, which is a single leaf of the file."""
@@ -187,8 +187,8 @@ class FileColumns:
         return pad(values, self._chars[place])
 
     def _is_constant(self, column: ScanColumn) -> bool:
-        named = column.source is ColumnSource.CONSTANT and column.logical.name in self._file.constants
-        return named or column.source is ColumnSource.PARTITION
+        has_constant = column.source is ColumnSource.CONSTANT and column.logical.name in self._file.constants
+        return has_constant or column.source is ColumnSource.PARTITION
 
     def constants(self) -> dict[int, Any]:
         """Typed scalars of the partition columns and the constant ones, by place."""

@@ -76,12 +76,12 @@ class LookAhead:
         """Whether the leaf columns of the predicate are small compared to the others, and looking ahead has saved work so far."""
         if self._looked >= _TRIES and self._missed * 2 < self._looked:
             return False
-        others = [leaf for leaf in leaves if leaf not in needed]
-        if not needed or not others:
+        other_leaves = [leaf for leaf in leaves if leaf not in needed]
+        if not needed or not other_leaves:
             return False
         group = footer.row_group(0)
         own_bytes = sum(group.column(leaf).total_compressed_size for leaf in needed)
-        return bool(own_bytes * _MUCH_SMALLER <= sum(group.column(leaf).total_compressed_size for leaf in others))
+        return bool(own_bytes * _MUCH_SMALLER <= sum(group.column(leaf).total_compressed_size for leaf in other_leaves))
 
     def found(self, has_match: bool) -> bool:
         """Records whether looking ahead found a match; returns its argument."""

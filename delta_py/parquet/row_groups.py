@@ -74,9 +74,9 @@ def in_part(footer: Any, part: tuple[int, int] | None, size: int) -> Ndarray | N
         return None
     start, length = part
     middles = np.array([_middle(footer.row_group(index)) for index in range(footer.num_row_groups)], np.int64)
-    behind = middles < start + length if start + length < size else np.ones(len(middles), np.bool_)
-    before = middles >= start if start else np.ones(len(middles), np.bool_)
-    result: Ndarray = before & behind
+    is_before_end = middles < start + length if start + length < size else np.ones(len(middles), np.bool_)
+    is_after_start = middles >= start if start else np.ones(len(middles), np.bool_)
+    result: Ndarray = is_after_start & is_before_end
     return result
 
 
@@ -201,8 +201,8 @@ def find_leaf(columns: Sequence[ScanColumn], path: Path) -> tuple[int, tuple[int
     return None
 
 
-def _same(name: str, wanted: str, exact: bool) -> bool:
-    return name == wanted if exact else name.lower() == wanted.lower()
+def _same(name: str, expected_name: str, exact: bool) -> bool:
+    return name == expected_name if exact else name.lower() == expected_name.lower()
 
 
 def _positions(data_type: DataType, path: Path) -> tuple[int, ...] | None:

@@ -122,9 +122,9 @@ class RowPick:
 
     def narrowed(self, keep: Ndarray) -> RowPick:
         """The picked rows for which keep (one per picked row) is true."""
-        whole = np.zeros(self.row_count, bool)
-        whole[self.indices[keep]] = True
-        return RowPick.of(whole)
+        row_mask = np.zeros(self.row_count, bool)
+        row_mask[self.indices[keep]] = True
+        return RowPick.of(row_mask)
 
     def rows_of(self, array: pa.Array) -> pa.Array:
         picked, total = len(self.indices), self.row_count

@@ -132,9 +132,9 @@ class _Keys:
     def ids(self, name: str, codes: Ndarray) -> Ndarray:
         """The id of a field name in each row's dictionary."""
         id_of_code = np.full(len(self.counts), -1)
-        wanted = pc.index_in(pa.scalar(name.encode(), pa.binary()), self._names).as_py()
-        if wanted is not None:
-            entries = np.flatnonzero(self._name_of == wanted)[::-1]  # if a name occurs twice, the first counts
+        name_index = pc.index_in(pa.scalar(name.encode(), pa.binary()), self._names).as_py()
+        if name_index is not None:
+            entries = np.flatnonzero(self._name_of == name_index)[::-1]  # if a name occurs twice, the first counts
             id_of_code[self._owner[entries]] = entries - self._first[self._owner[entries]]
         _check(id_of_code[codes] >= 0, f"its metadata lacks the shredded field {name!r}")
         return id_of_code[codes]
@@ -148,43 +148,45 @@ class _Keys:
 # ---------------------------------------------------------------- values
 
 
-def _encode(node: pa.StructArray, wanted: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
+def _encode(node: pa.StructArray, is_needed: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
     """The values of a group with `value` and `typed_value`, either of which the file may lack.
 
-    wanted: rows whose value is read; below a null the value is arbitrary. codes: one per row.
+    is_needed: rows whose value is read; below a null the value is arbitrary. codes: one per row.
     """
     value, typed = _child(node, "value"), _child(node, "typed_value")
     if typed is None:
         assert value is not None
         return value
     if pa.types.is_struct(typed.type):
-        built = _encode_objects(value, typed, wanted, codes, keys)
+        built = _encode_objects(value, typed, is_needed, codes, keys)
     elif pa.types.is_list(typed.type):
-        built = _encode_arrays(typed, wanted, codes, keys)
+        built = _encode_arrays(typed, is_needed, codes, keys)
     else:
         built = _encode_primitives(typed)
     return built if value is None else pc.coalesce(built, value)
 
 
-def _encode_arrays(lists: pa.ListArray, wanted: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
-    is_array = pc.and_(wanted, pc.is_valid(lists))
+def _encode_arrays(lists: pa.ListArray, is_needed: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
+    is_array = pc.and_(is_needed, pc.is_valid(lists))
     offsets, elements = list_parts(lists)
     owner = np.repeat(np.arange(len(lists)), np.diff(offsets))
     encoded = _encode(elements, is_array.take(pa.array(owner)), codes[owner], keys)
     return _assemble(_Entries(owner, None, pc.fill_null(encoded, pa.scalar(_NULL, pa.binary()))), is_array)
 
 
-def _encode_objects(rest: pa.Array | None, typed: pa.StructArray, wanted: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
-    """Objects from their shredded fields and, if they have other fields, from the fields of the objects in `rest`."""
-    is_object = pc.and_(wanted, pc.is_valid(typed))
+def _encode_objects(
+    residual_values: pa.Array | None, typed: pa.StructArray, is_needed: pa.Array, codes: Ndarray, keys: _Keys
+) -> pa.Array:
+    """Objects from their shredded fields and, if they have other fields, from the fields of the objects in `residual_values`."""
+    is_object = pc.and_(is_needed, pc.is_valid(typed))
     parts = []
     for position, field in enumerate(typed.type):
         values = _encode(_without_layout(typed.field(position)), is_object, codes, keys)
         present = pc.and_(is_object, pc.is_valid(values))
         rows = np.flatnonzero(present.to_numpy(zero_copy_only=False))
         parts.append(_Entries(rows, keys.ids(field.name, codes[rows]), values.filter(present)))
-    if rest is not None:
-        parts.append(_object_fields(rest, is_object, codes, keys))
+    if residual_values is not None:
+        parts.append(_object_fields(residual_values, is_object, codes, keys))
     if not parts:
         return _assemble(_Entries(np.empty(0, np.int64), np.empty(0, np.int64), pa.array([], pa.binary())), is_object)
     return _assemble(_sorted_fields(parts, codes, keys), is_object)
@@ -213,10 +215,10 @@ def _sorted_fields(parts: list[_Entries], codes: Ndarray, keys: _Keys) -> _Entri
     return _Entries(rows[order], ids[order], values.take(pa.array(order)))
 
 
-def _object_fields(values: pa.Array, wanted: pa.Array, codes: Ndarray, keys: _Keys) -> _Entries:
+def _object_fields(values: pa.Array, is_needed: pa.Array, codes: Ndarray, keys: _Keys) -> _Entries:
     """The fields of the encoded objects in `values`, for the wanted rows; values that are not objects have none."""
     data, offsets = bytes_of(values)
-    rows = np.flatnonzero(pc.and_(wanted, pc.is_valid(values)).to_numpy(zero_copy_only=False))
+    rows = np.flatnonzero(pc.and_(is_needed, pc.is_valid(values)).to_numpy(zero_copy_only=False))
     _check(offsets[rows + 1] > offsets[rows], "an empty value")
     rows = rows[data[offsets[rows]] & 3 == _OBJECT]
     start, end = offsets[rows].astype(np.int64), offsets[rows + 1].astype(np.int64)
@@ -308,8 +310,8 @@ def _assemble(entries: _Entries, present: pa.Array) -> pa.Array:
     _write(headers, offsets_at + counts * offset_width, totals, offset_width)
     lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), entries.values)
     nothing = pa.scalar(b"", pa.binary())
-    whole = binary_array(headers, np.append(starts, len(headers)))
-    joined = pc.binary_join_element_wise(whole, pc.binary_join(lists, nothing), nothing)
+    encoded = binary_array(headers, np.append(starts, len(headers)))
+    joined = pc.binary_join_element_wise(encoded, pc.binary_join(lists, nothing), nothing)
     return pc.if_else(present, joined, pa.scalar(None, pa.binary()))
 
 
@@ -379,8 +381,8 @@ def _with_header(first: Ndarray, typed: pa.Array, *, long: Ndarray) -> pa.Array:
     headers = np.zeros(int(lengths.sum()), np.uint8)
     headers[starts] = first
     _write(headers, starts[long] + 1, np.diff(int32_offsets(typed))[long], 4)
-    whole = binary_array(headers, np.append(starts, len(headers)))
-    return pc.binary_join_element_wise(whole, typed.view(pa.binary()), pa.scalar(b"", pa.binary()))
+    encoded = binary_array(headers, np.append(starts, len(headers)))
+    return pc.binary_join_element_wise(encoded, typed.view(pa.binary()), pa.scalar(b"", pa.binary()))
 
 
 def _prefixed(first: int, values: Ndarray) -> Ndarray:
@@ -405,8 +407,8 @@ def _unsigned(data: Ndarray, positions: Ndarray, widths: Ndarray) -> Ndarray:
     _check(positions + widths <= len(data), "it is cut short")
     last = len(data) - 1
     for byte in range(4):
-        taken = data[np.minimum(positions + byte, last)].astype(np.int64)
-        numbers += np.where(byte < widths, taken, 0) << (8 * byte)
+        byte_values = data[np.minimum(positions + byte, last)].astype(np.int64)
+        numbers += np.where(byte < widths, byte_values, 0) << (8 * byte)
     return numbers
 
 

@@ -148,7 +148,7 @@ class _Answer:
 
     def meet(self, number: int, condition: _Condition, batch: FileBatch) -> None:
         keeps = condition.pruner.keeps(batch)
-        gone = pc.and_not(self.is_read, keeps)
+        ruled_out = pc.and_not(self.is_read, keeps)
         self.is_read = pc.and_(self.is_read, keeps)
         if not condition.is_exact:
             # If a file is read for several reasons, the weakest one is reported: that nothing is known.
@@ -157,12 +157,12 @@ class _Answer:
             self._put(pc.and_not(is_open, unknown), Reason.MAY_MATCH, number)
             self._put(pc.and_(is_open, unknown), Reason.UNKNOWN, number)
         for reason, parts in _PARTS:
-            if not gone.true_count:
+            if not ruled_out.true_count:
                 return
-            enough = pc.and_not(gone, condition.pruner.keeps(FileBatch(batch.files, _only(batch.stats, parts))))
+            enough = pc.and_not(ruled_out, condition.pruner.keeps(FileBatch(batch.files, _only(batch.stats, parts))))
             self._put(enough, reason, number)
-            gone = pc.and_not(gone, enough)
-        self._put(gone, Reason.STATISTICS, number)
+            ruled_out = pc.and_not(ruled_out, enough)
+        self._put(ruled_out, Reason.STATISTICS, number)
 
     def _put(self, where: pa.BooleanArray, reason: Reason, number: int) -> None:
         self.reason = pc.if_else(where, str(reason), self.reason)
@@ -190,9 +190,11 @@ def _speaking_of(number: pa.Int32Array, conditions: Sequence[_Condition], batch:
         if len(leaves) == 1 and batch.stats is not None:
             is_of_it = pc.fill_null(pc.equal(number, place), False)
             for name in bounds:
-                known = getattr(batch.stats, name).get(leaves[0])
-                if known is not None:
-                    bounds[name] = pc.if_else(is_of_it, _as_text(known) if name != "null_count" else known, bounds[name])
+                column_bounds = getattr(batch.stats, name).get(leaves[0])
+                if column_bounds is not None:
+                    bounds[name] = pc.if_else(
+                        is_of_it, _as_text(column_bounds) if name != "null_count" else column_bounds, bounds[name]
+                    )
     return {"condition": sql.take(number), "columns": columns.take(number), **bounds}
 
 
@@ -219,16 +221,18 @@ def _by_indexes(snapshot: Snapshot, table: pa.Table, predicate: Expression | Non
     if index is None or predicate is None:
         return table
     is_read = table["is_read"].combine_chunks()
-    left = table.filter(is_read)
-    is_kept = pc.replace_with_mask(is_read, is_read, pa.array(index.keeps(left).to_numpy(zero_copy_only=False)))
-    gone = pc.and_not(is_read, is_kept)
-    changed = {"is_read": is_kept, "reason": pc.if_else(gone, str(Reason.INDEX), table["reason"])}
-    changed["condition"] = pc.if_else(gone, to_sql(predicate), table["condition"])
+    files_to_read = table.filter(is_read)
+    is_kept = pc.replace_with_mask(is_read, is_read, pa.array(index.keeps(files_to_read).to_numpy(zero_copy_only=False)))
+    ruled_out = pc.and_not(is_read, is_kept)
+    changed = {"is_read": is_kept, "reason": pc.if_else(ruled_out, str(Reason.INDEX), table["reason"])}
+    changed["condition"] = pc.if_else(ruled_out, to_sql(predicate), table["condition"])
     paths = [joined_name(path) for path in sorted(columns_of(predicate))]
-    columns = pa.chunked_array([pc.if_else(gone, pa.scalar(paths, pa.list_(pa.string())), table["columns"].combine_chunks())])
+    columns = pa.chunked_array(
+        [pc.if_else(ruled_out, pa.scalar(paths, pa.list_(pa.string())), table["columns"].combine_chunks())]
+    )
     changed["columns"] = columns
     for name in ("minimum", "maximum", "null_count"):
-        changed[name] = pc.if_else(gone, pa.scalar(None, table.schema.field(name).type), table[name])
+        changed[name] = pc.if_else(ruled_out, pa.scalar(None, table.schema.field(name).type), table[name])
     for name, values in changed.items():
         table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
     return table

@@ -58,7 +58,7 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
     """Convert rows of FILE_SCHEMA to values, for the task that reads them. The columns for numbers, commits and
     changes are optional."""
     columns = [files[name].to_pylist() if name in files.schema.names else repeat(None, files.num_rows) for name in _COLUMNS]
-    for (path, size, modified, values, vector, only, row_id, row_version, number, start, length, *for_commits), same in zip(
+    for (path, size, modified, values, vector, selection, row_id, row_version, number, start, length, *for_commits), same in zip(
         zip(*columns, strict=True), _constants(files), strict=True
     ):
         stats, path_text, tags, provider = for_commits
@@ -68,7 +68,7 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
             modification_time_ms=modified,
             partition_values=dict(values or ()),
             deletion_vector=None if vector is None else DeletionVectorDescriptor.from_json(vector),
-            selection=None if only is None else DeletionVectorDescriptor.from_json(only),
+            selection=None if selection is None else DeletionVectorDescriptor.from_json(selection),
             base_row_id=row_id,
             default_row_commit_version=row_version,
             constants=same,

@@ -34,8 +34,8 @@ def row_predicate(config: TableConfig, predicate: Expression | None) -> Expressi
     from delta_py.expressions.skipping_conditions import is_exact_on_partitions  # not needed by processes that only read rows
 
     partitions = frozenset((name,) for name in config.partition_columns)
-    left = tuple(part for part in conjuncts(predicate) if not is_exact_on_partitions(part, partitions))
-    return conjunction(left) if left else None
+    row_conditions = tuple(part for part in conjuncts(predicate) if not is_exact_on_partitions(part, partitions))
+    return conjunction(row_conditions) if row_conditions else None
 
 
 def has_path(schema: StructType, path: Path) -> bool:
@@ -73,11 +73,11 @@ class FilePruner:
 
         mode, schema, same = config.column_mapping_mode, config.schema, dict(same_in_file or {})
         pruning = conjunction(tuple(part for part in conjuncts(predicate) if _prunable(schema, part, same)))
-        named = [path for path in columns_of(pruning) if path[0] not in same]
-        fields = {physical_path(schema, path, mode): find_path(schema, path) for path in named}
+        pruning_paths = [path for path in columns_of(pruning) if path[0] not in same]
+        fields = {physical_path(schema, path, mode): find_path(schema, path) for path in pruning_paths}
         partitions = {physical_path(schema, (name,), mode) for name in config.partition_columns}
         telling = {path: along[-1].data_type for path, along in fields.items() if not ends_in_char(along)}
-        paths = {path: physical_path(schema, path, mode) for path in named}
+        paths = {path: physical_path(schema, path, mode) for path in pruning_paths}
         physical = transform_columns(pruning, lambda path: Column(paths.get(path, path)))
         return cls(
             physical,

@@ -65,8 +65,8 @@ def answer_from_log(
     (options.drop_rows), there is no answer. Raises what Snapshot.file_batches raises.
     """
     options = options or ScanOptions()
-    left = row_predicate(snapshot.config, predicate)
-    if options.ignore_missing_files or (options.drop_rows and left is not None):
+    remaining_predicate = row_predicate(snapshot.config, predicate)
+    if options.ignore_missing_files or (options.drop_rows and remaining_predicate is not None):
         return None
     columns = _Columns.of(snapshot.config, question, options.timezone)
     if columns is None:
@@ -86,8 +86,8 @@ def _answer(snapshot: Snapshot, columns: _Columns, pruner: FilePruner) -> pa.Tab
             parts = [columns.reduced(pa.concat_tables(parts))]
             if parts[0].num_rows > MAX_GROUPS:
                 return None
-    whole = columns.reduced(pa.concat_tables(parts))
-    return columns.typed(whole) if whole.num_rows <= MAX_GROUPS else None
+    merged = columns.reduced(pa.concat_tables(parts))
+    return columns.typed(merged) if merged.num_rows <= MAX_GROUPS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,21 +139,23 @@ class _Columns:
             return None
         files, stats, rows = batch.files, batch.stats, rows.filter(pc.greater(rows, 0))
         assert stats is not None, "rows are known"
-        whole = pc.and_(files["deletion_vector"].is_null(), stats.tight_bounds)
+        has_exact_bounds = pc.and_(files["deletion_vector"].is_null(), stats.tight_bounds)
         arrays: list[pa.Array | None] = [
             *(partition_texts(files, name) for name, _ in self.by),
             rows,
-            *(self._valued(files, stats, rows, whole, path, f) for path, f in self.valued),
-            *(self._bound(files, stats, whole, path, f, smallest=True) for path, f in self.minima),
-            *(self._bound(files, stats, whole, path, f, smallest=False) for path, f in self.maxima),
+            *(self._valued(files, stats, rows, has_exact_bounds, path, f) for path, f in self.valued),
+            *(self._bound(files, stats, has_exact_bounds, path, f, smallest=True) for path, f in self.minima),
+            *(self._bound(files, stats, has_exact_bounds, path, f, smallest=False) for path, f in self.maxima),
         ]
         answers = [array for array in arrays if array is not None]
         return pa.Table.from_arrays(answers, schema=self.schema) if len(answers) == len(arrays) else None
 
     def _partition_columns(self) -> dict[str, StructField]:
         """The partition columns in the question, by physical name."""
-        named = {path[0]: column for path, column in (*self.valued, *self.minima, *self.maxima) if path in self.partitions}
-        return {**dict(self.by), **named}
+        question_columns = {
+            path[0]: column for path, column in (*self.valued, *self.minima, *self.maxima) if path in self.partitions
+        }
+        return {**dict(self.by), **question_columns}
 
     def _is_malformed(self, files: pa.RecordBatch, name: str, column: StructField) -> bool:
         texts = partition_texts(files, name)
@@ -171,7 +173,7 @@ class _Columns:
         return pa.schema(fields)
 
     def _valued(
-        self, files: pa.RecordBatch, stats: FileStats, rows: pa.Array, whole: pa.Array, path: Path, column: StructField
+        self, files: pa.RecordBatch, stats: FileStats, rows: pa.Array, has_exact_bounds: pa.Array, path: Path, column: StructField
     ) -> pa.Array | None:
         if path in self.partitions:
             values = typed_partition_values(partition_texts(files, path[0]), column, self.timezone)
@@ -180,18 +182,25 @@ class _Columns:
         if nulls is None or not _all(pc.less_equal(nulls, stats.num_records)):
             return None
         none, all_of_them = pc.equal(nulls, 0), pc.equal(nulls, stats.num_records)
-        if not _all(pc.or_(whole, pc.or_(none, all_of_them))):
+        if not _all(pc.or_(has_exact_bounds, pc.or_(none, all_of_them))):
             return None
         return pc.if_else(none, rows, pc.if_else(all_of_them, pa.scalar(0, pa.int64()), pc.subtract(rows, nulls)))
 
     def _bound(
-        self, files: pa.RecordBatch, stats: FileStats, whole: pa.Array, path: Path, column: StructField, *, smallest: bool
+        self,
+        files: pa.RecordBatch,
+        stats: FileStats,
+        has_exact_bounds: pa.Array,
+        path: Path,
+        column: StructField,
+        *,
+        smallest: bool,
     ) -> pa.Array | None:
         if path in self.partitions:
             return typed_partition_values(partition_texts(files, path[0]), column, self.timezone)
         minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)
         nulls = stats.null_count.get(path)
-        if minimum is None or maximum is None or not _all(whole):
+        if minimum is None or maximum is None or not _all(has_exact_bounds):
             return None
         all_null = all_false(len(minimum)) if nulls is None else pc.equal(nulls, stats.num_records)
         sound = pc.fill_null(pc.less_equal(minimum, maximum), False)
@@ -220,10 +229,12 @@ class _Columns:
                 arrays.append(pa.array(np.add.reduceat(values.to_numpy()[order], starts), pa.int64()))
         return pa.table(arrays, names=part.column_names)
 
-    def typed(self, whole: pa.Table) -> pa.Table:
+    def typed(self, answers: pa.Table) -> pa.Table:
         """The same table with values instead of texts."""
-        values = [typed_partition_values(whole[place].combine_chunks(), f, self.timezone) for place, (_, f) in enumerate(self.by)]
-        return pa.table([*values, *whole.columns[len(values) :]], names=whole.column_names)
+        values = [
+            typed_partition_values(answers[place].combine_chunks(), f, self.timezone) for place, (_, f) in enumerate(self.by)
+        ]
+        return pa.table([*values, *answers.columns[len(values) :]], names=answers.column_names)
 
 
 # ---------------------------------------------------------------- what may be said

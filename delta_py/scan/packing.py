@@ -29,14 +29,14 @@ def pack_files(files: pa.Table, max_group_bytes: int, open_cost_bytes: int, want
     return [files.slice(start, stop - start) for start, stop in bounds]
 
 
-def _group_bounds(sizes: Integers, wanted: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Cut positions of `wanted` runs of about equal sums, or more runs, so that no sum exceeds `limit` unless it
+def _group_bounds(sizes: Integers, group_count: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Cut positions of `group_count` runs of about equal sums, or more runs, so that no sum exceeds `limit` unless it
     is one element."""
     ends = np.cumsum(sizes)
     total = max(1, int(ends[-1]))
-    wanted = max(wanted, -(-total // limit))
+    group_count = max(group_count, -(-total // limit))
     # An element belongs to the run that contains the element's middle.
-    numbers = ((ends - sizes / 2) * (wanted / total)).astype(np.int64)
+    numbers = ((ends - sizes / 2) * (group_count / total)).astype(np.int64)
     for start, last in equal_runs(numbers):
         yield from cut(ends, start, last, limit)
 
@@ -50,7 +50,7 @@ def cut(ends: Integers, start: int, last: int, limit: int) -> Iterator[tuple[int
     """Cut the elements start to last (exclusive) into runs with sums of at most `limit`, or of one element. ends: cumulative
     sums of all elements."""
     while start < last:
-        before = int(ends[start - 1]) if start else 0
-        stop = min(last, max(start + 1, int(np.searchsorted(ends, before + limit, side="right"))))
+        start_sum = int(ends[start - 1]) if start else 0
+        stop = min(last, max(start + 1, int(np.searchsorted(ends, start_sum + limit, side="right"))))
         yield start, stop
         start = stop

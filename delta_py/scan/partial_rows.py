@@ -46,7 +46,7 @@ def partial_batches(batches: Iterable[pa.RecordBatch], wanted: PartialRows, sche
     decimals with room for 10^10 rows, or with 38 digits. Raises DeltaError for a value with more digits
     (NUMERIC_VALUE_OUT_OF_RANGE)."""
     adding = _Adding(wanted, schema)
-    held: list[pa.Table] = []
+    pending_groups: list[pa.Table] = []
     is_worth_it = True
     for batch in batches:
         if not batch.num_rows:
@@ -58,13 +58,13 @@ def partial_batches(batches: Iterable[pa.RecordBatch], wanted: PartialRows, sche
             continue
         groups = adding.grouped(rows)
         is_worth_it = rows.num_rows < _FEW or groups.num_rows <= rows.num_rows // 2
-        held.append(groups)
-        if sum(part.num_rows for part in held) > _MOST_HELD or not is_worth_it:
-            held = [adding.together(held)]
-            if held[0].num_rows > _MOST_HELD // 2 or not is_worth_it:
-                yield from adding.given(held.pop()).to_batches()
-    if held:
-        yield from adding.given(adding.together(held)).to_batches()
+        pending_groups.append(groups)
+        if sum(part.num_rows for part in pending_groups) > _MOST_HELD or not is_worth_it:
+            pending_groups = [adding.together(pending_groups)]
+            if pending_groups[0].num_rows > _MOST_HELD // 2 or not is_worth_it:
+                yield from adding.given(pending_groups.pop()).to_batches()
+    if pending_groups:
+        yield from adding.given(adding.together(pending_groups)).to_batches()
 
 
 class _Adding:
@@ -87,10 +87,10 @@ class _Adding:
     def rows(self, batch: pa.RecordBatch, numbers: list[Numbers | None]) -> pa.Table | None:
         """Each row as a group of its own. None if a sum of them might overflow int64: then Spark raises an error or wraps,
         depending on the session's settings."""
-        known = [number for number in numbers if number is not None]
-        if len(known) < len(numbers) or not all(_fits(number.bounds, batch.num_rows) for number in known):
+        present_numbers = [number for number in numbers if number is not None]
+        if len(present_numbers) < len(numbers) or not all(_fits(number.bounds, batch.num_rows) for number in present_numbers):
             return None
-        return pa.table([*self._others(batch), *(_whole(number, batch) for number in known)], schema=self._schema)
+        return pa.table([*self._others(batch), *(_whole(number, batch) for number in present_numbers)], schema=self._schema)
 
     def _others(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """All columns except the sums."""

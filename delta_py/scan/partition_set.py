@@ -108,8 +108,8 @@ class PartitionSet:
             f"partition [{', '.join(f'{column.name}={each[path[0]]}' for path, column in self._fields.items())}]"
             for each in self.values[:_MOST_SHOWN]
         ]
-        more = len(self.values) - len(shown)
-        return " or ".join([*shown, f"{more} more"] if more else shown)
+        remaining_count = len(self.values) - len(shown)
+        return " or ".join([*shown, f"{remaining_count} more"] if remaining_count else shown)
 
 
 def _sound(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:

@@ -113,23 +113,23 @@ class Scan:
         """
         sizes = self.files["size"].to_numpy()
         counts = self._parts(sizes, max_part_bytes, open_cost_bytes, wanted_groups)
-        whole = np.repeat(np.arange(len(sizes)), counts)
-        number = np.arange(len(whole)) - np.repeat(np.cumsum(counts) - counts, counts)
-        size, count = sizes[whole], counts[whole]
+        file_numbers = np.repeat(np.arange(len(sizes)), counts)
+        number = np.arange(len(file_numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
+        size, count = sizes[file_numbers], counts[file_numbers]
         start = size // count * number
         stop = np.where(number + 1 == count, size, start + size // count)
-        files = self.files if len(whole) == len(sizes) else self.files.take(pa.array(whole))
+        files = self.files if len(file_numbers) == len(sizes) else self.files.take(pa.array(file_numbers))
         return files.append_column(PART_START, pa.array(start)).append_column(PART_BYTES, pa.array(stop - start))
 
     def _parts(self, sizes: Integers, max_part_bytes: int, open_cost_bytes: int, wanted_groups: int) -> Integers:
         """The number of parts of each file. The log may contain any size: no file gets more than _MOST_PARTS."""
-        one = np.ones(len(sizes), np.int64)
+        single_parts = np.ones(len(sizes), np.int64)
         if self.state.to_write or _NEEDED_WHOLE.intersection(self.files.column_names):
-            return one
+            return single_parts
         total = min(2**62, int(sizes.sum(dtype=np.float64)))
         share = max(1, open_cost_bytes, total // max(1, wanted_groups))
-        most = max(1, open_cost_bytes, max_part_bytes)
-        counts: Integers = np.maximum(np.maximum(sizes // share, sizes // most + (sizes % most > 0)), one)
+        max_bytes = max(1, open_cost_bytes, max_part_bytes)
+        counts: Integers = np.maximum(np.maximum(sizes // share, sizes // max_bytes + (sizes % max_bytes > 0)), single_parts)
         return np.minimum(counts, _MOST_PARTS)
 
 
@@ -184,11 +184,11 @@ def plan_scan(
         FILTERED.note(snapshot, predicate)
     pruner = FilePruner.of(snapshot.config, predicate, options.timezone)
     dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
-    wanted = options.limit if state.predicate is None and not state.ignore_missing_files else None
+    row_limit = options.limit if state.predicate is None and not state.ignore_missing_files else None
     index = IndexLookup.of(snapshot, state.predicate)
     schema = pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
-    kept_files = _KeptFiles(schema, wanted, index)
-    leaves, counted = pruner.stats_leaves, options.count_rows or wanted is not None
+    kept_files = _KeptFiles(schema, row_limit, index)
+    leaves, counted = pruner.stats_leaves, options.count_rows or row_limit is not None
     batches = snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted)
     for batch in batches if predicate is None or options.keep_all else gathered(batches, schema.names):
         kept_files.add(batch, *pruner.pruned_from(batch))
@@ -219,12 +219,12 @@ def plan_given(
 
 
 class _KeptFiles:
-    """The files that a plan keeps, batch by batch. wanted: the number of rows that is enough; None for all. index:
+    """The files that a plan keeps, batch by batch. row_limit: the number of rows that is enough; None for all. index:
     is checked last."""
 
-    def __init__(self, schema: pa.Schema, wanted: int | None, index: IndexLookup | None = None) -> None:
-        assert wanted is None or index is None, "rows would be counted of files that are left out"
-        self._schema, self._wanted, self._index = schema, wanted, index
+    def __init__(self, schema: pa.Schema, row_limit: int | None, index: IndexLookup | None = None) -> None:
+        assert row_limit is None or index is None, "rows would be counted of files that are left out"
+        self._schema, self._wanted, self._index = schema, row_limit, index
         self._batches: list[pa.RecordBatch] = []
         self._row_counts: list[pa.Array] = []
         self._files_total = self._bytes_total = self._rows = 0
@@ -273,23 +273,24 @@ def make_state(
     extra: tuple[ScanColumn, ...] = (),
 ) -> ScanState:
     """The ScanState of a scan over one table state; `extra` are columns beyond the table's (change data feed)."""
-    known = {column.logical.name: column for column in extra}
+    columns_by_name = {column.logical.name: column for column in extra}
     if options.metadata_column:
-        known[METADATA_COLUMN] = metadata_scan_column()
+        columns_by_name[METADATA_COLUMN] = metadata_scan_column()
     if options.row_address:
-        known[ROW_ADDRESS] = row_address_column()
-    wanted = _wanted_fields(config.schema, columns, known)
-    scan_columns = tuple(_scan_column(config, known, f) for f in wanted)
-    left = row_predicate(config, predicate)
+        columns_by_name[ROW_ADDRESS] = row_address_column()
+    output_fields = _wanted_fields(config.schema, columns, columns_by_name)
+    scan_columns = tuple(_scan_column(config, columns_by_name, f) for f in output_fields)
+    remaining_predicate = row_predicate(config, predicate)
     to_write = options.to_write or options.row_address
     state = ScanState(
         store=store,
         columns=scan_columns,
-        filter_columns=_filter_columns(config, known, scan_columns, left),
+        filter_columns=_filter_columns(config, columns_by_name, scan_columns, remaining_predicate),
         match_by_id=config.column_mapping_mode == "id",
-        predicate=left,
-        drop_rows=options.drop_rows and left is not None,
-        counted=options.counted - ({path[0] for path in columns_of(left)} if left is not None else set()),
+        predicate=remaining_predicate,
+        drop_rows=options.drop_rows and remaining_predicate is not None,
+        counted=options.counted
+        - ({path[0] for path in columns_of(remaining_predicate)} if remaining_predicate is not None else set()),
         ignore_missing_files=options.ignore_missing_files and not to_write,
         timezone=options.timezone,
         to_write=to_write,
@@ -313,15 +314,15 @@ def row_address_column() -> ScanColumn:
 
 def _from_the_plan(name: str, fields: Sequence[str]) -> ScanColumn:
     struct = StructType(tuple(StructField(inner, _METADATA_TYPES[inner]) for inner in fields))
-    whole = StructField(name, struct, nullable=False)
-    return ScanColumn(whole, whole, ColumnSource.METADATA)
+    column = StructField(name, struct, nullable=False)
+    return ScanColumn(column, column, ColumnSource.METADATA)
 
 
 def _wanted_fields(
-    schema: StructType, columns: Sequence[str] | StructType | None, known: Mapping[str, ScanColumn]
+    schema: StructType, columns: Sequence[str] | StructType | None, columns_by_name: Mapping[str, ScanColumn]
 ) -> list[StructField]:
     """The table's fields (with their metadata), reduced to the requested columns."""
-    everything = StructType((*schema.fields, *(c.logical for name, c in known.items() if schema.find(name) is None)))
+    everything = StructType((*schema.fields, *(c.logical for name, c in columns_by_name.items() if schema.find(name) is None)))
     if columns is None:
         return list(everything.fields)
     if isinstance(columns, StructType):
@@ -337,24 +338,27 @@ def cut_to(schema: StructType, wanted: StructType) -> StructType:
     return StructType(tuple(_prune(find_path(schema, (f.name,))[0], f) for f in wanted.fields))
 
 
-def _prune(column: StructField, wanted: StructField) -> StructField:
-    return replace(column, data_type=_prune_type(column.data_type, wanted.data_type))
+def _prune(column: StructField, requested_column: StructField) -> StructField:
+    return replace(column, data_type=_prune_type(column.data_type, requested_column.data_type))
 
 
-def _prune_type(table_type: DataType, wanted: DataType) -> DataType:
-    match table_type, wanted:
+def _prune_type(table_type: DataType, requested_type: DataType) -> DataType:
+    match table_type, requested_type:
         case StructType(), StructType():
-            return cut_to(table_type, wanted)
+            return cut_to(table_type, requested_type)
         case ArrayType(), ArrayType():
-            return replace(table_type, element_type=_prune_type(table_type.element_type, wanted.element_type))
+            return replace(table_type, element_type=_prune_type(table_type.element_type, requested_type.element_type))
         case MapType(), MapType():
-            key, value = _prune_type(table_type.key_type, wanted.key_type), _prune_type(table_type.value_type, wanted.value_type)
+            key, value = (
+                _prune_type(table_type.key_type, requested_type.key_type),
+                _prune_type(table_type.value_type, requested_type.value_type),
+            )
             return replace(table_type, key_type=key, value_type=value)
     return table_type
 
 
-def _scan_column(config: TableConfig, known: Mapping[str, ScanColumn], column: StructField) -> ScanColumn:
-    special = known.get(column.name)
+def _scan_column(config: TableConfig, columns_by_name: Mapping[str, ScanColumn], column: StructField) -> ScanColumn:
+    special = columns_by_name.get(column.name)
     if special is not None:
         return ScanColumn(column, column, special.source)
     source = ColumnSource.PARTITION if column.name in config.partition_columns else ColumnSource.DATA
@@ -362,7 +366,7 @@ def _scan_column(config: TableConfig, known: Mapping[str, ScanColumn], column: S
 
 
 def _filter_columns(
-    config: TableConfig, known: Mapping[str, ScanColumn], columns: tuple[ScanColumn, ...], predicate: Expression | None
+    config: TableConfig, columns_by_name: Mapping[str, ScanColumn], columns: tuple[ScanColumn, ...], predicate: Expression | None
 ) -> tuple[ScanColumn, ...]:
     """Columns that the predicate needs and the output lacks. If the output has other fields of a struct than the predicate needs,
     the struct is read a second time with the predicate's fields."""
@@ -370,10 +374,13 @@ def _filter_columns(
         return ()
     output = StructType(tuple(column.logical for column in columns))
     paths = columns_of(predicate)
-    lacking = {path[0] for path in paths if not has_path(output, path)}
-    lacking_columns = {name: known[name].logical if name in known else find_path(config.schema, (name,))[0] for name in lacking}
-    needed = [_only_paths(lacking_columns[name], paths) for name in sorted(lacking)]
-    return tuple(_scan_column(config, known, f) for f in needed)
+    missing_columns = {path[0] for path in paths if not has_path(output, path)}
+    lacking_columns = {
+        name: columns_by_name[name].logical if name in columns_by_name else find_path(config.schema, (name,))[0]
+        for name in missing_columns
+    }
+    needed = [_only_paths(lacking_columns[name], paths) for name in sorted(missing_columns)]
+    return tuple(_scan_column(config, columns_by_name, f) for f in needed)
 
 
 def _only_paths(column: StructField, paths: frozenset[Path]) -> StructField:
@@ -381,6 +388,6 @@ def _only_paths(column: StructField, paths: frozenset[Path]) -> StructField:
     inner = {path[1:] for path in paths if path[0] == column.name}
     if () in inner or not isinstance(column.data_type, StructType):
         return column
-    wanted = frozenset(inner)
-    fields = [f for f in column.data_type.fields if any(path[0] == f.name for path in wanted)]
-    return replace(column, data_type=StructType(tuple(_only_paths(f, wanted) for f in fields)))
+    inner_paths = frozenset(inner)
+    fields = [f for f in column.data_type.fields if any(path[0] == f.name for path in inner_paths)]
+    return replace(column, data_type=StructType(tuple(_only_paths(f, inner_paths) for f in fields)))

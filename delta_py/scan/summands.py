@@ -58,13 +58,13 @@ class Summand:
     right: Summand | None = None
 
     @classmethod
-    def parse(cls, said: Any) -> Summand:
-        """said: from JSON, as in the module's example. Raises ValueError, KeyError, TypeError for anything else."""
-        if isinstance(said, str):
-            return cls(column=said)
-        if isinstance(said, dict):
-            return cls(digits=int(said["digits"]), scale=int(said["scale"]))
-        operation, left, right = said
+    def parse(cls, expression: Any) -> Summand:
+        """expression: from JSON, as in the module's example. Raises ValueError, KeyError, TypeError for anything else."""
+        if isinstance(expression, str):
+            return cls(column=expression)
+        if isinstance(expression, dict):
+            return cls(digits=int(expression["digits"]), scale=int(expression["scale"]))
+        operation, left, right = expression
         if operation not in _EXACT:
             raise ValueError(f"{operation!r} is no operation of sums")
         return cls(operation=operation, left=cls.parse(left), right=cls.parse(right))
@@ -111,7 +111,7 @@ class Summand:
 
 def _joined(operation: str, left: Numbers, right: Numbers, scale: int) -> Numbers | None:
     compute, exact = _EXACT[operation]
-    ends = [exact(one, other) for one in left.bounds for other in right.bounds]
+    ends = [exact(left_end, right_end) for left_end in left.bounds for right_end in right.bounds]
     if max(-min(ends), max(ends)) > LONG_MAX:
         return None
     return Numbers(compute(left.values, right.values), scale, (min(ends), max(ends)))
@@ -140,5 +140,7 @@ def pointed(values: pa.Int64Array, kind: pa.Decimal128Type) -> pa.Decimal128Arra
     halves = np.empty((len(values), 2), np.int64)
     halves[:, 0], halves[:, 1] = numbers, numbers >> 63
     valid = None if values.null_count == 0 else pc.is_valid(values).buffers()[1]
-    whole = pa.Array.from_buffers(pa.decimal128(max(kind.precision, 19), kind.scale), len(values), [valid, pa.py_buffer(halves)])
-    return whole.cast(kind)
+    decimals = pa.Array.from_buffers(
+        pa.decimal128(max(kind.precision, 19), kind.scale), len(values), [valid, pa.py_buffer(halves)]
+    )
+    return decimals.cast(kind)

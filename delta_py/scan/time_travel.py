@@ -52,8 +52,8 @@ def parse_path_suffix(path: str, session_timezone: str = "UTC") -> TimeTravelPat
 
 def named_version(path: str, session_timezone: str = "UTC", storage: StorageOptions = NO_OPTIONS) -> TimeTravelPath | None:
     """As parse_path_suffix, but also None if a table exists at exactly this path."""
-    named = parse_path_suffix(path, session_timezone)
-    return None if named is None or any(True for _ in open_store(path, storage).list_from(LOG_DIRECTORY)) else named
+    suffix = parse_path_suffix(path, session_timezone)
+    return None if suffix is None or any(True for _ in open_store(path, storage).list_from(LOG_DIRECTORY)) else suffix
 
 
 def to_timestamp_ms(value: str | date | SupportsIndex, session_timezone: str = "UTC") -> int:

@@ -43,13 +43,13 @@ class Admission:
         """As StreamSource.admit, for a batch whose end does not follow from a schema change alone."""
         budget, end, idle, last_change = Budget(limits), start, self._idle_since(start), start.last_change
         times_ms = [] if idle is None else [idle.since_ms]
-        for version, commit, first, ahead in self._versions_after(start, last_version):
+        for version, commit, first, next_commits in self._versions_after(start, last_version):
             is_initial = commit is None
             by_time = is_initial and self._initial.is_by_time
             try:
                 if commit is not None and self._stops is not None and self._stops.is_before(commit, start):
                     return StreamOffset(start.table_id, version, SCHEMA_CHANGE)
-                files = self._initial.numbered(version) if commit is None else self._committed.of(commit, ahead)
+                files = self._initial.numbered(version) if commit is None else self._committed.of(commit, next_commits)
             except DeltaError:
                 if budget.has_taken:
                     return end
@@ -90,5 +90,5 @@ class Admission:
         for number, commit in enumerate(commits):
             if last is not None and commit.version > last:
                 return
-            ahead = commits[number + 1 : number + 1 + READ_AHEAD]
-            yield commit.version, commit, first if commit.version == version else 0, ahead
+            next_commits = commits[number + 1 : number + 1 + READ_AHEAD]
+            yield commit.version, commit, first if commit.version == version else 0, next_commits

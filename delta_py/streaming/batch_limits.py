@@ -69,5 +69,5 @@ class Budget:
         count = len(sizes) if self._files is None else min(len(sizes), self._files)
         if self._bytes is None:
             return count
-        before = np.cumsum(sizes) - sizes
-        return min(count, int(np.searchsorted(before, self._bytes, side="left")))
+        size_before = np.cumsum(sizes) - sizes
+        return min(count, int(np.searchsorted(size_before, self._bytes, side="left")))

@@ -26,12 +26,12 @@ _PLANNED_SCHEMA = stream_schema(with_stats=False)
 
 
 class BatchPlanner:
-    """ours: the state that the stream reads with."""
+    """read_state: the state that the stream reads with."""
 
     def __init__(
-        self, ours: ReadState, options: StreamOptions, log: StreamLog, initial: InitialFiles, committed: CommittedFiles
+        self, read_state: ReadState, options: StreamOptions, log: StreamLog, initial: InitialFiles, committed: CommittedFiles
     ) -> None:
-        self._ours, self._options, self._log = ours, options, log
+        self._ours, self._options, self._log = read_state, options, log
         self._initial, self._committed = initial, committed
 
     def state(
@@ -43,8 +43,10 @@ class BatchPlanner:
         extra = CHANGE_COLUMNS if options.change_feed else ()
         parts = tuple(part for part in (options.predicate, predicate, rows) if part is not None)
         scan = options.scan if rows is None else replace(options.scan, drop_rows=True)
-        wanted = options.columns if columns is None else columns
-        return make_state(self._ours.config, self._ours.store, wanted, conjunction(parts) if parts else None, scan, extra)
+        requested_columns = options.columns if columns is None else columns
+        return make_state(
+            self._ours.config, self._ours.store, requested_columns, conjunction(parts) if parts else None, scan, extra
+        )
 
     def plan(
         self, start: StreamOffset, end: StreamOffset, columns: StructType | None = None, predicate: Expression | None = None
@@ -70,12 +72,12 @@ class BatchPlanner:
         else:
             batches = [*initial, *self._committed.added_between(portions)]
             files = pa.Table.from_batches([batch.select(_PLANNED_SCHEMA.names) for batch in batches], _PLANNED_SCHEMA)
-        kept = files
+        pruned_files = files
         if predicate is not None:
             pruner = FilePruner.of(self._ours.config, predicate, self._options.scan.timezone)
-            kept = pa.Table.from_batches([pruner.prune(batch, None) for batch in files.to_batches()], files.schema)
-        report = ScanReport(files.num_rows, file_bytes(files), kept.num_rows, file_bytes(kept))
-        return Scan(self.state(columns, predicate, rows), kept, report)
+            pruned_files = pa.Table.from_batches([pruner.prune(batch, None) for batch in files.to_batches()], files.schema)
+        report = ScanReport(files.num_rows, file_bytes(files), pruned_files.num_rows, file_bytes(pruned_files))
+        return Scan(self.state(columns, predicate, rows), pruned_files, report)
 
     def _commits(self, version: int, end: StreamOffset) -> list[LogFile]:
         """The commits from `version` to the one in which the batch ends."""

@@ -39,20 +39,20 @@ class ChangeReader:
         self._known: dict[int, tuple[LogFile, CommitFiles]] = {}
         self._times: dict[int, int] = {}
 
-    def of(self, file: LogFile, ahead: Sequence[LogFile] = ()) -> CommitFiles:
-        """ahead: commits after it, which may be read next. Raises ChangeDataFeedError, DeletionVectorError,
+    def of(self, file: LogFile, next_commits: Sequence[LogFile] = ()) -> CommitFiles:
+        """next_commits: commits after it, which may be read next. Raises ChangeDataFeedError, DeletionVectorError,
         CorruptTableError."""
-        known = self._known.get(file.version)
-        if known is None or known[0] != file:
-            if known is not None:  # the log was replaced, and the new commits have other times
+        cached = self._known.get(file.version)
+        if cached is None or cached[0] != file:
+            if cached is not None:  # the log was replaced, and the new commits have other times
                 self._times = {}
             try:
-                commits = self._read([file, *ahead])
+                commits = self._read([file, *next_commits])
             except DeltaError:  # the error may be in a later commit, which the caller does not need yet
                 commits = self._read([file])
             self._keep(commits)
-            known = commits[0]
-        return known[1]
+            cached = commits[0]
+        return cached[1]
 
     def as_inserts(self, files: pa.RecordBatch, version: int) -> pa.RecordBatch:
         """PLANNED_CHANGES: the rows of a snapshot's files, as the inserts of its version."""

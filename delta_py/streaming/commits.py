@@ -179,45 +179,45 @@ class ReadState:
         return self.store.root
 
 
-def check_state(ours: ReadState, protocol: Protocol | None, metadata: Metadata | None, version: int) -> None:
+def check_state(read_state: ReadState, protocol: Protocol | None, metadata: Metadata | None, version: int) -> None:
     """Check that the stream can return rows of the state that `version` sets.
 
     Raises UnsupportedTableFeatureError; SchemaMismatchError: DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE,
     DELTA_SCHEMA_CHANGED_WITH_VERSION, DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS,
     DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG.
     """
-    config, root = ours.config, ours.root
-    theirs = check_table(config, protocol, metadata, version, root)
+    config, root = read_state.config, read_state.root
+    new_config = check_table(config, protocol, metadata, version, root)
     if metadata is None:
         return
     reason = why_incompatible(metadata, config.metadata, widening=True)
     if reason is None:
         return
-    before, after = (config, theirs) if version > ours.version else (theirs, config)
-    modes = (before.column_mapping_mode, after.column_mapping_mode)
+    older, newer = (config, new_config) if version > read_state.version else (new_config, config)
+    modes = (older.column_mapping_mode, newer.column_mapping_mode)
     mapping_ended = modes[0] != "none" == modes[1]
     if mapping_ended or ("none" not in modes and why_incompatible(config.metadata, metadata, widening=True) is not None):
         raise SchemaMismatchError(
-            f"Version {version} of the table at {root} has another schema than version {ours.version}, for which the stream was "
-            f"made, and more differs than that columns were added or widened: {reason}. Rows from before and after cannot be "
+            f"Version {version} of the table at {root} has another schema than version {read_state.version}, for which the "
+            f"stream was made, and more differs than that columns were added or widened: {reason}. Rows from before and after cannot be "
             "read with one schema. Name a directory below the checkpoint in the option schemaTrackingLocation, and the stream "
             "reads each version with its own; or start anew with a new checkpoint, with startingVersion set to the version from "
             "which the schema is the new one.",
             error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
             sql_state="42KD4",
             version=version,
-            read_version=ours.version,
+            read_version=read_state.version,
             reason=reason,
         )
-    later = f", and with a startingVersion or startingTimestamp after version {version}" if ours.has_start else ""
+    later = f", and with a startingVersion or startingTimestamp after version {version}" if read_state.has_start else ""
     raise SchemaMismatchError(
-        f"The schema of the table at {root} is another in version {version} than in version {ours.version}, for which the "
+        f"The schema of the table at {root} is another in version {version} than in version {read_state.version}, for which the "
         f"stream was made: {reason}. Restart the query, and it reads on with the new schema. If the restarted query fails "
         f"again, the change cannot be followed: start anew with a new checkpoint{later}.",
-        error_class="DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS" if ours.has_start else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
+        error_class="DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS" if read_state.has_start else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
         sql_state="KD007",
         version=version,
-        read_version=ours.version,
+        read_version=read_state.version,
         reason=reason,
     )
 
@@ -227,25 +227,25 @@ def check_table(
 ) -> TableConfig:
     """Check that the state which `version` sets is readable and of the same table. Returns the state. Raises
     UnsupportedTableFeatureError, SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE)."""
-    theirs = TableConfig(protocol or config.protocol, metadata or config.metadata)
+    new_config = TableConfig(protocol or config.protocol, metadata or config.metadata)
     if protocol is not None and metadata is not None:
-        theirs.require(Operation.READ)
+        new_config.require(Operation.READ)
     elif protocol is not None:  # it need not fit the metadata of another version
         check_readable(protocol)
-    check_table_id(config.metadata.id, theirs.metadata.id, root, version)
-    return theirs
+    check_table_id(config.metadata.id, new_config.metadata.id, root, version)
+    return new_config
 
 
-def check_table_id(expected: str, found: str, root: str, version: int | None = None) -> None:
+def check_table_id(expected: str, found_id: str, root: str, version: int | None = None) -> None:
     """Raises SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE)."""
-    if expected != found:
+    if expected != found_id:
         where = "" if version is None else f" in version {version}"
         raise SchemaMismatchError(
             f"The table at {root} was replaced by another one{where}: the stream began with the table of id {expected}, and "
-            f"there is now one of id {found}. Start anew with a new checkpoint, and empty what the stream has written if it "
+            f"there is now one of id {found_id}. Start anew with a new checkpoint, and empty what the stream has written if it "
             "shall hold the new table's rows only.",
             error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
             sql_state="55019",
             expected=expected,
-            found=found,
+            found=found_id,
         )

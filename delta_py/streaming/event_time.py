@@ -67,14 +67,14 @@ class EventTime:
         for batch in snapshot.file_batches({self.path: self.data_type}, want_whole=with_stats):
             assert batch.stats is not None, "statistics of the column were asked for"
             least = self._numbers(batch.stats.minimum.get(self.path), batch.files.num_rows, _BEFORE_ALL)
-            most = self._numbers(batch.stats.maximum.get(self.path), batch.files.num_rows, _AFTER_ALL)
+            maxima = self._numbers(batch.stats.maximum.get(self.path), batch.files.num_rows, _AFTER_ALL)
             nulls = batch.stats.null_count.get(self.path, pa.nulls(batch.files.num_rows, pa.int64()))
             timeless = pc.fill_null(pc.greater(nulls, 0), True)
             only_nulls = pc.fill_null(pc.equal(nulls, batch.stats.num_records), False)
             least = pc.if_else(only_nulls, pa.scalar(_AFTER_ALL, pa.int64()), least)
-            most = pc.if_else(only_nulls, pa.scalar(_BEFORE_ALL, pa.int64()), most)
+            maxima = pc.if_else(only_nulls, pa.scalar(_BEFORE_ALL, pa.int64()), maxima)
             files = batch.files.select(schema.names[:-3])
-            yield pa.RecordBatch.from_arrays([*files.columns, least, most, timeless], schema=schema)
+            yield pa.RecordBatch.from_arrays([*files.columns, least, maxima, timeless], schema=schema)
 
     def _numbers(self, bounds: pa.Array | None, count: int, unknown: int) -> pa.Array:
         if bounds is None:
@@ -104,11 +104,11 @@ class EventTime:
         """The files that may hold rows of the batch (after, last], by index, and which of their rows belong to it."""
         begin = self._bound(files, after + 1) if after >= 0 else None
         end = self._bound(files, last + 1)
-        chosen, is_last = files.slice(0, last + 1), last + 1 == files.num_rows
+        batch_files, is_last = files.slice(0, last + 1), last + 1 == files.num_rows
         if begin is not None:
-            wanted = pc.greater_equal(chosen[MOST], begin)
-            chosen = chosen.filter(pc.or_(wanted, chosen[TIMELESS]) if is_last else wanted)
-        return chosen, self._rows(begin, end, is_last)
+            is_in_batch = pc.greater_equal(batch_files[MOST], begin)
+            batch_files = batch_files.filter(pc.or_(is_in_batch, batch_files[TIMELESS]) if is_last else is_in_batch)
+        return batch_files, self._rows(begin, end, is_last)
 
     def _bound(self, files: pa.Table, place: int) -> int | None:
         """The minimum time of the file at an index; None if there is no such file, or its minimum is not known."""

@@ -70,5 +70,5 @@ class InitialFiles:
         stop = end.next_index if end.is_initial else files.num_rows
         if self._event_time is None:
             return list(NumberedFiles(files, self._choice).batches(first, stop)), None
-        chosen, rows = self._event_time.files_between(files, start.index, stop - 1)
-        return list(NumberedFiles(chosen, self._choice).batches(0, None)) if stop > first else [], rows
+        batch_files, rows = self._event_time.files_between(files, start.index, stop - 1)
+        return list(NumberedFiles(batch_files, self._choice).batches(0, None)) if stop > first else [], rows

@@ -56,12 +56,16 @@ class StreamLog:
     def _check_same_log(self, commits: dict[int, LogFile], version: int) -> None:
         """Check that the log is still the one that the stream reads: a table that was deleted and created again
         has other commits."""
-        before = self._newest
+        known_commit = self._newest
         if commits:
             self._newest = commits[max(commits)]
-        elif version > 0 or before is not None:
+        elif version > 0 or known_commit is not None:
             self._look_again(version - 1)
-        if before is not None and (again := commits.get(before.version)) is not None and again != before:
+        if (
+            known_commit is not None
+            and (current_commit := commits.get(known_commit.version)) is not None
+            and current_commit != known_commit
+        ):
             self._look_again(version - 1)
 
     def _look_again(self, version: int) -> None:
@@ -71,19 +75,19 @@ class StreamLog:
         if newest.version < version:
             self.lost(version, newest.version)
 
-    def lost(self, expected: int, found: int) -> None:
+    def lost(self, expected: int, found_version: int) -> None:
         if self._fail_on_data_loss:
             raise LogFileNotFoundError(
                 f"The stream should go on with version {expected} of the table at {self._store.root}, and the log goes on with "
-                f"version {found}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their rows "
-                "cannot be told. Set failOnDataLoss=false to go on without them, or start anew with a new checkpoint.",
+                f"version {found_version}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their "
+                "rows cannot be told. Set failOnDataLoss=false to go on without them, or start anew with a new checkpoint.",
                 error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
                 sql_state="42K03",
                 expected=expected,
-                found=found,
+                found=found_version,
             )
         _log.warning(
-            "%s: versions %d to %d are gone and left out, as failOnDataLoss=false asks", self._store.root, expected, found
+            "%s: versions %d to %d are gone and left out, as failOnDataLoss=false asks", self._store.root, expected, found_version
         )
 
     def newest_version(self) -> int:

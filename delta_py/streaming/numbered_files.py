@@ -74,14 +74,14 @@ class NumberedFiles:
         """(indexes, sizes in bytes) of the files to read, from the index `first` on, in pieces, ascending."""
         for batch in self.files.slice(first).to_batches(max_chunksize=_FILES_AT_ONCE):
             places = pa.array(np.arange(first, first + batch.num_rows))
-            chosen = self.choice.keep(batch.append_column(_PLACE, places))
-            yield chosen[_PLACE].to_numpy(), chosen["size"].to_numpy()
+            chosen_files = self.choice.keep(batch.append_column(_PLACE, places))
+            yield chosen_files[_PLACE].to_numpy(), chosen_files["size"].to_numpy()
             first += batch.num_rows
 
     def batches(self, first: int, stop: int | None) -> Iterator[pa.RecordBatch]:
         """The files to read from the index `first` up to `stop` (exclusive)."""
         length = None if stop is None else max(0, stop - first)
         for batch in self.files.slice(first, length).to_batches(max_chunksize=_FILES_AT_ONCE):
-            chosen = self.choice.keep(batch)
-            if chosen.num_rows:
-                yield chosen
+            chosen_files = self.choice.keep(batch)
+            if chosen_files.num_rows:
+                yield chosen_files

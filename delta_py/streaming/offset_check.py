@@ -23,8 +23,8 @@ class PlaceCheck:
     DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT); InvalidOptionError; UnsupportedOperationError; ChangeDataFeedError.
     """
 
-    def __init__(self, log: StreamLog, ours: ReadState, *, order: str | None, has_feed: bool, tracks_schema: bool) -> None:
-        self._log, self._ours = log, ours
+    def __init__(self, log: StreamLog, read_state: ReadState, *, order: str | None, has_feed: bool, tracks_schema: bool) -> None:
+        self._log, self._ours = log, read_state
         self._order, self._has_feed, self._tracks_schema = order, has_feed, tracks_schema
         self._known_start: int | None = None
 

@@ -49,11 +49,11 @@ class SchemaTracker:
 
     def check_allowed(self, allowed: Allowed) -> None:
         """Check that the user lets the stream continue with the newest schema. Raises as column_changes and check_allowed do."""
-        newest, before = self._log.newest, self._log.previous
-        if newest is None or before is None:
+        newest, previous = self._log.newest, self._log.previous
+        if newest is None or previous is None:
             return
-        changes = column_changes(before.metadata, newest.metadata, newest.version)
-        check_allowed(changes, allowed, before.version, newest.version, java_hash(self._source_path))
+        changes = column_changes(previous.metadata, newest.metadata, newest.version)
+        check_allowed(changes, allowed, previous.version, newest.version, java_hash(self._source_path))
 
     def is_change(self, commit: StreamCommit) -> bool:
         """Whether the commit changes the state that the stream reads with."""
@@ -163,9 +163,9 @@ def _bare_changes(table: ObjectStore, version: int) -> Iterator[tuple[LogFile, P
         version += 1
 
 
-def is_alike(one: TableConfig, other: TableConfig) -> bool:
+def is_alike(first: TableConfig, second: TableConfig) -> bool:
     """Whether a stream reads the same rows with both."""
-    return not _differs(one, other.protocol, other.metadata)
+    return not _differs(first, second.protocol, second.metadata)
 
 
 def _differs(config: TableConfig, protocol: Protocol | None, metadata: Metadata | None) -> bool:

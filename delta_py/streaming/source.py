@@ -56,16 +56,16 @@ class StreamSource:
         order, tracks_schema = options.event_time, tracker is not None
         config = snapshot.config if tracker is None else tracker.config
         choice = FileChoice(FilePruner.of(config, options.predicate, options.scan.timezone), options.exclude)
-        ours = ReadState(config, snapshot.version, snapshot.store, options.has_start)
+        read_state = ReadState(config, snapshot.version, snapshot.store, options.has_start)
         log = StreamLog(snapshot, with_stats=choice.needs_stats, fail_on_data_loss=options.fail_on_data_loss)
         initial = InitialFiles(log, choice, None if order is None else EventTime.of(config, order))
-        committed = CommittedFiles(snapshot.store, log, ours, options, choice, tracks_schema=tracks_schema)
+        committed = CommittedFiles(snapshot.store, log, read_state, options, choice, tracks_schema=tracks_schema)
         self._snapshot, self._config, self._order = snapshot, config, order
         self._log, self._initial = log, initial
-        self._places = PlaceCheck(log, ours, order=order, has_feed=options.change_feed, tracks_schema=tracks_schema)
+        self._places = PlaceCheck(log, read_state, order=order, has_feed=options.change_feed, tracks_schema=tracks_schema)
         self._stops = None if tracker is None else SchemaStops(tracker, log, committed)
         self._admission = Admission(log, initial, committed, self._stops, order)
-        self._planner = BatchPlanner(ours, options, log, initial, committed)
+        self._planner = BatchPlanner(read_state, options, log, initial, committed)
 
     def state(self, columns: StructType | None = None) -> ScanState:
         """How an executor reads the files of a batch, unless the batch's scan differs. columns: None for all
