@@ -74,18 +74,23 @@ class _QuickValue:
         self._typers = typers
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        wanted = param.type_descriptor
+        param_type = param.type_descriptor
         if value is None:
-            return () if wanted.is_list else None
-        if value is param.default or (wanted.annotation is str and isinstance(value, str)):
+            return () if param_type.is_list else None
+        if value is param.default or (param_type.annotation is str and isinstance(value, str)):
             return value
-        if wanted.annotation == list[str] and isinstance(value, list | tuple):
+        if param_type.annotation == list[str] and isinstance(value, list | tuple):
             return list(value)
-        if wanted.is_choice:
-            for choice in wanted.choices:
+        if param_type.is_choice:
+            for choice in param_type.choices:
                 if choice.value == value:
                     return choice
-        if wanted.annotation is int and value.isascii() and value.isdigit() and _is_within(int(value), wanted.parameter_info):
+        if (
+            param_type.annotation is int
+            and value.isascii()
+            and value.isdigit()
+            and _is_within(int(value), param_type.parameter_info)
+        ):
             return int(value)
         return self._typers().coerce(value, param=param, ctx=ctx)
 
@@ -138,7 +143,7 @@ def _whole_program(version: Release = False) -> None:
 
 def _with_common_options(command: Command) -> Callable[..., None]:
     hints = typing.get_type_hints(command, include_extras=True)
-    own = [
+    command_parameters = [
         parameter.replace(annotation=hints[parameter.name])
         for parameter in inspect.signature(command).parameters.values()
         if parameter.name != "run"
@@ -154,7 +159,7 @@ def _with_common_options(command: Command) -> Callable[..., None]:
         if code:
             raise typer.Exit(code)
 
-    parameters = [*(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own), *common]
+    parameters = [*(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in command_parameters), *common]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     called.__name__ = command.__name__
@@ -237,9 +242,9 @@ def _warnings_on_stderr() -> Iterator[None]:
     handler.addFilter(_Once())
     log = logging.getLogger("delta_py")
     log.addHandler(handler)
-    before, log.propagate = log.propagate, False
+    was_propagating, log.propagate = log.propagate, False
     try:
         yield
     finally:
         log.removeHandler(handler)
-        log.propagate = before
+        log.propagate = was_propagating

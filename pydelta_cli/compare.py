@@ -33,19 +33,21 @@ def diff(run: Run, a: A, b: B, key: Key = None, verify_checksums: VerifyChecksum
     """
     from pydelta_cli.row_compare import count_rows, rows_by_key
 
-    one, other = run.table(a), run.table(b)
+    first_table, second_table = run.table(a), run.table(b)
     keys = columns_of(key)
     if keys:
-        rows = rows_by_key(one, other, keys, run.zone, verify_checksums=verify_checksums)
+        rows = rows_by_key(first_table, second_table, keys, run.zone, verify_checksums=verify_checksums)
     else:
-        rows = _rows_by_log(one, other, run.zone, verify_checksums=verify_checksums)
+        rows = _rows_by_log(first_table, second_table, run.zone, verify_checksums=verify_checksums)
     form: dict[str, Any] = {
-        "a": {"path": one.snapshot.table_root, "version": one.version, "rows": count_rows(one)},
-        "b": {"path": other.snapshot.table_root, "version": other.version, "rows": count_rows(other)},
-        "columns": _changes(*({column["name"]: column for column in schema_form(t.struct_type)} for t in (one, other))),
-        "partition_columns": _pair(*(list(t.metadata.partition_columns) for t in (one, other))),
-        "properties": _changes(*(dict(t.metadata.configuration) for t in (one, other))),
-        "protocol": _changes(_protocol_form(one.protocol), _protocol_form(other.protocol)),
+        "a": {"path": first_table.snapshot.table_root, "version": first_table.version, "rows": count_rows(first_table)},
+        "b": {"path": second_table.snapshot.table_root, "version": second_table.version, "rows": count_rows(second_table)},
+        "columns": _changes(
+            *({column["name"]: column for column in schema_form(t.struct_type)} for t in (first_table, second_table))
+        ),
+        "partition_columns": _pair(*(list(t.metadata.partition_columns) for t in (first_table, second_table))),
+        "properties": _changes(*(dict(t.metadata.configuration) for t in (first_table, second_table))),
+        "protocol": _changes(_protocol_form(first_table.protocol), _protocol_form(second_table.protocol)),
         "rows": rows,
     }
     differs = any((form["columns"], form["partition_columns"], form["properties"], form["protocol"]))
@@ -80,10 +82,10 @@ def _rows_by_log(a: DeltaTable, b: DeltaTable, zone: str, *, verify_checksums: b
 
     if a.snapshot.table_root != b.snapshot.table_root:
         return _not_compared("These are two tables: name their key (--key) to compare rows.")
-    if others := other_columns(a.struct_type, b.struct_type):
+    if changed_columns := other_columns(a.struct_type, b.struct_type):
         return _not_compared(
             f"Columns of a and b have the same name and are not the same, so that the log does not tell their values: "
-            f"{', '.join(others)}. Name a key (--key)."
+            f"{', '.join(changed_columns)}. Name a key (--key)."
         )
     only_a, only_b = files_apart(a, b)
     if not len(only_a) and not len(only_b):

@@ -77,13 +77,13 @@ def _features(names: Any, protocol: Protocol) -> Iterator[dict[str, Any]]:
     from delta_py.protocol.features import FEATURES
 
     for name in sorted(names):
-        known = FEATURES.get(name)
+        feature = FEATURES.get(name)
         yield {
             "name": name,
             "is_listed": name in {*(protocol.reader_features or ()), *(protocol.writer_features or ())},
-            "for_readers": name in (protocol.reader_features or ()) or (known is not None and known.reader),
-            "can_read": known is not None and known.read,
-            "can_write": known is not None and known.write,
+            "for_readers": name in (protocol.reader_features or ()) or (feature is not None and feature.reader),
+            "can_read": feature is not None and feature.read,
+            "can_write": feature is not None and feature.write,
         }
 
 

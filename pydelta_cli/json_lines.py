@@ -50,25 +50,25 @@ def whole_lines(file: Readable) -> Iterator[bytes]:
                 f"The file has a line of more than {LINE_BYTES >> 20} MB. Nothing was committed. JSON is read a row a line: "
                 "write each row on a line of its own."
             )
-    if rest := b"".join(waiting):
-        yield rest
+    if last_line := b"".join(waiting):
+        yield last_line
 
 
 def names(block: bytes) -> Names:
     """The names in the JSON objects, up to the first that is cut off or invalid; pyarrow reports why that one is invalid."""
-    found: Names = {}
+    field_names: Names = {}
     for value, _ in _values(block.decode(errors="replace"), json.JSONDecoder(strict=False)):
-        _note(found, value)
-    return found
+        _note(field_names, value)
+    return field_names
 
 
-def _note(found: Names, value: Any) -> None:
+def _note(field_names: Names, value: Any) -> None:
     if isinstance(value, dict):
         for name, inner in value.items():
-            _note(found.setdefault(name, {}), inner)
+            _note(field_names.setdefault(name, {}), inner)
     elif isinstance(value, list):
         for inner in value:
-            _note(found, inner)
+            _note(field_names, inner)
 
 
 def _values(text: str, decoder: json.JSONDecoder) -> Iterator[tuple[Any, int]]:
@@ -153,17 +153,15 @@ def _entry(name: str, value: Any, kind: pa.MapType) -> tuple[str, Any]:
 
 
 def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    json_object: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in json_object:
             raise SchemaMismatchError(
                 f"An object of the file has the name {name} twice. Nothing was committed. Mend the file.", name=name
             )
-        found[name] = value
-    return found
+        json_object[name] = value
+    return json_object
 
 
-_EXACT = json.JSONDecoder(
-    parse_float=_Word, parse_int=_Word, parse_constant=_Word, strict=False, object_pairs_hook=_object
-)
+_EXACT = json.JSONDecoder(parse_float=_Word, parse_int=_Word, parse_constant=_Word, strict=False, object_pairs_hook=_object)
 """Keeps numbers as they are written: a decimal may have more digits than a float."""

@@ -56,9 +56,7 @@ class _WithoutPandas(PathFinder):
     """
 
     @classmethod
-    def find_spec(
-        cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         return None if fullname == "pandas" else super().find_spec(fullname, path, target)
 
 
@@ -79,8 +77,8 @@ def main() -> None:
 def _app_for(words: Sequence[str]) -> Typer:
     """The program with only the command that the first word names, else with all: typer builds each command again
     for every run."""
-    named = [command for command in COMMANDS if command_name(command) in words]
-    return make_app(named) if named else app
+    named_commands = [command for command in COMMANDS if command_name(command) in words]
+    return make_app(named_commands) if named_commands else app
 
 
 def _leave(code: int) -> None:

@@ -30,9 +30,9 @@ _COMPARED_BYTES = 512 << 20  # size of rows as text
 
 def count_rows(table: DeltaTable) -> int:
     """From the log, if it contains the row count of every file."""
-    known = plan_scan(table.snapshot, options=ScanOptions(count_rows=True)).report.rows_kept
-    if known is not None:
-        return known
+    row_count = plan_scan(table.snapshot, options=ScanOptions(count_rows=True)).report.rows_kept
+    if row_count is not None:
+        return row_count
     return sum(batch.num_rows for batch in table.to_batches(columns=[]))
 
 
@@ -60,8 +60,8 @@ def files_apart(a: DeltaTable, b: DeltaTable) -> tuple[pa.Array, pa.Array]:
     return _without(in_a, in_b), _without(in_b, in_a)
 
 
-def _without(keys: pa.Array, others: pa.Array) -> pa.Array:
-    return keys.filter(pc.invert(pc.is_in(keys, value_set=others)))
+def _without(keys: pa.Array, excluded_keys: pa.Array) -> pa.Array:
+    return keys.filter(pc.invert(pc.is_in(keys, value_set=excluded_keys)))
 
 
 def _file_keys(table: DeltaTable) -> pa.Array:
@@ -80,12 +80,15 @@ def has_only_moved_rows(a: DeltaTable, b: DeltaTable) -> bool:
         return False
     reader = CommitReader(store)
     in_b = _as_stored(b.struct_type)
-    kept = {name: field for name, field in _as_stored(a.struct_type).items() if name in in_b}
+    shared_fields = {name: field for name, field in _as_stored(a.struct_type).items() if name in in_b}
     for commit in reader.ahead(commits):
         for action in reader.actions(commit, "add", "remove", "metaData"):
             if isinstance(action, AddFile | RemoveFile) and action.data_change:
                 return False
-            if isinstance(action, Metadata) and not kept.items() <= _as_stored(parse_schema(action.schema_string)).items():
+            if (
+                isinstance(action, Metadata)
+                and not shared_fields.items() <= _as_stored(parse_schema(action.schema_string)).items()
+            ):
                 return False
     return True
 
@@ -99,8 +102,8 @@ def rows_of_files(
     counted, size_bytes = [], 0
     for table, keys, count in ((a, only_a, 1), (b, only_b, -1)):
         scan = plan_scan(table.snapshot, options=ScanOptions(verify_checksums=verify_checksums))
-        chosen = scan.files.filter(pc.is_in(file_keys(scan.files.combine_chunks()), value_set=keys))
-        for batch in read_files(scan.state, replace(scan, files=chosen).scan_files()):
+        matching_files = scan.files.filter(pc.is_in(file_keys(scan.files.combine_chunks()), value_set=keys))
+        for batch in read_files(scan.state, replace(scan, files=matching_files).scan_files()):
             columns = [pa.array(column, pa.string()) for column in text_columns(batch, zone)]
             rows = pa.table([*columns, pa.repeat(count, batch.num_rows)], [*map(str, range(len(columns))), _COUNT])
             counted.append(rows)
@@ -119,9 +122,7 @@ def rows_of_files(
 _COUNT = "count"
 
 
-def rows_by_key(
-    a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str, *, verify_checksums: bool
-) -> dict[str, Any]:
+def rows_by_key(a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str, *, verify_checksums: bool) -> dict[str, Any]:
     """The number of rows that only b has, that only a has, and that both have with different values in their common columns.
     Names are compared ignoring case. Null is a key value like any other.
 
@@ -130,10 +131,10 @@ def rows_by_key(
     keys_a, keys_b = _key_names(a, keys), _key_names(b, keys)
     names_b = {name.lower(): name for name in b.schema().names}
     shared = [name for name in a.schema().names if name.lower() in names_b and name not in keys_a]
-    one = _readable(a, keys_a, shared, zone, verify_checksums=verify_checksums)
-    other = _readable(b, keys_b, [names_b[name.lower()] for name in shared], zone, verify_checksums=verify_checksums)
+    rows_a = _readable(a, keys_a, shared, zone, verify_checksums=verify_checksums)
+    rows_b = _readable(b, keys_b, [names_b[name.lower()] for name in shared], zone, verify_checksums=verify_checksums)
     places = [_key(number) for number in range(len(keys_a))]
-    for table, rows in ((a, one), (b, other)):
+    for table, rows in ((a, rows_a), (b, rows_b)):
         if rows.group_by(places).aggregate([]).num_rows < rows.num_rows:
             root = table.snapshot.table_root
             raise InvalidOptionError(
@@ -141,12 +142,12 @@ def rows_by_key(
                 "further columns.",
                 option="key",
             )
-    joined = _numbered(one, places, _A).join(_numbered(other, places, _B), places, join_type="full outer")
+    joined = _numbered(rows_a, places, _A).join(_numbered(rows_b, places, _B), places, join_type="full outer")
     in_a, in_b = joined[_A].combine_chunks(), joined[_B].combine_chunks()
     both = pc.and_(in_a.is_valid(), in_b.is_valid())
-    left, right = one.take(in_a.filter(both)), other.take(in_b.filter(both))
+    left, right = rows_a.take(in_a.filter(both)), rows_b.take(in_b.filter(both))
     differs = pa.repeat(pa.scalar(False), left.num_rows)
-    for number in range(len(places), one.num_columns):
+    for number in range(len(places), rows_a.num_columns):
         x, y = left[number].combine_chunks(), right[number].combine_chunks()
         same = pc.or_(pc.fill_null(pc.equal(x, y), False), pc.and_(x.is_null(), y.is_null()))
         differs = pc.or_(differs, pc.invert(same))
@@ -174,9 +175,7 @@ def _key_names(table: DeltaTable, keys: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(field.name for _, field in fields if field is not None))
 
 
-def _readable(
-    table: DeltaTable, keys: Sequence[str], columns: Sequence[str], zone: str, *, verify_checksums: bool
-) -> pa.Table:
+def _readable(table: DeltaTable, keys: Sequence[str], columns: Sequence[str], zone: str, *, verify_checksums: bool) -> pa.Table:
     """The columns as text that differs for any two values of one type: first those of the key, in which null is a text too."""
     rows = table.to_arrow([*keys, *columns], verify_checksums=verify_checksums)
     cells = [pa.array(column, pa.string()) for column in text_columns(rows, zone)]

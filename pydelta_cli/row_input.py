@@ -94,16 +94,16 @@ class _Pipe(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Returns `size` bytes, or fewer only at the end. A size below 0 returns all remaining bytes."""
         parts: list[bytes] = []
-        wanted = sys.maxsize if size < 0 else size
-        while wanted > 0:
+        byte_count = sys.maxsize if size < 0 else size
+        while byte_count > 0:
             ready, _, _ = select.select([self._pipe, self._woken], [], [])
             if self._woken in ready:
                 raise InterruptedError("interrupted while a pipe was read")
-            part = os.read(self._pipe, min(wanted, BLOCK_BYTES))
+            part = os.read(self._pipe, min(byte_count, BLOCK_BYTES))
             if not part:
                 break
             parts.append(part)
-            wanted -= len(part)
+            byte_count -= len(part)
         return b"".join(parts)
 
 
@@ -123,8 +123,8 @@ class _Source(io.RawIOBase):
         """Returns at most `size` bytes, and none only at the end. A size below 0 returns all remaining bytes."""
         if size < 0:
             return self._unread.read() + bytes(self._file.read())
-        found: bytes = self._unread.read(size) or self._file.read(size)
-        return found
+        data: bytes = self._unread.read(size) or self._file.read(size)
+        return data
 
     def close(self) -> None:
         if not self.closed and self.name != STANDARD_INPUT:
@@ -137,9 +137,9 @@ def _csv(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRead
     from pyarrow import csv
 
     header = _header(source.head)
-    wanted = _spelled(pa.struct([f for f in table if not pa.types.is_nested(f.type)]), {name: {} for name in header})
+    file_type = _spelled(pa.struct([f for f in table if not pa.types.is_nested(f.type)]), {name: {} for name in header})
     convert = csv.ConvertOptions(
-        column_types={f.name: _type_read(f.type) for f in wanted},
+        column_types={f.name: _type_read(f.type) for f in file_type},
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
@@ -149,8 +149,8 @@ def _csv(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRead
     with _told_of(source.name, "CSV"):
         reader = csv.open_csv(pa.PythonFile(source, "r"), csv.ReadOptions(block_size=BLOCK_BYTES), parse, convert)
 
-    known = {f.name for f in wanted}
-    no_text = [f.name for f in reader.schema if pa.types.is_binary(f.type) and f.name not in known]
+    known_names = {f.name for f in file_type}
+    no_text = [f.name for f in reader.schema if pa.types.is_binary(f.type) and f.name not in known_names]
     if no_text:
         raise SchemaMismatchError(
             f"The column {no_text[0]} of the file {source.name} has text that is not UTF-8. Nothing was committed. Convert the "
@@ -163,7 +163,7 @@ def _csv(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRead
         with _told_of(source.name, "CSV"):
             yield from reader
 
-    return _typed_rows(pa.RecordBatchReader.from_batches(reader.schema, batches()), wanted, zone)
+    return _typed_rows(pa.RecordBatchReader.from_batches(reader.schema, batches()), file_type, zone)
 
 
 @contextmanager
@@ -187,53 +187,53 @@ def _header(head: bytes) -> list[str]:
 
 
 def _json(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchReader:
-    wanted = _spelled(table, names(source.head))
-    known = pa.schema([(f.name, _type_read(f.type)) for f in wanted])
+    file_type = _spelled(table, names(source.head))
+    known_schema = pa.schema([(f.name, _type_read(f.type)) for f in file_type])
     blocks = whole_lines(source)
     first = next(blocks, b"")
-    if not first and not len(known):
+    if not first and not len(known_schema):
         raise SchemaMismatchError(f"The file {source.name} has no rows, which would tell the columns of a new table.")
-    rows = _json_block(first, wanted, known, source.name, 1) if first else known.empty_table()
+    rows = _json_block(first, file_type, known_schema, source.name, 1) if first else known_schema.empty_table()
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield from rows.to_batches()
         line = 1 + first.count(b"\n")
         for block in blocks:
-            yield from _json_block(block, wanted, rows.schema, source.name, line, "error").to_batches()
+            yield from _json_block(block, file_type, rows.schema, source.name, line, "error").to_batches()
             line += block.count(b"\n")
 
-    return _typed_rows(pa.RecordBatchReader.from_batches(rows.schema, batches()), wanted, zone)
+    return _typed_rows(pa.RecordBatchReader.from_batches(rows.schema, batches()), file_type, zone)
 
 
 def _json_block(
-    block: bytes, wanted: pa.StructType, known: pa.Schema, file: str, line: int, unknown_columns: str = "infer"
+    block: bytes, file_type: pa.StructType, known_schema: pa.Schema, file: str, line: int, unknown_columns: str = "infer"
 ) -> pa.Table:
     """line: the number of the block's first line. unknown_columns: `error` for blocks after the first, which must not have
     other columns."""
     from pyarrow import json
 
-    lines = for_pyarrow(block, wanted)
+    lines = for_pyarrow(block, file_type)
     with _told_of(file, f"JSON, a row a line (counted from line {line} on)"):
         return json.read_json(
             pa.BufferReader(lines),
             json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            json.ParseOptions(explicit_schema=known, unexpected_field_behavior=unknown_columns),
+            json.ParseOptions(explicit_schema=known_schema, unexpected_field_behavior=unknown_columns),
         )
 
 
 # ---------------------------------------------------------------- types of the table
 
 
-def _spelled(kind: pa.DataType, given: Names) -> pa.DataType:
+def _spelled(kind: pa.DataType, file_names: Names) -> pa.DataType:
     """A type with the file's spelling of its field names. Names that the file does not have do not change, and neither do those
     of maps, because they are rewritten with them."""
     if pa.types.is_struct(kind):
         types = {f.name.lower(): f.type for f in kind}
-        fields = [(name, _spelled(types[name.lower()], inner)) for name, inner in given.items() if name.lower() in types]
-        lower = {name.lower() for name in given}
+        fields = [(name, _spelled(types[name.lower()], inner)) for name, inner in file_names.items() if name.lower() in types]
+        lower = {name.lower() for name in file_names}
         return pa.struct([*fields, *((f.name, f.type) for f in kind if f.name.lower() not in lower)])
     if pa.types.is_list(kind):
-        return pa.list_(_spelled(kind.value_type, given))
+        return pa.list_(_spelled(kind.value_type, file_names))
     return kind
 
 
@@ -250,9 +250,9 @@ def _type_read(kind: pa.DataType) -> pa.DataType:
     return pa.string() if is_text else kind
 
 
-def _typed_rows(reader: pa.RecordBatchReader, wanted: pa.StructType, zone: str) -> pa.RecordBatchReader:
+def _typed_rows(reader: pa.RecordBatchReader, file_type: pa.StructType, zone: str) -> pa.RecordBatchReader:
     """The rows, with requested columns converted to their types; other columns keep the inferred types."""
-    kinds = {f.name: f.type for f in wanted}
+    kinds = {f.name: f.type for f in file_type}
     names = reader.schema.names
 
     def typed(batch: pa.RecordBatch) -> pa.RecordBatch:

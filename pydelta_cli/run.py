@@ -58,12 +58,12 @@ class Run:
         from delta_py.storage.store_options import StorageOptions
 
         check_no_file(path)
-        named = named_version(path, self.zone, StorageOptions.of(self.storage))
-        if named is None:
+        suffix = named_version(path, self.zone, StorageOptions.of(self.storage))
+        if suffix is None:
             return path
         raise InvalidOptionError(
             f"The path {path} names a version of a table, and this command is for the whole table at its newest version. Nothing "
-            f"was done. Give the path {named.path}; commands that only read take a version, and `restore` goes back to one.",
+            f"was done. Give the path {suffix.path}; commands that only read take a version, and `restore` goes back to one.",
             path=path,
         )
 
@@ -112,8 +112,8 @@ class Run:
             if _is_table(value):
                 if len(form) > 1:
                     say(f"\n{name}")
-                chosen = (columns or {}).get(name) or list(value[0])
-                self.print_table(chosen, [[cell(row[column]) for column in chosen] for row in value])
+                shown_columns = (columns or {}).get(name) or list(value[0])
+                self.print_table(shown_columns, [[cell(row[column]) for column in shown_columns] for row in value])
 
     def write_json(self, form: Form) -> None:
         import orjson

@@ -74,12 +74,12 @@ def vacuum(
         from spark_plugin import DeltaTable
 
         table = DeltaTable.forPath(spark, path)
-        found = table.vacuum(retention_hours, dryRun=True, keepVersions=keep_versions, lite=lite).toArrow()
+        unused_files = table.vacuum(retention_hours, dryRun=True, keepVersions=keep_versions, lite=lite).toArrow()
         if delete:
             table.vacuum(retention_hours, keepVersions=keep_versions, lite=lite)
-    number = found.schema.get_field_index("modification_time")
-    times = found.column(number).cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
-    return found.set_column(number, "modification_time", times)
+    number = unused_files.schema.get_field_index("modification_time")
+    times = unused_files.column(number).cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+    return unused_files.set_column(number, "modification_time", times)
 
 
 def convert(run: Run, path: str, partitioned_by: str | None) -> None:

@@ -26,10 +26,10 @@ def table_text(columns: Sequence[str], rows: Cells, width: int | None, *, is_sty
     room = None if width is None else width - _GAP * (len(widths) - 1)
     if room is not None and names and sum(widths) > room:
         widest = max(widths)
-        left = room - sum(widths) + widest
-        if cells and left < min(widest, _FOLDED_WIDTH):
+        max_width = room - sum(widths) + widest
+        if cells and max_width < min(widest, _FOLDED_WIDTH):
             return "\n".join(_lists(names, cells))
-        widths[widths.index(widest)] = max(left, 1)
+        widths[widths.index(widest)] = max(max_width, 1)
     bold, dim = (_BOLD, _DIM) if is_styled else ("", "")
     lines = [line for row in cells for line in _lines(row, widths, dim)]
     header = [f"{bold}{line}{_PLAIN if bold else ''}" for line in _lines(names, widths, "")]

@@ -31,9 +31,7 @@ IgnoreMissing = Annotated[
 ]
 Repair = Annotated[bool, typer.Option("--repair", help="Mend what can be mended. Without it, only tell what is wrong.")]
 Loss = Annotated[bool, typer.Option("--allow-data-loss", help="Take files out of the table whose rows are lost by that.")]
-Data = Annotated[
-    bool, typer.Option("--data", help="Read every page of every data file too, and compare it with its checksum.")
-]
+Data = Annotated[bool, typer.Option("--data", help="Read every page of every data file too, and compare it with its checksum.")]
 Assignments = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Properties and their values.")]
 Names = Annotated[list[str], typer.Argument(metavar="KEY", help="Names of properties.")]
 IfExists = Annotated[bool, typer.Option("--if-exists", help="Pass over properties that the table does not have.")]
@@ -76,17 +74,17 @@ def vacuum(
     """List the files that no retained version references. With --delete, delete them."""
     import pyarrow.compute as pc
 
-    kept = tuple(keep_version or ())
+    keep_versions = tuple(keep_version or ())
     with _retention_as_options():
         if spark:
             # The result of Spark's VACUUM has no rows if it deletes: the files are those of a dry run just before.
-            found = on_spark.vacuum(run, run.place(path), retention_hours, kept, lite=lite, delete=delete)
+            unused_files = on_spark.vacuum(run, run.place(path), retention_hours, keep_versions, lite=lite, delete=delete)
         else:
             table = run.newest(path)
-            found = table.vacuum(retention_hours, dry_run=not delete, keep_versions=kept, lite=lite)
-    files = [{**row, "modification_time": run.time(row["modification_time"])} for row in found.to_pylist()]
-    bytes_found = pc.sum(found["size"]).as_py() or 0
-    run.answer({"deleted": delete, "files_total": found.num_rows, "bytes_total": bytes_found, "files": files})
+            unused_files = table.vacuum(retention_hours, dry_run=not delete, keep_versions=keep_versions, lite=lite)
+    files = [{**row, "modification_time": run.time(row["modification_time"])} for row in unused_files.to_pylist()]
+    bytes_found = pc.sum(unused_files["size"]).as_py() or 0
+    run.answer({"deleted": delete, "files_total": unused_files.num_rows, "bytes_total": bytes_found, "files": files})
 
 
 @contextmanager
@@ -97,10 +95,10 @@ def _retention_as_options() -> Iterator[None]:
     try:
         yield
     except InvalidOptionError as error:
-        known = error.message_parameters
-        if error.error_class != _TOO_SHORT or "kept_hours" not in known:
+        parameters = error.message_parameters
+        if error.error_class != _TOO_SHORT or "kept_hours" not in parameters:
             raise
-        hours, kept_hours = known["hours"], known["kept_hours"]
+        hours, kept_hours = parameters["hours"], parameters["kept_hours"]
         shorter = f"{hours:g} hours" if hours == floor(hours) else f"{floor(hours * 60)} minutes"
         raise InvalidOptionError(
             f"--retention-hours {hours:g} is shorter than the {kept_hours:g} hours of the table (its property {_RETENTION}). "
@@ -109,7 +107,7 @@ def _retention_as_options() -> Iterator[None]:
             f"first: pydelta set PATH {_RETENTION}='interval {shorter}'.",
             error_class=error.error_class,
             sql_state=error.sql_state,
-            **known,
+            **parameters,
         ) from error
 
 
@@ -123,10 +121,10 @@ def restore(
     if (version is None) == (at is None):
         raise typer.BadParameter(_NEEDS_ONE, param_hint="--version")
     time = None if at is None else to_timestamp_ms(at, run.zone)
-    done = restored(
+    result = restored(
         run.store(path), version=version, timestamp_ms=time, timestamp=at, ignore_missing_files=ignore_missing_files
     )
-    run.answer({"version": done.version, "metrics": {**done.metrics(), "numMissingFiles": done.num_missing_files}})
+    run.answer({"version": result.version, "metrics": {**result.metrics(), "numMissingFiles": result.num_missing_files}})
 
 
 def fsck(run: Run, path: Place, repair: Repair = False, allow_data_loss: Loss = False, data: Data = False) -> int:
@@ -134,9 +132,9 @@ def fsck(run: Run, path: Place, repair: Repair = False, allow_data_loss: Loss = 
     from delta_py.repair.fsck import fsck as checked
 
     faults = checked(run.store(path), dry_run=not repair, allow_data_loss=allow_data_loss, check_data=data).to_pylist()
-    left = [fault for fault in faults if not (repair and fault["can_repair"])]
-    run.answer({"repaired": len(faults) - len(left), "left": len(left), "faults": faults})
-    return FOUND if left else 0
+    remaining_faults = [fault for fault in faults if not (repair and fault["can_repair"])]
+    run.answer({"repaired": len(faults) - len(remaining_faults), "left": len(remaining_faults), "faults": faults})
+    return FOUND if remaining_faults else 0
 
 
 def checkpoint(run: Run, path: Place) -> None:

@@ -78,12 +78,12 @@ def _with_nulls(array: pa.Array, values: list[Any]) -> list[Any]:
 def _cut(array: pa.Array, flat: list[Any]) -> list[Any]:
     """flat: the elements of all lists that are not null, in sequence."""
     lengths = pc.list_value_length(array).to_pylist()
-    found: list[Any] = []
+    lists: list[Any] = []
     start = 0
     for length in lengths:
-        found.append(None if length is None else flat[start : start + length])
+        lists.append(None if length is None else flat[start : start + length])
         start += length or 0
-    return found
+    return lists
 
 
 def _maps(array: pa.Array, zone: str) -> list[Any]:
@@ -138,8 +138,8 @@ def _clock_texts(clocks: pa.Array) -> pa.Array:
     texts = pc.strftime(clocks, _CLOCK_FORMAT)
     if not is_far.true_count:
         return texts
-    spans, near = np.divmod(micros.filter(is_far).to_numpy(), _SPAN_MICROS)
-    near_texts = pc.strftime(pa.array(near).cast(WALL_CLOCK), _CLOCK_FORMAT)
+    spans, near_micros = np.divmod(micros.filter(is_far).to_numpy(), _SPAN_MICROS)
+    near_texts = pc.strftime(pa.array(near_micros).cast(WALL_CLOCK), _CLOCK_FORMAT)
     return pc.replace_with_mask(texts, is_far, _moved(near_texts, spans))
 
 
@@ -150,8 +150,8 @@ def _date_texts(dates: pa.Array) -> pa.Array:
     texts = dates.cast(pa.string())
     if not is_far.true_count:
         return texts
-    spans, near = np.divmod(days.filter(is_far).to_numpy(), _SPAN_DAYS)
-    near_texts = pa.array(near, pa.int32()).cast(pa.date32()).cast(pa.string())
+    spans, near_days = np.divmod(days.filter(is_far).to_numpy(), _SPAN_DAYS)
+    near_texts = pa.array(near_days, pa.int32()).cast(pa.date32()).cast(pa.string())
     return pc.replace_with_mask(texts, is_far, _moved(near_texts, spans))
 
 

@@ -76,5 +76,5 @@ def _narrow_to_integral(value: Any, target: DataType) -> Literal | None:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     low, high = INTEGRAL_RANGE[target]
-    whole = int(value)
-    return Literal(whole, target) if whole == value and low <= whole <= high else None
+    integer = int(value)
+    return Literal(integer, target) if integer == value and low <= integer <= high else None

@@ -112,9 +112,9 @@ def common_type(first: DataType, second: DataType) -> DataType | None:
 
 def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
     common: DataType = VOID
-    given = list(types)
-    hashed = not any(isinstance(item, StructType | ArrayType | MapType) for item in given)
-    for item in dict.fromkeys(given) if hashed else given:  # there may be very many items of few types
+    type_list = list(types)
+    hashed = not any(isinstance(item, StructType | ArrayType | MapType) for item in type_list)
+    for item in dict.fromkeys(type_list) if hashed else type_list:  # there may be very many items of few types
         wider = common_type(common, item)
         if wider is None:
             return None
@@ -165,8 +165,8 @@ def up_casts(source: DataType, target: DataType) -> bool:
             return up_casts(source.key_type, target.key_type) and up_casts(source.value_type, target.value_type)
     if source in (target, VOID) or (target == STRING and is_atomic(source)):
         return True
-    if is_decimal(target) and (held := decimal_of(source)) is not None:
-        return wider_decimal(held, target) == target  # type: ignore[arg-type]
+    if is_decimal(target) and (source_decimal := decimal_of(source)) is not None:
+        return wider_decimal(source_decimal, target) == target  # type: ignore[arg-type]
     if is_decimal(source):
         return False
     if is_numeric(source) and is_numeric(target):

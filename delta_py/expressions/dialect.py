@@ -137,8 +137,8 @@ def _mended(sql: str, tokens: list[Token], *, of_expression: bool = True) -> lis
         if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
             token, end = _text(sql, token)
             if of_expression and result and result[-1].token_type == TokenType.STRING:
-                before = result.pop()
-                token = _replaced(before, TokenType.STRING, before.text + token.text, end)
+                previous = result.pop()
+                token = _replaced(previous, TokenType.STRING, previous.text + token.text, end)
         elif (number := _number_at(sql, token.start)) and not (sql[token.start] == "." and _ends_operand(result)):
             end = number.end()
             if end <= token.end:  # sqlglot reads 1.5k as one word
@@ -181,8 +181,8 @@ def _check_gap(sql: str, gap: str, *, of_expression: bool) -> None:
         raise not_an_expression(sql, "a comment goes on after a backslash at the end of its line")
 
 
-def _check(sql: str, token: Token, before: Token | None) -> None:
-    kind, kind_before = token.token_type, None if before is None else before.token_type
+def _check(sql: str, token: Token, previous: Token | None) -> None:
+    kind, kind_before = token.token_type, None if previous is None else previous.token_type
     if kind_before == TokenType.L_PAREN and token.text.upper() in ("SELECT", "WITH"):
         raise not_supported(SUBQUERY)
     is_empty_item = kind in _CLOSING and kind_before in _BEFORE_ITEMS

@@ -182,8 +182,8 @@ class _Plan:
         divides = isinstance(node.expression, Call) and node.expression.name in ("/", "%", "div")
         first, second = reversed(order) if divides else order
         value = self.value(first, batch)
-        rest = self._for_rows(second, batch, pc.is_valid(value)) if second.can_fail else self.value(second, batch)
-        return [rest, value] if divides else [value, rest]
+        other_value = self._for_rows(second, batch, pc.is_valid(value)) if second.can_fail else self.value(second, batch)
+        return [other_value, value] if divides else [value, other_value]
 
     def _logic(self, node: Node, batch: pa.RecordBatch, kernel: Any, neutral: bool) -> Any:
         """AND (neutral: true) and OR (neutral: false), from left to right."""
@@ -210,31 +210,33 @@ class _Plan:
 
     def _cases(self, node: Node, batch: pa.RecordBatch) -> Any:
         cases = cases_of(node)
-        left: Any = pa.scalar(True)  # rows that no condition has selected yet
-        taken = []
+        remaining_rows: Any = pa.scalar(True)  # rows that no condition has selected yet
+        branches = []
         for condition, value in zip(cases.conditions, cases.values, strict=True):
-            holds = self._for_rows(condition, batch, left) if condition.can_fail else self.value(condition, batch)
-            mine = pc.and_(left, pc.fill_null(holds, False))
-            taken.append((mine, self._for_rows(value, batch, mine) if value.can_fail else self.value(value, batch)))
-            left = pc.and_not(left, mine)
+            holds = self._for_rows(condition, batch, remaining_rows) if condition.can_fail else self.value(condition, batch)
+            is_selected = pc.and_(remaining_rows, pc.fill_null(holds, False))
+            branches.append(
+                (is_selected, self._for_rows(value, batch, is_selected) if value.can_fail else self.value(value, batch))
+            )
+            remaining_rows = pc.and_not(remaining_rows, is_selected)
         result: Any = pa.scalar(None, to_arrow_type(node.data_type))
         if cases.otherwise is not None:
-            rest = cases.otherwise
-            result = self._for_rows(rest, batch, left) if rest.can_fail else self.value(rest, batch)
-        for mine, values in reversed(taken):
-            result = pc.if_else(mine, values, result)
+            otherwise = cases.otherwise
+            result = self._for_rows(otherwise, batch, remaining_rows) if otherwise.can_fail else self.value(otherwise, batch)
+        for is_selected, values in reversed(branches):
+            result = pc.if_else(is_selected, values, result)
         return result
 
     def _for_rows(self, node: Node, batch: pa.RecordBatch, rows: Any) -> Any:
         """The node's values where `rows` is true (never null), null elsewhere."""
         if isinstance(rows, pa.Scalar):
             return self.value(node, batch) if rows.as_py() else pa.scalar(None, to_arrow_type(node.data_type))
-        wanted = rows.true_count
-        if wanted == batch.num_rows:
+        needed_count = rows.true_count
+        if needed_count == batch.num_rows:
             return self.value(node, batch)
-        if wanted:
+        if needed_count:
             needed = batch.select(sorted({path[0] for path in columns_of(node.expression)}))
-            values = _broadcast(self.value(node, _filtered(needed, rows)), wanted)
+            values = _broadcast(self.value(node, _filtered(needed, rows)), needed_count)
         else:
             values = pa.nulls(0, to_arrow_type(node.data_type))
         flags = rows.to_numpy(zero_copy_only=False)
@@ -252,11 +254,11 @@ def _constants(node: Node) -> Any:
 
 def _value_set(options: tuple[Literal, ...], data_type: DataType) -> tuple[Any, bool]:
     """The options without null as an array, and whether there was a null."""
-    given = [option.value for option in options if option.value is not None]
-    values = pa.array(given, to_arrow_type(data_type))
+    valid_options = [option.value for option in options if option.value is not None]
+    values = pa.array(valid_options, to_arrow_type(data_type))
     if is_fractional(data_type):
         values = pc.add(values, pa.scalar(0.0, values.type))
-    return values, len(given) < len(options)
+    return values, len(valid_options) < len(options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,9 +59,9 @@ def mismatch(what: str, *types: DataType) -> ExpressionError:
     )
 
 
-def wrong_argument_count(name: str, given: int, wanted: str) -> ExpressionError:
+def wrong_argument_count(name: str, actual_count: int, expected: str) -> ExpressionError:
     return ExpressionError(
-        f"{name} takes {wanted} arguments, not {given}.", error_class="WRONG_NUM_ARGS", sql_state="42605", function=name
+        f"{name} takes {expected} arguments, not {actual_count}.", error_class="WRONG_NUM_ARGS", sql_state="42605", function=name
     )
 
 

@@ -78,10 +78,10 @@ class _Converter:
     def tree(self, node: exp.Expression) -> Expression:
         if isinstance(node, exp.Literal):
             return Literal(node.this, STRING) if node.is_string else literals.number(self._sql, node.this)
-        known = self._trees_of_nodes.get(id(node))
-        if known is None:
-            known = self._trees_of_nodes[id(node)] = self._read(node)
-        return known
+        converted = self._trees_of_nodes.get(id(node))
+        if converted is None:
+            converted = self._trees_of_nodes[id(node)] = self._read(node)
+        return converted
 
     def _read(self, node: exp.Expression) -> Expression:
         match node:
@@ -246,11 +246,11 @@ class _Converter:
                 name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
                 return Call(name, self._trees(filter(None, [node.this, node.args.get("expression")])))
             case exp.Substring():
-                given = [node.this, node.args.get("start"), node.args.get("length")]
-                return Call("substring", self._trees(filter(None, given)))
+                parts = [node.this, node.args.get("start"), node.args.get("length")]
+                return Call("substring", self._trees(filter(None, parts)))
             case exp.StrPosition():
-                given = [node.args["substr"], node.this, node.args.get("position")]
-                return Call("position", self._trees(filter(None, given)))
+                parts = [node.args["substr"], node.this, node.args.get("position")]
+                return Call("position", self._trees(filter(None, parts)))
         return None
 
     def _case(self, node: exp.Case) -> Expression:

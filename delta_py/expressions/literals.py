@@ -58,21 +58,21 @@ def _encodable(sql: str, value: str) -> str:
 # ---------------------------------------------------------------- numbers
 
 
-def number(sql: str, written: str) -> Literal:
+def number(sql: str, number_text: str) -> Literal:
     """A numeric literal, with or without a minus sign. Its suffix, digits and exponent decide its type."""
-    digits = written.rstrip("lLsSyYfFdDbB")
-    suffix = written[len(digits) :].upper()
+    digits = number_text.rstrip("lLsSyYfFdDbB")
+    suffix = number_text[len(digits) :].upper()
     if suffix in _INTEGRAL_SUFFIX:
         if not digits.lstrip("-").isdigit():
-            raise not_an_expression(sql, f"{written} has a fraction and the suffix {suffix}")
+            raise not_an_expression(sql, f"{number_text} has a fraction and the suffix {suffix}")
         return _integral(sql, digits, _INTEGRAL_SUFFIX[suffix])
     if suffix in ("F", "D") or (not suffix and "e" in digits.lower()):
         return _floating(sql, digits, FLOAT if suffix == "F" else DOUBLE)
     if not suffix and digits.lstrip("-").isdigit() and len(digits) <= 20:
-        whole = int(digits)
+        integer = int(digits)
         for data_type in (INTEGER, LONG):
-            if INTEGRAL_RANGE[data_type][0] <= whole <= INTEGRAL_RANGE[data_type][1]:
-                return Literal(whole, data_type)
+            if INTEGRAL_RANGE[data_type][0] <= integer <= INTEGRAL_RANGE[data_type][1]:
+                return Literal(integer, data_type)
     return _decimal(sql, digits)
 
 

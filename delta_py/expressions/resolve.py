@@ -121,10 +121,10 @@ class _Resolver:
     # ------------------------------------------------------------ the tree
 
     def node(self, expression: Expression) -> Node:
-        known = self._resolved.get(id(expression))
-        if known is None:
-            known = self._resolved[id(expression)] = (expression, self._node(expression))
-        return known[1]
+        resolved = self._resolved.get(id(expression))
+        if resolved is None:
+            resolved = self._resolved[id(expression)] = (expression, self._node(expression))
+        return resolved[1]
 
     def _node(self, expression: Expression) -> Node:
         match expression:
@@ -203,8 +203,8 @@ class _Resolver:
             return call_node("timestamp_in_zone", TIMESTAMP, (node, zone))
         return cast_node(node, target)
 
-    def _accepted(self, name: str, node: Node, wanted: DataType) -> Node:
-        if not (is_atomic(node.data_type) or node.data_type in (VOID, wanted)):
+    def _accepted(self, name: str, node: Node, target: DataType) -> Node:
+        if not (is_atomic(node.data_type) or node.data_type in (VOID, target)):
             raise mismatch(name, node.data_type)
         return node
 
@@ -390,8 +390,8 @@ class _Resolver:
         """struct(a, b): fields get the names of their columns, or col1, col2, ... by their positions."""
         parts: list[Node] = []
         for place, argument in enumerate(arguments):
-            named = argument.expression.path[-1] if isinstance(argument.expression, Column) else f"col{place + 1}"
-            parts += [literal_node(Literal(named, STRING)), argument]
+            field_name = argument.expression.path[-1] if isinstance(argument.expression, Column) else f"col{place + 1}"
+            parts += [literal_node(Literal(field_name, STRING)), argument]
         return self._function("named_struct", parts)
 
     # ------------------------------------------------------------ calls that become another expression
@@ -535,8 +535,8 @@ _OF_THE_GRAMMAR = frozenset({"case", "in", "is_condition", "try_cast"})  # a tex
 
 
 def _unknown_function(name: str) -> ExpressionError:
-    near = difflib.get_close_matches(name, [*FUNCTIONS, *ALIASES, *(_RULES.keys() - _OF_THE_GRAMMAR)], 1)
-    hint = f" Did you mean {near[0]}?" if near else ""
+    similar_names = difflib.get_close_matches(name, [*FUNCTIONS, *ALIASES, *(_RULES.keys() - _OF_THE_GRAMMAR)], 1)
+    hint = f" Did you mean {similar_names[0]}?" if similar_names else ""
     return not_supported(f"The function {name[:60]}", f"It cannot be evaluated exactly as Spark does.{hint}")
 
 

@@ -108,31 +108,31 @@ class _Files:
 
     def _fields(self, stats: FileStats) -> Iterator[StructField]:
         for path, flat in self._flat.items():
-            known = self._partitions.get(path, stats.minimum.get(path, stats.maximum.get(path)))
-            if known is not None:
-                yield StructField(flat[0], from_arrow_type(known.type))
+            known_values = self._partitions.get(path, stats.minimum.get(path, stats.maximum.get(path)))
+            if known_values is not None:
+                yield StructField(flat[0], from_arrow_type(known_values.type))
 
     # ------------------------------------------------------------ logic
 
-    def may_be(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
-        """Files in which the condition may be `wanted` (true or false) for some row."""
-        decided = self._by_partitions(expression, wanted)
+    def may_be(self, expression: Expression, outcome: bool) -> pa.BooleanArray:
+        """Files in which the condition may be `outcome` (true or false) for some row."""
+        decided = self._by_partitions(expression, outcome)
         if decided is not None:
             return decided
         match expression:
             case And(operands) | Or(operands):
                 # An AND is true, and an OR false, only if all operands are.
-                needs_all = isinstance(expression, And) == wanted
+                needs_all = isinstance(expression, And) == outcome
                 result = self._bounds.yes if needs_all else self._bounds.no
                 for operand in operands:
-                    answer = self.may_be(operand, wanted)
+                    answer = self.may_be(operand, outcome)
                     result = pc.and_(result, answer) if needs_all else pc.or_(result, answer)
                 return result
             case Not(operand):
-                return self.may_be(operand, not wanted)
-        return self._leaf(expression, wanted)
+                return self.may_be(operand, not outcome)
+        return self._leaf(expression, outcome)
 
-    def _by_partitions(self, expression: Expression, wanted: bool) -> pa.BooleanArray | None:
+    def _by_partitions(self, expression: Expression, outcome: bool) -> pa.BooleanArray | None:
         """The exact answer if only partition columns are named; None otherwise, or if it cannot be evaluated."""
         columns = columns_of(expression)
         if not columns or not columns <= self._partitions.keys():
@@ -146,22 +146,22 @@ class _Files:
             if _is_plain(expression):
                 raise
             return None  # the query may never evaluate a failing cast for this partition, so the file is kept
-        return pc.fill_null(values if wanted else pc.invert(values), FALSE)
+        return pc.fill_null(values if outcome else pc.invert(values), FALSE)
 
     def _flattened(self, expression: Expression) -> Expression:
         return transform_columns(expression, lambda path: Column(self._flat[path]))
 
-    def _leaf(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
+    def _leaf(self, expression: Expression, outcome: bool) -> pa.BooleanArray:
         try:
             node = resolve_condition(self._flattened(expression), self._schema)
         except DeltaError:
-            return self._by_nulls(expression, wanted)
-        return self._node(node, wanted)
+            return self._by_nulls(expression, outcome)
+        return self._node(node, outcome)
 
-    def _by_nulls(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
+    def _by_nulls(self, expression: Expression, outcome: bool) -> pa.BooleanArray:
         """For columns of unknown types, which have no bounds."""
         match expression:
-            case IsNull(Column(path)) if wanted:
+            case IsNull(Column(path)) if outcome:
                 return self._bounds.column(path).may_be_null
             case (
                 Comparison("=" | "<" | "<=" | ">" | ">=", Column(path), _)
@@ -175,23 +175,23 @@ class _Files:
 
     # ------------------------------------------------------------ conditions
 
-    def _node(self, node: Node, wanted: bool) -> pa.BooleanArray:
+    def _node(self, node: Node, outcome: bool) -> pa.BooleanArray:
         match node.expression:
             case Not():
-                return self._node(node.children[0], not wanted)
+                return self._node(node.children[0], not outcome)
             case Literal(value, _):
-                return self._bounds.yes if value is wanted else self._bounds.no
+                return self._bounds.yes if value is outcome else self._bounds.no
             case Comparison(op, _, _):
-                return self._compared(op, node, wanted)
+                return self._compared(op, node, outcome)
             case In(_, options):
-                return self._in(node, options, wanted)
+                return self._in(node, options, outcome)
             case IsNull():
                 bounds = self._of(node.children[0])
-                return bounds.may_be_null if wanted else pc.invert(bounds.all_null)
+                return bounds.may_be_null if outcome else pc.invert(bounds.all_null)
             case StringMatch(how, _, pattern):
-                return self._matched(node, prefix_of(how, pattern), wanted)
+                return self._matched(node, prefix_of(how, pattern), outcome)
             case Column() | Cast() | Call():
-                scalar = pa.scalar(wanted)
+                scalar = pa.scalar(outcome)
                 same = Bounds(scalar, scalar, self._bounds.no, self._bounds.no)
                 return self._equal(self._of(node), same)
         return self._bounds.yes
@@ -199,15 +199,15 @@ class _Files:
     def _of(self, node: Node) -> Bounds:
         return self._bounds.of(_unflattened(node, self._paths))
 
-    def _compared(self, op: str, node: Node, wanted: bool) -> pa.BooleanArray:
+    def _compared(self, op: str, node: Node, outcome: bool) -> pa.BooleanArray:
         left, right = (self._of(child) for child in node.children)
         if op in ("=", "<=>"):
-            if wanted:
+            if outcome:
                 equal = self._equal(left, right)
                 return pc.or_(equal, pc.and_(left.may_be_null, right.may_be_null)) if op == "<=>" else equal
             differ = self._differ(left, right)
             return pc.or_(differ, _one_null(left, right)) if op == "<=>" else differ
-        op = op if wanted else _NEGATED[op]
+        op = op if outcome else _NEGATED[op]
         if op in _FLIPPED:
             op, left, right = _FLIPPED[op], right, left
         beyond = pc.greater_equal if op == "<" else pc.greater
@@ -237,27 +237,27 @@ class _Files:
         """Whether the test holds for two bounds; false if either is unknown."""
         if left is None or right is None:
             return self._bounds.no
-        held = test(left, right)
-        if isinstance(held, pa.Scalar):
-            return self._bounds.yes if held.as_py() else self._bounds.no
-        return held.fill_null(FALSE) if held.null_count else held
+        is_true = test(left, right)
+        if isinstance(is_true, pa.Scalar):
+            return self._bounds.yes if is_true.as_py() else self._bounds.no
+        return is_true.fill_null(FALSE) if is_true.null_count else is_true
 
     # ------------------------------------------------------------ IN
 
-    def _in(self, node: Node, options: tuple[Literal, ...], wanted: bool) -> pa.BooleanArray:
+    def _in(self, node: Node, options: tuple[Literal, ...], outcome: bool) -> pa.BooleanArray:
         bounds = self._of(node.children[0])
         values = [option.value for option in options if option.value is not None]
-        if not wanted and len(values) < len(options):
+        if not outcome and len(values) < len(options):
             return self._bounds.no  # x NOT IN (..., null) is never true
         if not values:
-            return self._bounds.no if wanted else pc.invert(bounds.all_null)
+            return self._bounds.no if outcome else pc.invert(bounds.all_null)
         valued = pc.invert(bounds.all_null)
         if bounds.lower is None or bounds.upper is None or bounds.is_constant:
             return valued
         sought = _sorted_options(values, bounds.lower.type)
-        if sought is None or (not wanted and bounds.hidden_nan):
+        if sought is None or (not outcome and bounds.hidden_nan):
             return valued
-        if wanted:
+        if outcome:
             return pc.and_(valued, self._reaches(sought, bounds))
         same = self._surely(pc.equal, bounds.lower, bounds.upper)
         return pc.and_not(valued, pc.and_(same, pc.is_in(bounds.lower, value_set=sought, skip_nulls=True)))
@@ -266,8 +266,8 @@ class _Files:
         """Files with one of the sorted values between their bounds. The first value that is not below the lower bound is
         found by binary search, for all files at once."""
         outside = pc.or_(self._surely(pc.greater, bounds.lower, sought[-1]), self._surely(pc.less, bounds.upper, sought[0]))
-        known = pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper))
-        open_files = pc.and_not(known, outside)
+        has_bounds = pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper))
+        open_files = pc.and_not(has_bounds, outside)
         result = pc.invert(outside)
         if len(sought) == 1 or not open_files.true_count:
             return result
@@ -279,15 +279,15 @@ class _Files:
 
     # ------------------------------------------------------------ text
 
-    def _matched(self, node: Node, prefix: tuple[str, bool], wanted: bool) -> pa.BooleanArray:
-        """wanted: text between the bounds may begin with the prefix. Otherwise: some of it may not begin with it."""
+    def _matched(self, node: Node, prefix: tuple[str, bool], outcome: bool) -> pa.BooleanArray:
+        """outcome: text between the bounds may begin with the prefix. Otherwise: some of it may not begin with it."""
         bounds = self._of(node.children[0])
         valued = pc.invert(bounds.all_null)
         text, is_whole_test = prefix
-        if not text and not (is_whole_test and not wanted):
+        if not text and not (is_whole_test and not outcome):
             return valued
         start = scalar(text, pa.string())
-        if wanted:
+        if outcome:
             below = self._surely(pc.less, bounds.upper, start)
             above = self._surely(pc.greater, bounds.lower, start)
             return pc.and_not(valued, pc.or_(below, pc.and_not(above, self._begins(bounds.lower, text))))

@@ -237,11 +237,11 @@ class _Printer:
                 return self._field(node)
         return None
 
-    def _number(self, written: str) -> str:
-        literals.number(self._sql, written)
-        if not literals.NUMBER.fullmatch(written.removeprefix("-")):
-            raise not_an_expression(self._sql, f"{written[:40]!r} is no number")
-        return f"({written})" if written.startswith("-") else written
+    def _number(self, number_text: str) -> str:
+        literals.number(self._sql, number_text)
+        if not literals.NUMBER.fullmatch(number_text.removeprefix("-")):
+            raise not_an_expression(self._sql, f"{number_text[:40]!r} is no number")
+        return f"({number_text})" if number_text.startswith("-") else number_text
 
     def _prefixed(self, prefix: str, text: str) -> str:
         if prefix == "X" and _HEXADECIMAL.fullmatch(text):
@@ -355,12 +355,12 @@ class _Printer:
     # ------------------------------------------------------------ functions
 
     def _function(self, name: str, arguments: Iterable[exp.Expression]) -> str:
-        lower, given = name.lower(), list(arguments)
-        if self._asks_session and lower in _STATEMENT_FUNCTIONS and not given:
+        lower, argument_list = name.lower(), list(arguments)
+        if self._asks_session and lower in _STATEMENT_FUNCTIONS and not argument_list:
             return f"system.builtin.`{lower}`()"
-        if lower not in FUNCTIONS or (lower in _OF_THE_CLOCK and not given):
+        if lower not in FUNCTIONS or (lower in _OF_THE_CLOCK and not argument_list):
             raise not_supported(f"The function {name[:60]}", "It is not among those that Spark may compute for a table's rule.")
-        return f"system.builtin.`{lower}`({self._list(given)})"
+        return f"system.builtin.`{lower}`({self._list(argument_list)})"
 
     def _lambda(self, node: exp.Lambda) -> str:
         with self._scope([self._name(parameter) for parameter in node.expressions]) as variables:

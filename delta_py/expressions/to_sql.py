@@ -133,8 +133,8 @@ def _call(name: str, arguments: tuple[Expression, ...]) -> str:
     if name == "case":
         pairs = len(arguments) // 2
         parts = [f"WHEN {to_sql(arguments[2 * i])} THEN {to_sql(arguments[2 * i + 1])}" for i in range(pairs)]
-        rest = [f"ELSE {to_sql(arguments[-1])}"] if len(arguments) % 2 else []
-        return " ".join(["CASE", *parts, *rest, "END"])
+        else_part = [f"ELSE {to_sql(arguments[-1])}"] if len(arguments) % 2 else []
+        return " ".join(["CASE", *parts, *else_part, "END"])
     if name == "try_cast" and isinstance(arguments[1], Literal):
         return f"try_cast({to_sql(arguments[0])} AS {type_name(arguments[1].data_type)})"
     if name == "~":

@@ -119,10 +119,13 @@ def cast_can_fail(source: DataType, target: DataType) -> bool:
 
 def holds_all(source: DataType, target: DataType) -> bool:
     """Whether a decimal target holds every value of an integral or decimal source without rounding."""
-    held = decimal_of(source)
-    if held is None or not isinstance(target, DecimalType):
+    source_decimal = decimal_of(source)
+    if source_decimal is None or not isinstance(target, DecimalType):
         return False
-    return held.scale <= target.scale and held.precision - held.scale <= target.precision - target.scale
+    return (
+        source_decimal.scale <= target.scale
+        and source_decimal.precision - source_decimal.scale <= target.precision - target.scale
+    )
 
 
 def cast_values(values: Any, source: DataType, target: DataType) -> Any:
@@ -183,11 +186,11 @@ def _map(values: Any, source: MapType, target: MapType) -> Any:
 
 def _held(values: Any) -> tuple[Any, Any]:
     """For lists or maps: offsets from 0 on, and the positions of the elements that belong to a row which is not null."""
-    before = values.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    list_offsets = values.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     valid = values.is_valid().to_numpy(zero_copy_only=False)
-    lengths = np.where(valid, np.diff(before), 0)
+    lengths = np.where(valid, np.diff(list_offsets), 0)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    places = np.arange(offsets[-1]) + np.repeat(before[:-1] - offsets[:-1], lengths)
+    places = np.arange(offsets[-1]) + np.repeat(list_offsets[:-1] - offsets[:-1], lengths)
     return pa.array(offsets, pa.int32()), pa.array(places, pa.int64())
 
 
@@ -214,9 +217,9 @@ def _fractional_to_integral(values: Any, source: DataType, target: DataType) -> 
         inside = (np.floor(numbers) <= float(high)) & (np.ceil(numbers) >= float(low))
     raise_first(pa.array(~inside), values, lambda value: does_not_fit(value, target))
     saturated = numbers >= float(high)
-    whole = np.where(saturated, 0.0, np.trunc(numbers)).astype(np.int64)
-    whole[saturated] = high
-    return with_validity_of(pa.array(whole).cast(to_arrow_type(target)), values)
+    integers = np.where(saturated, 0.0, np.trunc(numbers)).astype(np.int64)
+    integers[saturated] = high
+    return with_validity_of(pa.array(integers).cast(to_arrow_type(target)), values)
 
 
 def _to_boolean(values: Any, source: DataType, target: DataType) -> Any:
@@ -224,8 +227,8 @@ def _to_boolean(values: Any, source: DataType, target: DataType) -> Any:
 
 
 def _boolean_to_number(values: Any, source: DataType, target: DataType) -> Any:
-    whole = values.cast(pa.int64())
-    return fit_decimal(whole, target) if isinstance(target, DecimalType) else whole.cast(to_arrow_type(target))
+    integers = values.cast(pa.int64())
+    return fit_decimal(integers, target) if isinstance(target, DecimalType) else integers.cast(to_arrow_type(target))
 
 
 # ---------------------------------------------------------------- decimals
@@ -266,19 +269,19 @@ def _decimal_overflow(value: object, target: DecimalType) -> ExpressionError:
 
 def _to_decimal(values: Any, source: DataType, target: DataType) -> Any:
     assert isinstance(target, DecimalType)
-    held = decimal_of(source)
-    if held is not None and holds_all(source, target):
+    source_decimal = decimal_of(source)
+    if source_decimal is not None and holds_all(source, target):
         return values.cast(to_arrow_type(target))
     return fit_decimal(values, target)
 
 
 def _decimal_to_integral(values: Any, source: DataType, target: DataType) -> Any:
     low, high = INTEGRAL_RANGE[target]
-    whole = pc.trunc(wide_decimal(values)).cast(pa.decimal256(76, 0))
+    integers = pc.trunc(wide_decimal(values)).cast(pa.decimal256(76, 0))
     bounds = pa.array([low, high], pa.int64()).cast(pa.decimal256(76, 0))
-    outside = pc.or_(pc.less(whole, bounds[0]), pc.greater(whole, bounds[1]))
+    outside = pc.or_(pc.less(integers, bounds[0]), pc.greater(integers, bounds[1]))
     raise_first(outside, values, lambda value: does_not_fit(value, target))
-    return whole.cast(to_arrow_type(target))
+    return integers.cast(to_arrow_type(target))
 
 
 def _decimal_to_fractional(values: Any, source: DataType, target: DataType) -> Any:
@@ -302,8 +305,8 @@ def _fractional_to_decimal(values: Any, source: DataType, target: DataType) -> A
     fractions = fit_decimal(small.cast(pa.string()).cast(pa.decimal256(76, _FRACTION_DIGITS)), target)
     if not pc.any(large).as_py():
         return fractions
-    whole = pc.if_else(large, doubles, 0.0).cast(pa.string()).cast(pa.decimal256(76, 0))
-    return pc.if_else(large, fit_decimal(whole, target), fractions)
+    integers = pc.if_else(large, doubles, 0.0).cast(pa.string()).cast(pa.decimal256(76, 0))
+    return pc.if_else(large, fit_decimal(integers, target), fractions)
 
 
 def _decimal_to_string(values: Any, source: DataType, target: DataType) -> Any:

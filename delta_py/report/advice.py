@@ -58,16 +58,16 @@ def _damage(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
     log = facts.log
     if isinstance(log, Unknown):
         return
-    found = () if isinstance(log.faults, Unknown) else log.faults
+    faults = () if isinstance(log.faults, Unknown) else log.faults
     checksum = log.checksum in ("damaged", "contradicts")
-    if not found and not checksum:
+    if not faults and not checksum:
         return
-    if found:
-        mendable = sum(fault.can_repair for fault in found)
-        title = f"The log has {count_text(len(found), 'fault')}"
-        first = found[0]
-        named = first.reason if first.path in first.reason else f"{first.path}: {first.reason}"
-        reason = f"{named.removesuffix('.')}. A repair can mend {mendable} of {len(found)}."
+    if faults:
+        mendable = sum(fault.can_repair for fault in faults)
+        title = f"The log has {count_text(len(faults), 'fault')}"
+        first = faults[0]
+        fault_text = first.reason if first.path in first.reason else f"{first.path}: {first.reason}"
+        reason = f"{fault_text.removesuffix('.')}. A repair can mend {mendable} of {len(faults)}."
     else:
         title = "The version checksum is damaged" if log.checksum == "damaged" else "The version checksum contradicts the log"
         reason = log.checksum_detail or ""
@@ -125,12 +125,12 @@ def _skipping(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         return
     advised = [column for column in skipping.columns if column.advice is not None]
     without = [column for column in advised if column.with_bounds < column.files / 2]
-    wanted = [column for column in advised if column.queries and column not in without]
-    poor = [column for column in advised if column not in without and column not in wanted]
+    queried_columns = [column for column in advised if column.queries and column not in without]
+    poor = [column for column in advised if column not in without and column not in queried_columns]
     clustering = facts.identity.clustering_columns
     is_clustered = not isinstance(clustering, Unknown) and bool(clustering)
-    if wanted:
-        yield _order(wanted, skipping.source, commands, is_clustered, "which queries of this process were filtered by")
+    if queried_columns:
+        yield _order(queried_columns, skipping.source, commands, is_clustered, "which queries of this process were filtered by")
     elif poor and len(poor) == sum(column.point_share is not None for column in skipping.columns):
         yield _order(poor[:1], skipping.source, commands, is_clustered, "if queries are filtered by it")
     if len(without) == len(skipping.columns) and without:
@@ -145,18 +145,16 @@ def _skipping(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         )
 
 
-def _order(
-    columns: Sequence[ColumnSkipping], source: str, commands: _Commands, is_clustered: bool, which: str
-) -> Advice:
+def _order(columns: Sequence[ColumnSkipping], source: str, commands: _Commands, is_clustered: bool, which: str) -> Advice:
     columns = sorted(columns, key=lambda column: -column.queries)[:_MOST_COLUMNS]
     names = [column.sql_name for column in columns]
     shares = [f"{column.column} reads {percent_text(column.point_share or 0)}" for column in columns]
-    listed = ", ".join(names)
+    name_list = ", ".join(names)
     if is_clustered:
-        cli, sql = None, commands.sql(f"ALTER TABLE {{}} CLUSTER BY ({listed})", *names)
+        cli, sql = None, commands.sql(f"ALTER TABLE {{}} CLUSTER BY ({name_list})", *names)
         python = commands.python(f"cluster_by({names!r})", *names)
     else:
-        cli, sql = commands.cli("zorder", "--by", ",".join(names)), commands.sql(f"OPTIMIZE {{}} ZORDER BY ({listed})", *names)
+        cli, sql = commands.cli("zorder", "--by", ",".join(names)), commands.sql(f"OPTIMIZE {{}} ZORDER BY ({name_list})", *names)
         python = commands.python(f"optimize.z_order({names!r})", *names)
     return Advice(
         f"Put rows in the order of {', '.join(column.column for column in columns)}, {which}",

@@ -122,7 +122,7 @@ def columns(label: str, heights: Sequence[float], names: Sequence[str], texts: S
 
     def draw(width: int) -> tuple[Markup, int]:
         top, bottom, left, right = 22, 180, 4, width - 4
-        most = max(heights, default=0) or 1
+        max_height = max(heights, default=0) or 1
         step = (right - left) / max(len(heights), 1)
         gap = min(6.0, step * 0.16)
         wide = min(step, 90.0) - gap
@@ -130,17 +130,17 @@ def columns(label: str, heights: Sequence[float], names: Sequence[str], texts: S
         parts = [tag("line", x1=left, x2=end, y1=bottom, y2=bottom, class_="base")]
         longest = max(map(_width, texts), default=0.0)
         with_texts = longest < step  # the columns next to each one may be as high
-        named = max(1, math.ceil((max(map(_width, names), default=0.0) + 8) / min(step, 90.0)))
+        name_step = max(1, math.ceil((max(map(_width, names), default=0.0) + 8) / min(step, 90.0)))
         for place, height in enumerate(heights):
             x = left + place * min(step, 90.0) + gap / 2
-            tall = max((bottom - top) * height / most, 2.0 if height else 0)
+            tall = max((bottom - top) * height / max_height, 2.0 if height else 0)
             if tall:
                 place_of = {"x": _number(x), "y": _number(bottom - tall), "width": _number(wide), "height": _number(tall)}
                 parts.append(tag("rect", **place_of, rx=1.5, class_="bar"))
             middle = x + wide / 2
             if with_texts and texts and texts[place]:
                 parts.append(_text(middle, bottom - tall - 6, texts[place], anchor="middle", kind="value"))
-            if names and place % named == 0:
+            if names and place % name_step == 0:
                 parts.append(_text(middle, bottom + 17, names[place], anchor="middle"))
         return Markup("".join(parts)), bottom + (24 if names else 4)
 
@@ -208,7 +208,7 @@ def rectangles(
         top, left, wide, tall = 2, 2, (560 if width == WIDE else width - 4), (340 if width == WIDE else 260)
         parts = [tag("rect", x=left, y=top, width=wide, height=tall, class_="frame")]
         if density:
-            most = max(max(row) for row in density) or 1
+            max_density = max(max(row) for row in density) or 1
             cell_x, cell_y = wide / len(density[0]), tall / len(density)
             for level in range(1, 6):
                 # One path for all cells of a shade saves bytes.
@@ -217,7 +217,7 @@ def rectangles(
                     f"M{_number(left + x * cell_x)} {_number(top + tall - (y + 1) * cell_y)}{around}"
                     for y, row in enumerate(density)
                     for x, count in enumerate(row)
-                    if count and min(5, 1 + int(5 * count / (most + 1))) == level
+                    if count and min(5, 1 + int(5 * count / (max_density + 1))) == level
                 ]
                 if cells:
                     parts.append(tag("path", d="".join(cells), class_=f"shade{level}"))

@@ -81,8 +81,8 @@ def _histogram(sizes: np.ndarray[Any, np.dtype[np.int64]], target: int | Unknown
 
 
 def _debt(snapshot: Snapshot) -> OptimizeDebt:
-    chosen = compaction_of(snapshot, snapshot.clustering_domain(), OptimizeRequest()).choose()
-    return OptimizeDebt(chosen.bins.num_rows, total(chosen.bins["size"]), len(pc.unique(chosen.bins["bin"])))
+    compaction = compaction_of(snapshot, snapshot.clustering_domain(), OptimizeRequest()).choose()
+    return OptimizeDebt(compaction.bins.num_rows, total(compaction.bins["size"]), len(pc.unique(compaction.bins["bin"])))
 
 
 # ---------------------------------------------------------------- partitions
@@ -95,9 +95,9 @@ def partition_facts(snapshot: Snapshot, files: pa.Table) -> PartitionFacts:
     keys = [f"k{position}" for position in range(len(columns))]
     # The empty text means null too.
     null = pa.scalar(None, pa.string())
-    given = {key: pc.if_else(pc.equal(text, ""), null, text) for key, text in zip(keys, texts, strict=True)}
+    values_by_key = {key: pc.if_else(pc.equal(text, ""), null, text) for key, text in zip(keys, texts, strict=True)}
     sizes = files["size"].cast(pa.decimal128(19, 0))
-    groups = pa.table({**given, "size": sizes}).group_by(keys).aggregate([("size", "sum"), ("size", "count")])
+    groups = pa.table({**values_by_key, "size": sizes}).group_by(keys).aggregate([("size", "sum"), ("size", "count")])
     groups = groups.set_column(groups.schema.get_field_index("size_sum"), "size_sum", groups["size_sum"].cast(pa.int64()))
     groups = groups.sort_by([("size_sum", "descending"), *((key, "ascending") for key in keys)])
     sizes, counts = groups["size_sum"].to_numpy(), groups["size_count"].to_numpy()

@@ -46,9 +46,7 @@ def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:
         earliest_version=known(lambda: available_versions(store)[0]),
         commits=len(versions),
         commit_bytes=sum(file.size_bytes for file in listing.commits.values()),
-        gaps=tuple(
-            (before + 1, after - 1) for before, after in pairwise(versions) if after != before + 1
-        ),
+        gaps=tuple((before + 1, after - 1) for before, after in pairwise(versions) if after != before + 1),
         checkpoints=len(listing.checkpoints),
         incomplete_checkpoints=len(listing.incomplete),
         newest_checkpoint=checkpoint.version if checkpoint else None,
@@ -114,9 +112,7 @@ def retention_facts(
     numbers: tuple[int | Unknown, ...] | Unknown = Unknown("the live files are not known")
     if live is not None:
         numbers = known(lambda: _tombstones(snapshot, live, kept_ms, now_ms))
-    count, size, without_size, without_time, expired, expired_size = (
-        [numbers] * 6 if isinstance(numbers, Unknown) else numbers
-    )
+    count, size, without_size, without_time, expired, expired_size = [numbers] * 6 if isinstance(numbers, Unknown) else numbers
     last_vacuum: int | Unknown | None
     if isinstance(commits, Unknown):
         last_vacuum = commits
@@ -141,9 +137,7 @@ def retention_facts(
     )
 
 
-def _tombstones(
-    snapshot: Snapshot, live: pa.ChunkedArray, kept_ms: int | Unknown, now_ms: int
-) -> tuple[int | Unknown, ...]:
+def _tombstones(snapshot: Snapshot, live: pa.ChunkedArray, kept_ms: int | Unknown, now_ms: int) -> tuple[int | Unknown, ...]:
     """Number, bytes, without size, without time, expired, their bytes."""
     removed = snapshot.tombstones()
     removed = removed.filter(pc.invert(pc.is_in(removed["path"], live.combine_chunks())))
@@ -164,7 +158,7 @@ def _total(sizes: pa.ChunkedArray) -> int | Unknown:
 
 
 def _debt(snapshot: Snapshot, now_ms: int) -> VacuumDebt:
-    found = Vacuum.begin(snapshot.store, VacuumRequest(), lambda: now_ms).find()
-    groups = found.group_by("reason").aggregate([("size", "count"), ("size", "sum")]).sort_by("reason").to_pylist()
+    removable_files = Vacuum.begin(snapshot.store, VacuumRequest(), lambda: now_ms).find()
+    groups = removable_files.group_by("reason").aggregate([("size", "count"), ("size", "sum")]).sort_by("reason").to_pylist()
     reasons = tuple(VacuumReason(row["reason"], row["size_count"], row["size_sum"] or 0) for row in groups)
-    return VacuumDebt(found.num_rows, total(found["size"]), reasons)
+    return VacuumDebt(removable_files.num_rows, total(removable_files["size"]), reasons)

@@ -49,9 +49,9 @@ def metrics_text(table: HasSnapshot, *, vacuum: bool = False, check_log: bool = 
 
 def text_of(facts: TableFacts) -> str:
     """The facts of an existing report as text. It ends with a line end."""
-    listed = metrics(facts)
-    lines = [line for metric in listed for line in _lines(metric, facts.identity.root)]
-    lines += _lines(_unknown(listed), facts.identity.root)
+    all_metrics = metrics(facts)
+    lines = [line for metric in all_metrics for line in _lines(metric, facts.identity.root)]
+    lines += _lines(_unknown(all_metrics), facts.identity.root)
     return "\n".join(lines) + "\n"
 
 
@@ -89,11 +89,11 @@ def _number(value: int | float) -> str:
     return str(value) if isinstance(value, int) else repr(float(value))
 
 
-def _unknown(listed: Sequence[Metric]) -> Metric:
+def _unknown(all_metrics: Sequence[Metric]) -> Metric:
     """Which samples are not known."""
     missing = [
         ({"metric": _PREFIX + metric.name, **labels}, 1)
-        for metric in listed
+        for metric in all_metrics
         for labels, value in metric.samples
         if isinstance(value, Unknown)
     ]
@@ -172,7 +172,7 @@ def _or_unknown(value: int | None, why: str) -> Value:
 def _files(facts: TableFacts) -> list[Metric]:
     files, partitions = facts.files, facts.partitions
     optimize = files if isinstance(files, Unknown) else files.optimize
-    found = [
+    file_metrics = [
         _one("files", "live files (add actions)", _of(files, "count")),
         _one("size_bytes", "bytes of the live files (add actions: size)", _of(files, "bytes")),
         _one("rows", "rows without deleted ones (stats.numRecords, deletionVector.cardinality)", _of(files, "rows")),
@@ -183,11 +183,11 @@ def _files(facts: TableFacts) -> list[Metric]:
         _one("optimize_bytes", "bytes of the files that OPTIMIZE would write anew now", _of(optimize, "bytes")),
     ]
     if partitions is not None:
-        found += [
+        file_metrics += [
             _one("partitions", "partitions with live files (partitionValues)", _of(partitions, "count")),
             _one("partition_skew_ratio", "bytes of the largest partition to those of the median one", _of(partitions, "skew")),
         ]
-    return found
+    return file_metrics
 
 
 def _skipping(facts: TableFacts) -> list[Metric]:

@@ -90,12 +90,12 @@ def _advice(items: tuple[Advice, ...]) -> Markup:
 def _item(item: Advice) -> Markup:
     commands = [("shell", item.cli), ("SQL", item.sql), ("Python", item.python)]
     shown = [(name, text) for name, text in commands if text is not None]
-    listed = tag("dl", [(tag("dt", name), tag("dd", tag("code", text))) for name, text in shown], class_="commands")
+    command_list = tag("dl", [(tag("dt", name), tag("dd", tag("code", text))) for name, text in shown], class_="commands")
     return tag(
         "li",
         tag("h3", "Damaged: " if item.urgent else "", shortened(item.title, 300)),
         tag("p", shortened(item.reason, 1_000)),
-        listed if shown else tag("p", _LONGEST_COMMAND_NOTE, class_="soft"),
+        command_list if shown else tag("p", _LONGEST_COMMAND_NOTE, class_="soft"),
         source_line(item.source),
         class_="urgent" if item.urgent else None,
     )

@@ -34,8 +34,8 @@ def columns_to_look_at(snapshot: Snapshot, z_order: Sequence[str], filtered: Map
     roles = roles_of(snapshot, z_order)
     queries = FILTERED.of(snapshot)
     queries.update(filtered)
-    wanted = sorted(bounded, key=lambda path: (path not in roles, -queries.get(path, 0)))[:MOST_COLUMNS]
-    return [path for path in bounded if path in set(wanted)]
+    selected_paths = sorted(bounded, key=lambda path: (path not in roles, -queries.get(path, 0)))[:MOST_COLUMNS]
+    return [path for path in bounded if path in set(selected_paths)]
 
 
 def roles_of(snapshot: Snapshot, z_order: Sequence[str]) -> dict[Path, str]:
@@ -46,8 +46,8 @@ def roles_of(snapshot: Snapshot, z_order: Sequence[str]) -> dict[Path, str]:
     else:
         names, role = tuple(z_order), "Z-order"
     bounded = {tuple(part.lower() for part in path): path for path in bounded_columns(snapshot.config)}
-    found = (bounded.get(tuple(part.lower() for part in _parts(name))) for name in names)
-    return {path: role for path in found if path is not None}
+    column_paths = (bounded.get(tuple(part.lower() for part in _parts(name))) for name in names)
+    return {path: role for path in column_paths if path is not None}
 
 
 def _parts(name: str) -> Path:

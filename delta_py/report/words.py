@@ -37,14 +37,14 @@ def length_text(length_ms: int, parts: int = 2) -> str:
     """`2 days 3 hours`: in this many of the largest units."""
     if length_ms < 0:
         return f"-{length_text(-length_ms, parts)}"
-    said: list[str] = []
+    unit_texts: list[str] = []
     for unit_ms, noun in _LENGTHS:
         count, length_ms = divmod(length_ms, unit_ms)
         if count:
-            said.append(count_text(count, noun))
-        if len(said) == parts or (said and not count):
+            unit_texts.append(count_text(count, noun))
+        if len(unit_texts) == parts or (unit_texts and not count):
             break
-    return " ".join(said) or f"{length_ms} ms"
+    return " ".join(unit_texts) or f"{length_ms} ms"
 
 
 def moment_text(timestamp_ms: int) -> str:

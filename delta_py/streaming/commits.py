@@ -199,10 +199,10 @@ def check_state(read_state: ReadState, protocol: Protocol | None, metadata: Meta
     if mapping_ended or ("none" not in modes and why_incompatible(config.metadata, metadata, widening=True) is not None):
         raise SchemaMismatchError(
             f"Version {version} of the table at {root} has another schema than version {read_state.version}, for which the "
-            f"stream was made, and more differs than that columns were added or widened: {reason}. Rows from before and after cannot be "
-            "read with one schema. Name a directory below the checkpoint in the option schemaTrackingLocation, and the stream "
-            "reads each version with its own; or start anew with a new checkpoint, with startingVersion set to the version from "
-            "which the schema is the new one.",
+            f"stream was made, and more differs than that columns were added or widened: {reason}. Rows from before and "
+            "after cannot be read with one schema. Name a directory below the checkpoint in the option schemaTrackingLocation, "
+            "and the stream reads each version with its own; or start anew with a new checkpoint, with startingVersion set to "
+            "the version from which the schema is the new one.",
             error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
             sql_state="42KD4",
             version=version,

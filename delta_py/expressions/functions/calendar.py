@@ -150,15 +150,15 @@ def _next_day(arguments: list[Any], result: DataType) -> Any:
     values, name = arguments
     if name is None:
         return pa.nulls(len(values), pa.date32())
-    wanted = _WEEKDAYS.get(name.strip().upper() if name.strip() == name else "")
-    if wanted is None:
+    weekday = _WEEKDAYS.get(name.strip().upper() if name.strip() == name else "")
+    if weekday is None:
         raise ExpressionError(
             f"{name[:40]!r} is no day of the week. Write MO, MON or MONDAY, and so on.",
             error_class="ILLEGAL_DAY_OF_WEEK",
             sql_state="22009",
         )
     days = _whole(values, arguments[:1])
-    return _dates(days + 1 + (wanted - 1 - days) % 7, arguments[:1])
+    return _dates(days + 1 + (weekday - 1 - days) % 7, arguments[:1])
 
 
 # ---------------------------------------------------------------- from parts
@@ -166,11 +166,11 @@ def _next_day(arguments: list[Any], result: DataType) -> Any:
 
 def _make_date(arguments: list[Any], result: DataType) -> Any:
     year, month, day = (_whole(argument, arguments) for argument in arguments)
-    known = (month >= 1) & (month <= 12)
-    fits = known & (day >= 1) & (day <= _month_length(year, np.where(known, month, 1)))
+    is_month = (month >= 1) & (month <= 12)
+    fits = is_month & (day >= 1) & (day <= _month_length(year, np.where(is_month, month, 1)))
     known_rows = _valid_where(arguments, pa.array(year))
     raise_first(pa.array(~fits), known_rows, lambda value: _no_such_day("make_date"))
-    return _dates(np.where(fits, days_of(year, np.where(known, month, 1), day), 0), arguments)
+    return _dates(np.where(fits, days_of(year, np.where(is_month, month, 1), day), 0), arguments)
 
 
 def _no_such_day(name: str) -> ExpressionError:

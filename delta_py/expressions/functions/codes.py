@@ -95,8 +95,8 @@ def _base64(arguments: list[Any], result: DataType) -> Any:
     values = arguments[0]
     content, offsets = _content(values)
     spend("base64", content.size)  # a third more, and a copy
-    given, ends = content.tobytes(), offsets.tolist()
-    texts = [binascii.b2a_base64(given[start:end], newline=False) for start, end in pairwise(ends)]
+    content_bytes, ends = content.tobytes(), offsets.tolist()
+    texts = [binascii.b2a_base64(content_bytes[start:end], newline=False) for start, end in pairwise(ends)]
     return with_validity_of(pa.array(texts, pa.binary()).view(pa.string()), values)
 
 

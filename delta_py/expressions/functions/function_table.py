@@ -82,5 +82,5 @@ def call_values(name: str, arguments: Sequence[Any], constants: Sequence[Any], r
     function = FUNCTIONS[name]
     if function.run is None:
         raise not_supported(f"The function {name}")
-    given = [constants[place] if place in function.constants else argument for place, argument in enumerate(arguments)]
-    return function.run(given, result)
+    call_arguments = [constants[place] if place in function.constants else argument for place, argument in enumerate(arguments)]
+    return function.run(call_arguments, result)

@@ -61,25 +61,25 @@ class Function:
     increasing: bool = False
 
 
-def accepts(operand: DataType, wanted: DataType) -> bool:
+def accepts(operand: DataType, target: DataType) -> bool:
     """Whether Spark implicitly casts an argument of one type to another (ANSI implicit cast)."""
-    if operand in (wanted, VOID):
+    if operand in (target, VOID):
         return True
-    if wanted == STRING:
+    if target == STRING:
         return is_atomic(operand)
     if operand == STRING:
-        return is_atomic(wanted)
-    if operand in DATETIME and wanted in DATETIME:
+        return is_atomic(target)
+    if operand in DATETIME and target in DATETIME:
         return True
-    if is_integral(operand) and is_integral(wanted):
-        return INTEGRAL.index(operand) <= INTEGRAL.index(wanted)
-    return is_numeric(operand) and is_fractional(wanted)
+    if is_integral(operand) and is_integral(target):
+        return INTEGRAL.index(operand) <= INTEGRAL.index(target)
+    return is_numeric(operand) and is_fractional(target)
 
 
 def check_count(name: str, operands: Sequence[Operand], least: int, most: int | None) -> None:
     if len(operands) < least or (most is not None and len(operands) > most):
-        wanted = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
-        raise wrong_argument_count(name, len(operands), wanted)
+        expected = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+        raise wrong_argument_count(name, len(operands), expected)
 
 
 def fixed(result: DataType, *wanted: DataType, optional: int = 0) -> Callable[[str, Sequence[Operand]], Signature]:
@@ -87,11 +87,11 @@ def fixed(result: DataType, *wanted: DataType, optional: int = 0) -> Callable[[s
 
     def signature(name: str, operands: Sequence[Operand]) -> Signature:
         check_count(name, operands, len(wanted) - optional, len(wanted))
-        given = wanted[: len(operands)]
-        for operand, target in zip(operands, given, strict=True):
+        argument_types = wanted[: len(operands)]
+        for operand, target in zip(operands, argument_types, strict=True):
             if not accepts(operand.data_type, target):
                 raise mismatch(name, operand.data_type)
-        return Signature(given, result)
+        return Signature(argument_types, result)
 
     return signature
 

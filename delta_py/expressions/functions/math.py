@@ -239,8 +239,8 @@ def _factorial(arguments: list[Any], result: DataType) -> Any:
     table = [1]
     for n in range(1, 21):
         table.append(table[-1] * n)
-    known = pc.and_(pc.greater_equal(values, 0), pc.less_equal(values, 20))
-    return pa.array(table, pa.int64()).take(pc.if_else(known, values, None))
+    is_in_range = pc.and_(pc.greater_equal(values, 0), pc.less_equal(values, 20))
+    return pa.array(table, pa.int64()).take(pc.if_else(is_in_range, values, None))
 
 
 MATH: dict[str, Function] = {

@@ -114,14 +114,14 @@ def _round_signature(name: str, operands: Sequence[Operand]) -> Signature:
         raise wrong_argument_count(name, len(operands), "1 to 2")
     data_type = numeric_argument(name, operands[0].data_type)
     digits = constant_integer(name, operands[1]) if len(operands) == 2 else 0
-    rest = tuple(operand.data_type for operand in operands[1:])
+    other_types = tuple(operand.data_type for operand in operands[1:])
     if not isinstance(data_type, DecimalType):
-        return Signature((data_type, *rest), data_type)
+        return Signature((data_type, *other_types), data_type)
     integral = data_type.precision - data_type.scale + 1
     scale = min(digits or 0, data_type.scale)
     if scale < 0:
-        return Signature((data_type, *rest), DecimalType(min(max(integral, 1 - scale), MAX_PRECISION), 0))
-    return Signature((data_type, *rest), DecimalType(min(integral + scale, MAX_PRECISION), scale))
+        return Signature((data_type, *other_types), DecimalType(min(max(integral, 1 - scale), MAX_PRECISION), 0))
+    return Signature((data_type, *other_types), DecimalType(min(integral + scale, MAX_PRECISION), scale))
 
 
 # ---------------------------------------------------------------- + - * on all numbers
@@ -247,8 +247,8 @@ def _remainder(arguments: list[Any], result: DataType) -> Any:
     if is_integral(result):
         bottom = np.where(np.isin(bottom, (0, -1)), 1, bottom)  # x % -1 is 0, and overflows in the machine
     with np.errstate(invalid="ignore"):
-        rest = np.fmod(top, bottom)
-    return _masked_by(pa.array(np.atleast_1d(rest)).cast(to_arrow_type(result)), arguments)
+        remainders = np.fmod(top, bottom)
+    return _masked_by(pa.array(np.atleast_1d(remainders)).cast(to_arrow_type(result)), arguments)
 
 
 def _remainder_of_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
@@ -260,8 +260,8 @@ def _remainder_of_decimals(dividend: Any, divisor: Any, result: DecimalType) -> 
     top, bottom = _rescaled(dividend, top_digits, scale, 0), _rescaled(divisor, bottom_digits, scale, 0)
     quotient = pc.trunc(_divide_valid(top, bottom))
     quotient = quotient.cast(pa.decimal256(_ARROW_DIGITS, quotient.type.scale)).cast(pa.decimal256(top_digits, 0))
-    rest = pc.subtract(top.cast(pa.decimal256(_ARROW_DIGITS - 1, 0)), _times(quotient, bottom))
-    return fit_decimal(_rescaled(rest.cast(pa.decimal256(_ARROW_DIGITS, 0)), _ARROW_DIGITS, 0, scale), result)
+    remainders = pc.subtract(top.cast(pa.decimal256(_ARROW_DIGITS - 1, 0)), _times(quotient, bottom))
+    return fit_decimal(_rescaled(remainders.cast(pa.decimal256(_ARROW_DIGITS, 0)), _ARROW_DIGITS, 0, scale), result)
 
 
 def _times(left: Any, right: Any) -> Any:
@@ -315,11 +315,11 @@ def _to_whole(name: str, values: Any, result: DataType, on_doubles: Any, on_deci
         return fit_decimal(on_decimals(wide_decimal(values)), result)
     if pa.types.is_integer(values.type):
         return values
-    whole = on_doubles(values.fill_null(0.0).to_numpy())
+    rounded = on_doubles(values.fill_null(0.0).to_numpy())
     with np.errstate(invalid="ignore"):
-        outside = (whole >= 2.0**63) | (whole < -(2.0**63))
+        outside = (rounded >= 2.0**63) | (rounded < -(2.0**63))
         raise_first(pa.array(outside), values, lambda value: overflow(f"{name} of {value}"))
-        numbers = np.where(np.isnan(whole) | outside, 0.0, whole).astype(np.int64)  # NaN becomes 0, as in Java
+        numbers = np.where(np.isnan(rounded) | outside, 0.0, rounded).astype(np.int64)  # NaN becomes 0, as in Java
     return with_validity_of(pa.array(numbers), values)
 
 

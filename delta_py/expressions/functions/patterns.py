@@ -54,19 +54,19 @@ def _regexp_replace(arguments: list[Any], result: DataType) -> Any:
     values, pattern, replacement = arguments
     if pattern is None or replacement is None:
         return _nulls(values)
-    regex, written = to_re2(pattern), _re2_replacement(replacement)
+    regex, re2_replacement = to_re2(pattern), _re2_replacement(replacement)
     _spend_replaced(values, regex, replacement)
-    return pc.replace_substring_regex(values, regex, written)
+    return pc.replace_substring_regex(values, regex, re2_replacement)
 
 
 def _spend_replaced(values: Any, regex: str, replacement: str) -> None:
     """A match produces the replacement, and the text of each group in it, which is a part of the input."""
-    given, written = text_bytes(values, len(values)), len(replacement.encode())
-    most_matches = given  # matches are not empty; they are counted only if this many would produce much text
-    if given * written > _SURELY_LITTLE:
+    input_bytes, replacement_bytes = text_bytes(values, len(values)), len(replacement.encode())
+    most_matches = input_bytes  # matches are not empty; they are counted only if this many would produce much text
+    if input_bytes * replacement_bytes > _SURELY_LITTLE:
         most_matches = pc.sum(pc.count_substring_regex(values, regex)).as_py() or 0
-    made = most_matches * max(written - 1, 0) + given * max(replacement.count("$") - 1, 0)
-    spend("regexp_replace", made * _SLOWER)
+    output_bytes = most_matches * max(replacement_bytes - 1, 0) + input_bytes * max(replacement.count("$") - 1, 0)
+    spend("regexp_replace", output_bytes * _SLOWER)
 
 
 def _re2_replacement(text: str) -> str:
@@ -200,14 +200,14 @@ def _substring_index(arguments: list[Any], result: DataType) -> Any:
 
 def _locate(arguments: list[Any], result: DataType) -> Any:
     """locate(wanted, text): the position of the first character, from 1; 0 if the text does not contain it."""
-    wanted, values = arguments[:2]
-    if wanted is None:
+    needles, values = arguments[:2]
+    if needles is None:
         return _nulls(values, pa.int32())
-    if not wanted:
+    if not needles:
         return pc.if_else(pc.is_valid(values), pa.scalar(1, pa.int32()), None)
-    parts = pc.split_pattern(values, wanted, max_splits=1)
-    before = pc.list_element(parts, 0)
-    place = pc.add(pc.utf8_length(before), 1).cast(pa.int32())
+    parts = pc.split_pattern(values, needles, max_splits=1)
+    text_before = pc.list_element(parts, 0)
+    place = pc.add(pc.utf8_length(text_before), 1).cast(pa.int32())
     return pc.if_else(pc.greater(pc.list_value_length(parts), 1), place, pa.scalar(0, pa.int32()))
 
 

@@ -37,9 +37,9 @@ def growth_limit(size_bytes: int) -> Iterator[None]:
 
 def spend(name: str, size_bytes: int) -> None:
     """Record that a function is about to produce this many bytes in addition to its input. Raises ExpressionError."""
-    left = _left.get(None) or [MOST_BYTES]
-    left[0] -= size_bytes
-    if left[0] < 0:
+    budget = _left.get(None) or [MOST_BYTES]
+    budget[0] -= size_bytes
+    if budget[0] < 0:
         raise ExpressionError(
             f"The rows of one batch would get {size_bytes} bytes of text by {name}, beside what they got before: so many are not "
             "made. Let it give shorter texts.",

@@ -123,8 +123,8 @@ def _date_diff(arguments: list[Any], result: DataType) -> Any:
 
 
 def _zone_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    wanted = STRING if name == "timestamp_in_zone" else TIMESTAMP
-    signature = fixed(TIMESTAMP, wanted, STRING)(name, operands)
+    argument_type = STRING if name == "timestamp_in_zone" else TIMESTAMP
+    signature = fixed(TIMESTAMP, argument_type, STRING)(name, operands)
     zone = operands[1]
     if zone.is_literal and isinstance(zone.value, str):
         check_zone(zone.value)
