@@ -340,8 +340,8 @@ class Snapshot:
 def replaced(table_root: str, since: str) -> SchemaMismatchError:
     """The error for code that holds data of a table, when another table is now at the same path."""
     return SchemaMismatchError(
-        f"Since {since}, the table at {table_root} was deleted and made anew, or its log was replaced by another. What is there "
-        "now is not what was asked for. Load it again.",
+        f"Since {since}, the table at {table_root} was deleted and created again, or its log was replaced by another. "
+        "The current table is not the requested one. Load it again.",
         error_class="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
         sql_state="KD007",
         path=table_root,

@@ -94,7 +94,7 @@ class DeltaTransaction:
         """Raises UnsupportedOperationError for a transaction that has begun and not ended: its changes so far would be lost."""
         if self._begun is not None:
             raise UnsupportedOperationError(
-                f"The transaction {self._begun.identity} has begun and not ended, so it does not begin anew. Use another "
+                f"The transaction {self._begun.identity} has begun and not ended, so it cannot begin again. Use another "
                 "DeltaTransaction for a transaction within its block."
             )
         self._reads, self._read_ids, self._paths, self.versions = {}, {}, {}, {}  # of a previous transaction
@@ -106,8 +106,8 @@ class DeltaTransaction:
         UnsupportedOperationError for a serializable one: its reads are not known here."""
         if self._is_serializable:
             raise UnsupportedOperationError(
-                f"The transaction {identity} cannot be gone on with as a serializable one: what it has read is not known to the "
-                "ledger. Use isolation snapshot."
+                f"The transaction {identity} cannot be resumed as a serializable one: the ledger does not know what it has "
+                "read. Use isolation snapshot."
             )
         ledger = open_ledger(self._coordinator)
         self._begun = ledger.find(identity)

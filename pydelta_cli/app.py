@@ -111,7 +111,7 @@ def make_app(commands: Sequence[Command]) -> typer.Typer:
     app = typer.Typer(
         name="pydelta",
         cls=_Group,
-        help="Look at Delta tables, and look after them. Exit codes: 0 done, 1 found something, 2 wrong use, 3 failed, "
+        help="Inspect and maintain Delta tables. Exit codes: 0 done, 1 found something, 2 wrong use, 3 failed, "
         "4 could not tell (diff).",
         no_args_is_help=True,
         rich_markup_mode=None,  # texts are plain, so help does not need rich

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from delta_py.table import DeltaTable
 
 A = Annotated[str, typer.Argument(metavar="A", help="A table's directory or URL; PATH@v12 names a version.")]
-B = Annotated[str, typer.Argument(metavar="B", help="The other one.")]
+B = Annotated[str, typer.Argument(metavar="B", help="The other table or version.")]
 Key = Annotated[
     str | None, typer.Option("--key", metavar="NAMES", help="Compare rows too: those with the same values of these columns.")
 ]

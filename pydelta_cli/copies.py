@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 PartitionedBy = Annotated[
     str | None,
-    typer.Option("--partitioned-by", metavar="DDL", help="Columns that the names of directories stand for: 'day date, n int'."),
+    typer.Option("--partitioned-by", metavar="DDL", help="Columns in the names of directories: 'day date, n int'."),
 ]
-NoStatistics = Annotated[bool, typer.Option("--no-statistics", help="Take none from the footers of the files.")]
-Target = Annotated[str, typer.Argument(metavar="TARGET", help="Where the clone is to be: a directory or URL.")]
-Shallow = Annotated[bool, typer.Option("--shallow", help="Over the same files, instead of copies of them.")]
-Replace = Annotated[bool, typer.Option("--replace", help="A table that is at the target loses its rows.")]
+NoStatistics = Annotated[bool, typer.Option("--no-statistics", help="Do not read statistics from the footers of the files.")]
+Target = Annotated[str, typer.Argument(metavar="TARGET", help="The path of the clone: a directory or URL.")]
+Shallow = Annotated[bool, typer.Option("--shallow", help="Use the same files, instead of copies of them.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace an existing table at the target; its rows are lost.")]
 
 
 def convert(

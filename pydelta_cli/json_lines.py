@@ -157,7 +157,7 @@ def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     for name, value in pairs:
         if name in json_object:
             raise SchemaMismatchError(
-                f"An object of the file has the name {name} twice. Nothing was committed. Mend the file.", name=name
+                f"An object of the file has the name {name} twice. Nothing was committed. Correct the file.", name=name
             )
         json_object[name] = value
     return json_object

@@ -174,7 +174,7 @@ def _told_of(file: str, kind: str) -> Iterator[None]:
     except pa.ArrowInvalid as error:
         raise DataFileError(
             f"The file {file} cannot be read as {kind}: {str(error).rstrip('.')}. Nothing was committed. Say its --format, or "
-            "mend the file.",
+            "correct the file.",
             error_class="FAILED_READ_FILE.NO_HINT",
             sql_state="KD001",
             path=file,
@@ -299,7 +299,7 @@ def _of_text(texts: pa.Array, kind: pa.DataType, name: str, zone: str) -> pa.Arr
         return texts.cast(kind)
     except (ExpressionError, ValueError) as error:  # pyarrow's are ValueErrors
         raise SchemaMismatchError(
-            f"The column {name} of the file has a value that is no {kind} of a table: {error}. Nothing was committed. Mend the "
+            f"The column {name} of the file has a value that is no {kind} of a table: {error}. Nothing was committed. Correct the "
             "file: timestamps and dates are as 2024-01-31T10:00:00+01:00 and 2024-01-31, bytes are base64.",
             column=name,
         ) from error

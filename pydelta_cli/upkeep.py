@@ -21,20 +21,20 @@ By = Annotated[str, typer.Option("--by", metavar="NAMES", help="Columns to order
 Retention = Annotated[
     float | None, typer.Option("--retention-hours", metavar="H", help="How long removed files stay (default: as the table says).")
 ]
-Delete = Annotated[bool, typer.Option("--delete", help="Delete the files. Without it, only tell which would go.")]
-Lite = Annotated[bool, typer.Option("--lite", help="List no directory: take what the log says was removed.")]
+Delete = Annotated[bool, typer.Option("--delete", help="Delete the files. Without it, only list them.")]
+Lite = Annotated[bool, typer.Option("--lite", help="List no directories: use the removed files in the log.")]
 Keep = Annotated[list[int] | None, typer.Option("--keep-version", metavar="N", help="Stays readable; may be repeated.")]
 ToVersion = Annotated[int | None, typer.Option("--version", metavar="N", help="The version to go back to.")]
 ToTime = Annotated[str | None, typer.Option("--at", metavar="TIME", help="Go back to the newest version at or before this time.")]
 IgnoreMissing = Annotated[
-    bool, typer.Option("--ignore-missing-files", help="Restore the data files that are left. The rows of the others are lost.")
+    bool, typer.Option("--ignore-missing-files", help="Restore the data files that exist. The rows of the others are lost.")
 ]
-Repair = Annotated[bool, typer.Option("--repair", help="Mend what can be mended. Without it, only tell what is wrong.")]
-Loss = Annotated[bool, typer.Option("--allow-data-loss", help="Take files out of the table whose rows are lost by that.")]
+Repair = Annotated[bool, typer.Option("--repair", help="Repair what can be repaired. Without it, only list the faults.")]
+Loss = Annotated[bool, typer.Option("--allow-data-loss", help="Also remove files from the table whose rows are then lost.")]
 Data = Annotated[bool, typer.Option("--data", help="Read every page of every data file too, and compare it with its checksum.")]
 Assignments = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Properties and their values.")]
 Names = Annotated[list[str], typer.Argument(metavar="KEY", help="Names of properties.")]
-IfExists = Annotated[bool, typer.Option("--if-exists", help="Pass over properties that the table does not have.")]
+IfExists = Annotated[bool, typer.Option("--if-exists", help="Ignore properties that the table does not have.")]
 
 
 def optimize(run: Run, path: Place, where: Where = None, full: Full = False, spark: Spark = False) -> None:

@@ -313,7 +313,7 @@ class CommitChanges:
             if reason is not None:
                 raise ChangeDataFeedError(
                     f"Version {facts.version} replaced rows and changed the columns ({reason}), so the rows that it deleted "
-                    "cannot be given back with the new columns. Leave the version out of the range.",
+                    "cannot be returned with the new columns. Leave the version out of the range.",
                     error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
                     sql_state="0AKDC",
                     version=facts.version,
@@ -326,8 +326,8 @@ class CommitChanges:
             return Snapshot.load(self.store, facts.version - 1).config
         except (VersionNotFoundError, LogFileNotFoundError) as error:
             raise ChangeDataFeedError(
-                f"Version {facts.version} wrote the table's columns anew and removed files; which columns these have, version "
-                f"{facts.version - 1} says, which is no longer in the log. Start after version {facts.version}.",
+                f"Version {facts.version} wrote the table's columns again and removed files. Version {facts.version - 1} has "
+                f"the columns of these files, and it is no longer in the log. Start after version {facts.version}.",
                 error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
                 sql_state="0AKDC",
                 version=facts.version,
@@ -374,7 +374,7 @@ class CommitChanges:
         if values is None:
             raise ChangeDataFeedError(
                 f"The remove of {path} in version {version} does not say the file's partition values, so the rows that it "
-                "deleted cannot be given back. Leave the version out of the range.",
+                "deleted cannot be returned. Leave the version out of the range.",
                 error_class="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
                 sql_state="XXKDS",
                 path=path,
@@ -383,7 +383,7 @@ class CommitChanges:
         raise ChangeDataFeedError(
             f"Version {version} replaced rows and changed the partition columns: {path}, which it removed, is partitioned by "
             f"({', '.join(name for name, _ in values)}), the table by ({', '.join(sorted(self.partitions))}). The rows that it "
-            "deleted cannot be given back with the new columns. Leave the version out of the range.",
+            "deleted cannot be returned with the new columns. Leave the version out of the range.",
             error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
             sql_state="0AKDC",
             path=path,

@@ -89,7 +89,7 @@ def _positions(
     if bitmap and bitmap.max() >= row_count:
         # Tables with such vectors exist, and all other implementations read them. The existing rows are not in doubt.
         _log.warning(
-            "The deletion vector of data file %s names row %d of %d; what it names beyond the file's rows is passed over.",
+            "The deletion vector of data file %s names row %d of %d; rows beyond the end of the file are ignored.",
             file.path,
             bitmap.max(),
             row_count,

@@ -67,7 +67,7 @@ def _damage(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         title = f"The log has {count_text(len(faults), 'fault')}"
         first = faults[0]
         fault_text = first.reason if first.path in first.reason else f"{first.path}: {first.reason}"
-        reason = f"{fault_text.removesuffix('.')}. A repair can mend {mendable} of {len(faults)}."
+        reason = f"{fault_text.removesuffix('.')}. A repair can fix {mendable} of {len(faults)}."
     else:
         title = "The version checksum is damaged" if log.checksum == "damaged" else "The version checksum contradicts the log"
         reason = log.checksum_detail or ""
@@ -94,7 +94,7 @@ def _small_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         title = f"{count_text(debt.files, 'file')} can be clustered"
     yield Advice(
         title,
-        f"OPTIMIZE would write {bytes_text(debt.bytes)} anew. Each file costs every query that reads it some time.",
+        f"OPTIMIZE would rewrite {bytes_text(debt.bytes)}. Each file costs every query that reads it some time.",
         f"{files.source}; the plan of OPTIMIZE",
         commands.cli("optimize"),
         commands.sql("OPTIMIZE {}"),
@@ -111,7 +111,7 @@ def _deleted_rows(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         return
     yield Advice(
         f"{percent_text(share)} of the rows in {count_text(vectors.files, 'file')} are deleted",
-        f"{vectors.deleted_rows:,} deleted rows are read and then dropped, until the files are written anew.",
+        f"{vectors.deleted_rows:,} deleted rows are read and then dropped, until the files are rewritten.",
         vectors.source,
         None,
         commands.sql("REORG TABLE {} APPLY (PURGE)"),

@@ -418,7 +418,7 @@ def _vectors(facts: VectorFacts) -> Markup:
         (
             f"Files of which over {percent_text(facts.max_share)} is deleted",
             joined([f"{facts.beyond:,}", f", and {facts.files_without_share:,} unknown" if facts.files_without_share else None]),
-            "cardinality and stats.numRecords; OPTIMIZE writes these anew",
+            "cardinality and stats.numRecords; OPTIMIZE rewrites these",
         ),
     ]
     return joined([picture, fact_table("Deletion vectors of the version", rows), source_line(facts.source)])
@@ -450,12 +450,12 @@ def _log(facts: LogFacts) -> Markup:
         ("Missing commits", shortened(gaps, 300) or "none between the oldest and the newest", listing_source),
         ("Checkpoints", f"{facts.checkpoints:,}{incomplete}", listing_source),
         ("Newest checkpoint up to this version", checkpoint, listing_source),
-        ("Commits behind it", number(facts.commits_since_checkpoint), "the files that the version is read from"),
+        ("Commits after it", number(facts.commits_since_checkpoint), "the files that the version is read from"),
         ("A checkpoint every", interval, "delta.checkpointInterval, else 10"),
         ("_last_checkpoint", noted, "_delta_log/_last_checkpoint"),
         ("Log compactions", f"{facts.compactions:,}, {facts.compactions_in_use:,} in use", listing_source),
         ("Version checksums", number(facts.checksums), listing_source),
-        ("Checksum of this version", checksum, "the .crc file beside the commit, compared with the log"),
+        ("Checksum of this version", checksum, "the .crc file next to the commit, compared with the log"),
         ("Read to load this version", to_load, "the files that the version is read from"),
     ]
     return joined([_faults(facts), fact_table("The log's health", rows), source_line(facts.source)])
@@ -468,7 +468,7 @@ def _faults(facts: LogFacts) -> Markup:
         return tag("p", "FSCK finds no fault in the log. It was not asked about the data files.")
     return list_table(
         f"{count_text(len(facts.faults), 'fault')}, as FSCK tells them",
-        ("Kind", "Version", "File", "What is wrong", "A repair can mend it"),
+        ("Kind", "Version", "File", "What is wrong", "A repair can fix it"),
         [
             (
                 fault.kind,

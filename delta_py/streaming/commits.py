@@ -146,7 +146,7 @@ def check_rows_only_added(commit: StreamCommit, rules: ChangeRules, root: str) -
         raise UnsupportedOperationError(
             f"Version {commit.version} of the table at {root} changed rows (file {commit.removed}, for one, was replaced), "
             "which a stream of added rows cannot tell. Set the option skipChangeCommits=true to pass over such commits, read "
-            "the change feed with readChangeFeed=true, or start anew with a new checkpoint.",
+            "the change feed with readChangeFeed=true, or start again with a new checkpoint.",
             error_class="DELTA_SOURCE_TABLE_IGNORE_CHANGES",
             sql_state="0A000",
             version=commit.version,
@@ -201,7 +201,7 @@ def check_state(read_state: ReadState, protocol: Protocol | None, metadata: Meta
             f"Version {version} of the table at {root} has another schema than version {read_state.version}, for which the "
             f"stream was made, and more differs than that columns were added or widened: {reason}. Rows from before and "
             "after cannot be read with one schema. Name a directory below the checkpoint in the option schemaTrackingLocation, "
-            "and the stream reads each version with its own; or start anew with a new checkpoint, with startingVersion set to "
+            "and the stream reads each version with its own; or start again with a new checkpoint, with startingVersion set to "
             "the version from which the schema is the new one.",
             error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
             sql_state="42KD4",
@@ -211,9 +211,9 @@ def check_state(read_state: ReadState, protocol: Protocol | None, metadata: Meta
         )
     later = f", and with a startingVersion or startingTimestamp after version {version}" if read_state.has_start else ""
     raise SchemaMismatchError(
-        f"The schema of the table at {root} is another in version {version} than in version {read_state.version}, for which the "
-        f"stream was made: {reason}. Restart the query, and it reads on with the new schema. If the restarted query fails "
-        f"again, the change cannot be followed: start anew with a new checkpoint{later}.",
+        f"The schema of the table at {root} is different in version {version} than in version {read_state.version}, for which "
+        f"the stream was made: {reason}. Restart the query, and it reads on with the new schema. If the restarted query fails "
+        f"again, the change cannot be followed: start again with a new checkpoint{later}.",
         error_class="DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS" if read_state.has_start else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
         sql_state="KD007",
         version=version,
@@ -242,7 +242,7 @@ def check_table_id(expected: str, found_id: str, root: str, version: int | None 
         where = "" if version is None else f" in version {version}"
         raise SchemaMismatchError(
             f"The table at {root} was replaced by another one{where}: the stream began with the table of id {expected}, and "
-            f"there is now one of id {found_id}. Start anew with a new checkpoint, and empty what the stream has written if it "
+            f"there is now one of id {found_id}. Start again with a new checkpoint, and empty what the stream has written if it "
             "shall hold the new table's rows only.",
             error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
             sql_state="55019",

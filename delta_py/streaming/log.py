@@ -80,7 +80,7 @@ class StreamLog:
             raise LogFileNotFoundError(
                 f"The stream should go on with version {expected} of the table at {self._store.root}, and the log goes on with "
                 f"version {found_version}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their "
-                "rows cannot be told. Set failOnDataLoss=false to go on without them, or start anew with a new checkpoint.",
+                "rows cannot be told. Set failOnDataLoss=false to go on without them, or start again with a new checkpoint.",
                 error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
                 sql_state="42K03",
                 expected=expected,
@@ -130,7 +130,7 @@ class StreamLog:
         except (VersionNotFoundError, CorruptTableError, TableNotFoundError) as error:
             raise LogFileNotFoundError(
                 f"The stream began with version {version} of the table at {self._store.root} and has not read all of it, and "
-                f"its state cannot be rebuilt any more: {error.message} Start anew with a new checkpoint; a longer "
+                f"its state cannot be rebuilt any more: {error.message} Start again with a new checkpoint; a longer "
                 "delta.logRetentionDuration leaves more time.",
                 error_class="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
                 sql_state="42K03",

@@ -68,8 +68,8 @@ class PlaceCheck:
             raise LogFileNotFoundError(
                 f"The stream goes on with version {place.version} of the table at {self._ours.root}, which has or had column "
                 f"mapping, and the state of version {version} cannot be rebuilt any more: whether columns were renamed or "
-                "dropped since then cannot be told. Start anew with a new checkpoint; a longer delta.logRetentionDuration leaves "
-                "more time.",
+                "dropped since then cannot be told. Start again with a new checkpoint; a longer delta.logRetentionDuration "
+                "leaves more time.",
                 error_class="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
                 sql_state="KD002",
                 version=version,

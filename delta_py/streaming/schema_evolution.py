@@ -74,7 +74,7 @@ def column_changes(older: Metadata, newer: Metadata, version: int) -> ColumnChan
         if (was.nullable and not now.nullable) or not _is_readable(was.data_type, now.data_type):
             raise SchemaMismatchError(
                 f"Version {version} changed the column {was.name} from {_described(was)} to {_described(now)}. Rows from before "
-                "cannot be read so: start anew with a new checkpoint, with startingVersion set to the version of the change.",
+                "cannot be read so: start again with a new checkpoint, with startingVersion set to the version of the change.",
                 error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
                 sql_state="KD007",
                 version=version,

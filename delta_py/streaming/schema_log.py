@@ -186,7 +186,7 @@ class SchemaLog:
         except (ValueError, KeyError, TypeError, CorruptTableError, FileNotFoundError) as error:
             raise CorruptTableError(
                 f"Entry {number} of the stream's log of schemas at {self.location} cannot be read: {error}. It was changed or is "
-                "damaged: restore it, or start anew with another schemaTrackingLocation and a new checkpoint.",
+                "damaged: restore it, or start again with another schemaTrackingLocation and a new checkpoint.",
                 error_class="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
                 sql_state="22000",
                 location=self.location,

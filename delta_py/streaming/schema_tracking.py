@@ -84,7 +84,7 @@ class SchemaTracker:
                 raise SchemaMismatchError(
                     f"The stream was stopped in a batch with the versions {first} to {end} of the table at "
                     f"{self._log.table_root}, in which the schema changed after version {version}: {reason}. No schema reads "
-                    "them all, and the batch cannot be divided. Start anew with a new checkpoint.",
+                    "them all, and the batch cannot be divided. Start again with a new checkpoint.",
                     error_class="DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
                     sql_state="22000",
                     first=first,
