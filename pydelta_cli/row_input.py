@@ -299,8 +299,8 @@ def _of_text(texts: pa.Array, kind: pa.DataType, name: str, zone: str) -> pa.Arr
         return texts.cast(kind)
     except (ExpressionError, ValueError) as error:  # pyarrow's are ValueErrors
         raise SchemaMismatchError(
-            f"The column {name} of the file has a value that is no {kind} of a table: {error}. Nothing was committed. Correct the "
-            "file: timestamps and dates are as 2024-01-31T10:00:00+01:00 and 2024-01-31, bytes are base64.",
+            f"The column {name} of the file has a value that is no {kind} of a table: {error}. Nothing was committed. Correct "
+            "the file: timestamps and dates are as 2024-01-31T10:00:00+01:00 and 2024-01-31, bytes are base64.",
             column=name,
         ) from error
 
